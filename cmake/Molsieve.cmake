@@ -1,0 +1,46 @@
+# One folder, one static library, one list of what it may use.
+#
+#   molsieve_room(chem SOURCES mol.c graph.c USES molsieve::base)
+#   molsieve_test(graph unit/graph_test.c LABEL unit USES molsieve::chem)
+
+add_library(molsieve_warnings INTERFACE)
+add_library(molsieve::warnings ALIAS molsieve_warnings)
+target_compile_options(molsieve_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wvla;-Wstrict-prototypes;-Wmissing-prototypes>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>
+  $<$<AND:$<BOOL:${MOLSIEVE_WERROR}>,$<COMPILE_LANGUAGE:C,CXX>>:-Werror>)
+
+function(molsieve_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES;PRIVATE_USES")
+  add_library(molsieve_${name} STATIC ${arg_SOURCES})
+  add_library(molsieve::${name} ALIAS molsieve_${name})
+  target_include_directories(molsieve_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(molsieve_${name}
+    PUBLIC ${arg_USES} PRIVATE molsieve::warnings ${arg_PRIVATE_USES})
+endfunction()
+
+# A cmocka program; exit 77 means skipped, with a message that says why.
+function(molsieve_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "USES")
+  list(POP_FRONT arg_UNPARSED_ARGUMENTS source)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(test_${name} ${source})
+  target_link_libraries(test_${name} PRIVATE ${arg_USES} molsieve::warnings PkgConfig::CMOCKA m)
+  add_test(NAME ${name} COMMAND test_${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77
+    TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1")
+endfunction()
+
+# A shell or Python script run with MOLSIEVE=program; same skip rule.
+function(molsieve_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "ARGS")
+  list(POP_FRONT arg_UNPARSED_ARGUMENTS script)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${arg_ARGS})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "MOLSIEVE=$<TARGET_FILE:molsieve>;MOLSIEVE_SHARED=${MOLSIEVE_SHARED};MOLSIEVE_SOURCE=${PROJECT_SOURCE_DIR}")
+endfunction()

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/base/text.h"
+
+pl_code pl_fail_errno(pl_error *err, const char *path)
+{
+    return pl_fail(err, PL_EIO, "%s: %s", path, strerror(errno));
+}
+
+static pl_code read_all(int fd, char *to, size_t n, const char *path, pl_error *err)
+{
+    for (size_t have = 0; have < n;) {
+        ssize_t got = read(fd, to + have, n - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return pl_fail_errno(err, path);
+        if (got == 0)
+            return pl_fail(err, PL_EIO, "%s: became shorter while it was read", path);
+        have += (size_t)got;
+    }
+    return PL_OK;
+}
+
+pl_code pl_file_read(pl_bytes *out, const char *path, pl_arena *mem, pl_error *err)
+{
+    struct stat st;
+    char *data = NULL;
+    pl_code code;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return pl_fail_errno(err, path);
+    if (fstat(fd, &st) != 0)
+        code = pl_fail_errno(err, path);
+    else if (!S_ISREG(st.st_mode))
+        code = pl_fail(err, PL_EIO, "%s: not a regular file", path);
+    else if ((data = PL_NEW(mem, char, st.st_size + 1)) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "%s: %lld bytes", path, (long long)st.st_size);
+    else
+        code = read_all(fd, data, (size_t)st.st_size, path, err);
+    (void)close(fd);
+    if (code == PL_OK)
+        *out = (pl_bytes){ data, (size_t)st.st_size };
+    return code;
+}
+
+static int write_all(int fd, const char *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t put = write(fd, data, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -1;
+        data += put;
+        n -= (size_t)put;
+    }
+    return fsync(fd);
+}
+
+static void sync_directory_of(const char *path)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int fd;
+
+    (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    }
+}
+
+pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
+{
+    char tmp[PATH_MAX];
+    int fd, bad;
+
+    if (snprintf(tmp, sizeof tmp, "%s.tmp%ld", path, (long)getpid()) >= (int)sizeof tmp)
+        return pl_fail(err, PL_EIO, "%s: path too long", path);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return pl_fail_errno(err, tmp);
+    bad = write_all(fd, what.data, what.len) != 0;
+    if (close(fd) != 0 || bad || rename(tmp, path) != 0) {
+        pl_code code = pl_fail_errno(err, path);
+        (void)unlink(tmp);
+        return code;
+    }
+    sync_directory_of(path);
+    return PL_OK;
+}
+
+pl_code pl_mkdirs(const char *path, pl_error *err)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+
+    if (n >= sizeof part)
+        return pl_fail(err, PL_EIO, "%s: path too long", path);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return pl_fail_errno(err, part);
+    }
+    return PL_OK;
+}
+
+char *pl_path_beside(const char *base, const char *path, pl_arena *mem)
+{
+    const char *slash = strrchr(base, '/');
+
+    if (path[0] == '/' || slash == NULL)
+        return pl_strdup(mem, path);
+    return pl_sprintf(mem, "%.*s%s", (int)(slash - base) + 1, base, path);
+}

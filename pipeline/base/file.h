@@ -1,0 +1,30 @@
+/* pipeline/base/file.h - whole files, written so that they are old or new, never half. */
+#ifndef PL_BASE_FILE_H
+#define PL_BASE_FILE_H
+
+#include <stdint.h>
+
+#include "pipeline/base/arena.h"
+#include "pipeline/base/error.h"
+
+typedef struct pl_bytes {
+    const void *data;
+    size_t len;
+} pl_bytes; /* borrowed view */
+
+/* The whole file, plus one NUL byte that len does not count. */
+pl_code pl_file_read(pl_bytes *out, const char *path, pl_arena *mem, pl_error *err);
+
+/* Temporary name, fsync, rename, fsync of the directory. */
+pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err);
+
+/* The directory and every missing parent; fine if it exists. */
+pl_code pl_mkdirs(const char *path, pl_error *err);
+
+/* "a/b" relative to the directory that holds `base`; absolute paths stay. NULL when refused. */
+char *pl_path_beside(const char *base, const char *path, pl_arena *mem);
+
+/* The EIO for what errno says, worded for people: "library.db: no space left on device". */
+pl_code pl_fail_errno(pl_error *err, const char *path);
+
+#endif

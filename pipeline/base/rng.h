@@ -1,0 +1,23 @@
+/* pipeline/base/rng.h - random numbers that do not depend on scheduling.
+ *
+ * A stream is named by (seed, record, purpose); it is the same on every
+ * machine, for any number of workers, and after a resume. Counter-based:
+ * draw n of a stream is splitmix64 of its key and n (Steele, Lea, Flood 2014). */
+#ifndef PL_BASE_RNG_H
+#define PL_BASE_RNG_H
+
+#include <stdint.h>
+
+typedef struct pl_rng {
+    uint64_t key, counter;
+} pl_rng; /* a value; copy freely */
+
+pl_rng   pl_rng_at(uint64_t seed, uint64_t record, uint32_t purpose);
+uint64_t pl_rng_u64(pl_rng *r);
+uint64_t pl_rng_below(pl_rng *r, uint64_t n); /* 0..n-1, unbiased; n >= 1 */
+double   pl_rng_real(pl_rng *r);   /* [0, 1)             */
+double   pl_rng_normal(pl_rng *r); /* mean 0, variance 1 */
+
+uint64_t pl_splitmix64(uint64_t x);
+
+#endif
