@@ -1,0 +1,145 @@
+/* chem/chem.h - the chemistry worker seen from the main process.
+ *
+ * Parsing and 3D building run in a child process, molsieve-chem, because the
+ * library they use crashes and hangs on some inputs, is not thread-safe and
+ * keeps global state. A worker that dies or overruns is started again, the
+ * record is tried once more with the long budget, and then is failed: a bad
+ * record costs only itself. The answer to a record does not depend on what the
+ * worker did before.
+ *
+ * The child is started when first needed. One request is in flight; one
+ * ch_worker per thread. Units: Angstrom, kcal/mol, seconds, u, Angstrom^2 (TPSA). */
+#ifndef CH_CHEM_H
+#define CH_CHEM_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "chem/mol.h"
+#include "pipeline/base/arena.h"
+#include "pipeline/base/error.h"
+
+/* Why a record has no molecule. The names (ch_status_name) are what the
+ * database keeps; append only. */
+typedef enum ch_status {
+    CH_OK = 0,       /* ok                                                            */
+    CH_PARSE,        /* parse: the text is not a molecule of this format               */
+    CH_EMPTY,        /* empty: no atoms                                                */
+    CH_TOO_LARGE,    /* too_large: more atoms than allowed, or a longer text           */
+    CH_VALENCE,      /* valence: an impossible valence, or an unusable (dummy) atom    */
+    CH_CONFORMER,    /* conformer: no 3D structure could be built                      */
+    CH_GEOMETRY,     /* geometry: 3D present but atoms coincide, or are not finite     */
+    CH_TIMEOUT,      /* timeout: CPU or wall-clock budget spent, also on the second try */
+    CH_MEMORY,       /* memory: the memory limit was reached                           */
+    CH_CRASH,        /* crash: the worker died on it, twice                            */
+    CH_FORMAT,       /* format: nobody reads this format                               */
+    CH_RECORD,       /* record: the splitter already found it unusable                 */
+    CH_INTERNAL,     /* internal: an exception of the library, or a broken answer      */
+    CH_N_STATUS
+} ch_status;
+
+const char *ch_status_name(ch_status s); /* "too_large"; never NULL */
+
+typedef enum ch_conformer {
+    CH_3D_AUTO = 0, /* keep real 3D with hydrogens, else generate */
+    CH_3D_KEEP,     /* positions of the input; hydrogens added where missing */
+    CH_3D_GENERATE, /* always built from the 2D structure */
+    CH_3D_NONE      /* hydrogens, but no positions (mol.xyz is NULL) */
+} ch_conformer;
+
+typedef enum ch_force_field { CH_FF_MMFF94 = 0, CH_FF_UFF } ch_force_field;
+
+typedef struct ch_prepare_opts {
+    bool largest_fragment;     /* drop counter-ions and solvents, then keep the largest part */
+    int32_t max_heavy_atoms;   /* of the part that is kept                                   */
+    int32_t max_atoms;         /* with hydrogens                                             */
+    ch_conformer conformer;
+    ch_force_field force_field; /* MMFF94 falls back to UFF where it has no parameters       */
+    int32_t sd_steps, cg_steps; /* steepest descent, then conjugate gradients                */
+    uint64_t seed;
+} ch_prepare_opts;
+
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, 0 */
+
+typedef struct ch_worker_opts {
+    const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
+    double cpu_first_s;        /* 0: 2                                                         */
+    double cpu_retry_s;        /* 0: 30                                                        */
+    double wall_slack_s;       /* 0: 20; wall clock allowed beyond 4 x the CPU budget          */
+    size_t memory_bytes;       /* 0: 2 GiB; address space of the child                         */
+    const volatile sig_atomic_t *stop; /* NULL, or: non-zero ends every call with ESTOP        */
+} ch_worker_opts;
+
+typedef struct ch_worker ch_worker;
+
+typedef struct ch_prepared {
+    ch_status code;
+    const char *message;     /* why, or ""                                         */
+    int signal;              /* that ended the last child, or 0                    */
+    int attempts;            /* 1 or 2                                             */
+    double cpu_s;            /* of all attempts                                    */
+    /* Known even for some failures; "" and zeros where not. */
+    const char *smiles;      /* canonical, of the input structure, stereo kept     */
+    const char *inchikey;    /* 27 characters                                      */
+    const char *formula;     /* Hill order                                         */
+    const char *removed;     /* "[Na+].O", or ""                                   */
+    int32_t n_heavy, charge;
+    double mw, logp, tpsa;   /* u (whole kept part), -, Angstrom^2                 */
+    int32_t hbd, hba, rotors, rings; /* hba: Lipinski's N + O count                */
+    /* Of the 3D structure. */
+    const char *geometry;    /* "input", "mmff94", "uff", "none" or ""             */
+    double energy;           /* kcal/mol; NaN when no force field was used         */
+    ch_mol mol;              /* explicit hydrogens; zero atoms unless code is CH_OK */
+} ch_prepared;               /* strings and arrays live in the arena                */
+
+/* Starts nothing yet. ECONFIG when the worker program cannot be found. */
+pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *err);
+void ch_worker_close(ch_worker *w); /* ends the child; NULL is fine */
+
+/* PL_OK, or PL_EINPUT with out->code, out->message and err filled (text
+ * "timeout: ..."), or ESTOP, ENOMEM, ECONFIG (the worker cannot work at all),
+ * EIO (it cannot be started). opts may be NULL. */
+pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format,
+                          const ch_prepare_opts *opts, ch_prepared *out, pl_arena *mem,
+                          pl_error *err);
+
+/* The molecules of a whole file as MDL texts. EINPUT: none could be read, or the worker died. */
+typedef struct ch_listing {
+    int32_t n;
+    const char **text; /* [n] NUL-terminated */
+    size_t *len;       /* [n]                */
+    const char *message; /* why the list may be short, or "" */
+} ch_listing;
+pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format,
+                       ch_listing *out, pl_arena *mem, pl_error *err);
+
+/* A molecule text in another format, e.g. "smi" to "sdf". */
+pl_code ch_worker_convert(ch_worker *w, const char *text, size_t len, const char *from,
+                          const char *to, const char **out, pl_arena *mem, pl_error *err);
+
+/* Our own arrays as text, positions included, for export. title may be NULL. */
+pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to,
+                        const char **out, pl_arena *mem, pl_error *err);
+
+/* A drawing of a SMILES: one <svg> element, no XML head, no external references. */
+pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_arena *mem,
+                      pl_error *err);
+
+/* Versions, after the worker's own test with a known molecule: "3.1.1". Part of
+ * stage keys. ECONFIG when that test fails (missing plug-ins or data tables). */
+typedef struct ch_worker_info {
+    char library[32];     /* Open Babel's version        */
+    char protocol[16];    /* ours                        */
+    int n_formats;        /* readable                    */
+} ch_worker_info;
+pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err);
+
+/* *yes: can records of this format be read, by us or by the library? */
+pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err);
+
+/* Since open: children started, requests sent, children lost. Any pointer may be NULL. */
+void ch_worker_counts(const ch_worker *w, int64_t *started, int64_t *requests, int64_t *lost);
+
+#endif

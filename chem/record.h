@@ -1,0 +1,103 @@
+/* chem/record.h - molecule files as a stream of records.
+ *
+ * We split records ourselves: one broken record then costs itself and never
+ * its neighbours, and the count does not depend on a chemistry library.
+ * Plain and gzip input (told apart by the first bytes, concatenated members
+ * included), memory bounded by max_record_bytes whatever the file holds.
+ *
+ * What a record is, by format
+ *   smi            a line; blank lines and lines that begin with '#' are not records
+ *   sdf mol mdl    up to and including the line $$$$; what follows the last
+ *                  $$$$ is a record unless it is all blank
+ *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not
+ *   xyz            a count line, a comment line, count atom lines. After a
+ *                  damaged record the reader goes on at the next line that is
+ *                  one whole number and is followed by an atom two lines later.
+ *                  QM9's original files (first comment "gdb N ...") keep only the
+ *                  atoms; their trailing lines belong to the same record
+ *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else the whole file
+ *   csv tsv        a row (quotes may span lines); the first row names the columns
+ *   anything else  the whole file is given to the chemistry worker, which lists
+ *                  its molecules (opts.lister); each comes back as a record of
+ *                  format sdf. A file it cannot list is one record with a problem
+ *
+ * A record the splitter can tell is bad (too long, empty, truncated gzip) comes
+ * with `problem` set and is not to be parsed; others may still fail in parsing.
+ * "*^" exponents (Mathematica's) in xyz records are rewritten to "e".
+ *
+ * Numbers: ordinal is 1-based and counts every record, also bad ones. offset is
+ * in the uncompressed bytes. Not thread-safe; one reader per thread. */
+#ifndef CH_RECORD_H
+#define CH_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/base/arena.h"
+#include "pipeline/base/error.h"
+
+struct ch_worker;
+
+typedef struct ch_reader ch_reader;
+
+typedef struct ch_reader_opts {
+    const char *title_from;    /* SDF data field that holds the title; NULL: the first line   */
+    const char *smiles_column; /* csv: name, or number from 1; NULL: "smiles" by any case, else 1 */
+    const char *title_column;  /* csv: name, or number from 1; NULL: id, name, title..., else none */
+    size_t max_record_bytes;   /* 0: 1 MiB                                                     */
+    size_t max_file_bytes;     /* 0: 64 MiB; formats that only the worker can list             */
+    struct ch_worker *lister;  /* borrowed; NULL: files of such formats are one failed record  */
+} ch_reader_opts;
+
+typedef struct ch_record {
+    const char *text;    /* what to parse; NUL follows, and NULs may be inside   */
+    size_t len;
+    const char *format;  /* what to parse it as: "smi", "sdf", "mol2", "xyz", "pdb" */
+    const char *raw;     /* as it stands in the file; equals text for most formats */
+    size_t raw_len;
+    int64_t ordinal;     /* 1, 2, ...                                             */
+    int64_t offset;      /* of its first byte, uncompressed                      */
+    int64_t line;        /* of its first line, from 1                            */
+    const char *title;   /* valid UTF-8, no control characters; may be empty     */
+    const char *problem; /* NULL, or why it is unusable: "record too long: ..."  */
+} ch_record; /* borrowed from the reader until its next call */
+
+typedef struct ch_field {
+    const char *name;  /* "gap", "homo", "IC50 (nM)"                     */
+    const char *text;  /* trimmed; UTF-8                                  */
+    double value;      /* valid if is_number                              */
+    bool is_number;    /* "*^" exponents understood; inf and nan are not  */
+} ch_field;
+
+/* format: one of the names above, any name Open Babel reads, or NULL: by the
+ * name's ending (.gz stripped), else by looking at the first bytes.
+ * EIO: cannot be opened. ECONFIG: a column that is not there. */
+pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
+                       const ch_reader_opts *opts, pl_error *err);
+void ch_reader_close(ch_reader *r); /* NULL is fine */
+
+const char *ch_reader_format(const ch_reader *r); /* "smi" ... or the worker's name for it */
+
+/* *more = false at the end of the file, and then no record. A truncated or
+ * damaged gzip ends with one record that has a problem. */
+pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err);
+
+/* Reads over n records; *skipped may be NULL, else how many there were. */
+pl_code ch_reader_skip(ch_reader *r, int64_t n, int64_t *skipped, pl_error *err);
+
+/* To the record that an earlier pass over the same file gave with these three
+ * numbers; costs decompression only. The next record has this ordinal. */
+pl_code ch_reader_seek(ch_reader *r, int64_t offset, int64_t ordinal, int64_t line, pl_error *err);
+
+/* Data fields of a record this reader gave last: SDF "> <NAME>" items, extended
+ * XYZ key=value, the second line of an original QM9 file (gdb, A, B, C, mu,
+ * alpha, homo, lumo, gap, r2, zpve, U0, U, H, G, Cv; units as in the file: GHz,
+ * Debye, bohr^3, Hartree, bohr^2, cal/(mol K)), csv columns. In file order. */
+pl_code ch_record_fields(ch_field **out, int *n_out, const ch_reader *r, const ch_record *rec,
+                         pl_arena *mem, pl_error *err);
+
+/* The field of that name (letter case ignored when nothing matches exactly), or NULL. */
+const ch_field *ch_field_find(const ch_field *fields, int n, const char *name);
+
+#endif
