@@ -110,7 +110,7 @@ typedef struct nn_se3 {
     nn_se3_conf conf;
     int32_t n_modules, n_params;
     const nn_module *module;   /* [n_modules]                                      */
-    const nn_param *param;     /* [n_params], in the reference's registration order */
+    const nn_param *param;     /* [n_params], module after module                */
     size_t n_floats;           /* size of the parameter array                      */
     int32_t head[4];           /* mlp.0.weight, mlp.0.bias, mlp.2.weight, mlp.2.bias */
 } nn_se3;
@@ -118,8 +118,8 @@ typedef struct nn_se3 {
 /* The layers and parameters of a configuration; everything lives in mem. */
 pl_code nn_se3_plan(nn_se3 **out, const nn_se3_conf *conf, pl_arena *mem, pl_error *err);
 
-/* One convolution or attention block on its own, as the golden tests need them:
- * names get `prefix` in front. The params are listed in model->param as usual. */
+/* One convolution, attention block or norm on its own, as the golden tests need
+ * them; parameter names have no prefix, head is all -1, conf is zero. */
 typedef struct nn_layer_opts {
     nn_fusion wanted;
     bool layer_norm, pool, self_interaction;
@@ -132,6 +132,10 @@ pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_
                          pl_arena *mem, pl_error *err);
 pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts,
                               pl_arena *mem, pl_error *err);
+pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *err);
+
+/* The number of the parameter called `name`, or -1. */
+int32_t nn_se3_find(const nn_se3 *model, const char *name);
 
 /* The distributions of spec 5.3, from the counter-based stream of `seed`: the
  * same numbers on every machine. params [model->n_floats]. */
