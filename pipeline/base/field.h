@@ -1,0 +1,72 @@
+/* pipeline/base/field.h - settings as a table.
+ *
+ * A settings struct and one table of its fields are all that a stage, a model
+ * or a section of a workflow writes. From the table come: defaults, parsing,
+ * range checks with a useful message, `molsieve help`, the JSON Schema,
+ * configs/default.yaml and the effective configuration saved with each run.
+ *
+ * Keys may be dotted: "conformers.source" is `conformers: {source: ...}`.
+ * Texts are owned by the arena the configuration was read into. */
+#ifndef PL_BASE_FIELD_H
+#define PL_BASE_FIELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*                        in the struct      in YAML                                   */
+typedef enum pl_field_type {
+    PL_END = 0,
+    PL_INT,      /* int64_t      whole number                                          */
+    PL_REAL,     /* double       number                                                */
+    PL_BOOL,     /* bool         true or false                                         */
+    PL_TEXT,     /* const char * text                                                  */
+    PL_PATH,     /* const char * file name, relative to the YAML file; absolute after  */
+    PL_CHOICE,   /* int32_t      one of `choices`, stored as its position              */
+    PL_DURATION, /* double       "2s", "3h50m"; seconds                                */
+    PL_SIZE,     /* double       "20GiB"; bytes                                        */
+    PL_TEXTS,    /* pl_list of const char *   list of texts, or one text               */
+    PL_REALS,    /* pl_list of double         list of numbers                          */
+    PL_LIST      /* pl_list of sub_size       list of records described by `sub`       */
+} pl_field_type;
+
+typedef struct pl_list {
+    void *items;
+    int32_t n;
+} pl_list;
+
+enum {
+    PL_REQUIRED = 1,   /* no default: must be given                                    */
+    PL_EXISTS = 2,     /* PL_PATH: checked before any work; may be a glob in `inputs`  */
+    PL_HOW = 4,        /* changes how, not what: not part of the stage's key           */
+    PL_KEYED = 8       /* PL_LIST: in YAML a map; its keys fill the sub field "name"   */
+};
+
+typedef struct pl_field {
+    pl_field_type type;
+    const char *key;
+    size_t at;                  /* offsetof in the settings struct                     */
+    double dflt, min, max;      /* numbers, durations, sizes, bools; CHOICE: position  */
+    const char *text;           /* default of PL_TEXT and PL_PATH; NULL = not set      */
+    const char *choices;        /* "radius|bonds|knn|full"; for INT, REAL, DURATION: a
+                                   word allowed instead of a number ("auto"), stored -1 */
+    const char *unit;           /* "Angstrom", "eV"; NULL for none                     */
+    const char *help;           /* one line, no full stop                              */
+    unsigned flags;
+    const struct pl_field *sub; /* PL_LIST                                             */
+    size_t sub_size;
+} pl_field;
+
+/* Fills conf with the defaults (no allocation: lists are empty). */
+void pl_fields_default(const pl_field *table, void *conf);
+
+/* The number of fields before PL_END. */
+int pl_fields_count(const pl_field *table);
+
+/* The field's value as text ("5", "radius", "2s"), in buf or borrowed. Not for lists. */
+const char *pl_field_value(const pl_field *f, const void *conf, char buf[64]);
+
+/* What is allowed, for messages and help: "0.5..20 Angstrom", "radius, bonds, knn or full". */
+const char *pl_field_allowed(const pl_field *f, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,18 @@
+/* pipeline/lock.h - two runs cannot share a work directory.
+ *
+ * flock on <workdir>/.lock: the kernel drops it when the holder dies, so there
+ * is nothing to clean up, ever. The file says who holds it (host, pid, job,
+ * since when) for the message of the second run (PL_ELOCK). */
+#ifndef PL_LOCK_H
+#define PL_LOCK_H
+
+#include "pipeline/base/error.h"
+
+typedef struct pl_lock {
+    int fd; /* -1: not held */
+} pl_lock;
+
+pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err);
+void    pl_lock_drop(pl_lock *lock);
+
+#endif

@@ -1,0 +1,87 @@
+/* pipeline/store.h - results.db and features.db of a work directory.
+ *
+ * One process writes (see pipeline/lock.h), one connection per file, used by
+ * one thread. WAL + NORMAL on a local disk, TRUNCATE + FULL + EXCLUSIVE on a
+ * network one (statfs). Never synchronous=OFF. Transactions are BEGIN IMMEDIATE.
+ * SQLite's answers become: full disk, read-only, I/O -> PL_EIO; corrupt, not a
+ * database, newer user_version -> PL_EDATA; the text names the file and the remedy. */
+#ifndef PL_STORE_H
+#define PL_STORE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/base/text.h"
+#include "pipeline/stage.h"
+
+/* What the application stores besides the engine's own tables (meta, column_doc,
+ * run, stage, unit, event, metric, input_file, record, failure). */
+typedef struct pl_schema {
+    const char *sql;                 /* CREATE ... of version `version`, whole file      */
+    int version;                     /* PRAGMA user_version                              */
+    const char *const *migrate;      /* [version]: SQL from version i to i+1; [0] unused */
+    const char *const (*docs)[4];    /* {table, column, unit, description}, {NULL}-terminated */
+    const char *const (*digest)[2];  /* {name, SELECT of logical content without row ids}, {NULL} */
+} pl_schema;
+
+struct pl_store {
+    sqlite3 *db;                     /* results.db                                       */
+    sqlite3 *features;               /* features.db; NULL until pl_store_features        */
+    const char *results_path, *features_path;
+    bool network;                    /* results.db lies on a network file system         */
+    const pl_schema *schema;
+};
+
+/* Opens or creates; migrates forward after a VACUUM INTO copy. */
+pl_code pl_store_open(pl_store **out, const pl_workflow *wf, const pl_schema *schema, pl_error *err);
+/* Reading only, safe during a run; EIO if the file is not there. */
+pl_code pl_store_open_read(pl_store **out, const char *results_path, const pl_schema *schema, pl_error *err);
+pl_code pl_store_features(pl_store *s, pl_error *err); /* opens features.db; call before blocks */
+void    pl_store_close(pl_store *s);                   /* NULL is fine */
+
+/* ---- SQL, with our errors ---- */
+pl_code pl_db_exec(sqlite3 *db, const char *sql, pl_error *err);
+pl_code pl_db_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, pl_error *err);
+/* *row = true: a row is there. Resets the statement itself when done or failed. */
+pl_code pl_db_step(sqlite3_stmt *st, bool *row, pl_error *err);
+/* step of a statement that returns no rows, then reset and clear bindings */
+pl_code pl_db_run(sqlite3_stmt *st, pl_error *err);
+pl_code pl_db_int(sqlite3 *db, int64_t *out, pl_error *err, const char *fmt, ...); /* first column of the first row, 0 if none; fmt by sqlite3_mprintf */
+pl_code pl_db_fail(sqlite3 *db, pl_error *err);        /* what SQLite just said, as pl_code */
+pl_code pl_db_begin(sqlite3 *db, pl_error *err);
+pl_code pl_db_commit(sqlite3 *db, pl_error *err);      /* rolls back when it fails */
+void    pl_db_rollback(sqlite3 *db);
+
+/* ---- blocks of features.db: (kind, key of the producing stage, unit) -> bytes ----
+ * Written before the unit is marked done in results.db; writing again replaces. */
+pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t unit,
+                     int64_t first, int64_t n_items, pl_bytes data, pl_error *err);
+/* The bytes live in mem. Checks the CRC: EDATA names kind and unit. *found=false if absent. */
+pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, bool *found,
+                     pl_bytes *out, int64_t *first, int64_t *n_items, pl_arena *mem, pl_error *err);
+pl_code pl_block_count(pl_store *s, const char *kind, const char *key, int64_t *n, pl_error *err);
+/* Features transactions: pl_run wraps a unit's commit in both databases, features first. */
+
+/* ---- rows every stage may write (inside the unit's transaction) ---- */
+typedef struct pl_failure {
+    int64_t record_id, mol_id;       /* 0 = none                        */
+    const char *code, *message;      /* "parse", "timeout", ...         */
+    int signal, attempt;
+    double cpu_s;
+} pl_failure;
+pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err);
+pl_code pl_event_add(pl_env *env, const char *level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value, pl_error *err);
+
+/* SHA-256 of a file, remembered by (path, size, mtime, inode). store may be NULL. */
+pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err);
+
+/* ---- maintenance ---- */
+pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err); /* order-independent, logical content */
+pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err); /* integrity, foreign keys, done <=> rows, block CRCs */
+pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err);  /* VACUUM INTO tmp, fsync, rename */
+bool    pl_is_network_fs(const char *path);
+
+#endif

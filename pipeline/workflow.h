@@ -1,0 +1,74 @@
+/* pipeline/workflow.h - a workflow file, read, substituted, overridden, checked.
+ *
+ * Order of strength: built-in default < workflow file < command line
+ * (`a.b.c=value`, value parsed as YAML; `+` in front is accepted). `${vars.x}`
+ * and `${env:NAME:-default}` are replaced in scalars; nothing is code.
+ * All problems of a file are reported together as file:line:column. */
+#ifndef PL_WORKFLOW_H
+#define PL_WORKFLOW_H
+
+#include <stdio.h>
+
+#include "pipeline/base/field.h"
+#include "pipeline/base/text.h"
+#include "pipeline/stage.h"
+#include "pipeline/yaml.h"
+
+typedef struct pl_input {
+    const char *path;         /* may be a glob; expanded in name order     */
+    const char *format;       /* "auto", "smi", "sdf", ...                 */
+    const char *title_from;   /* SDF field that holds the title, or NULL   */
+    const char *smiles_column, *title_column; /* CSV: name or number; NULL = guess */
+} pl_input;
+
+typedef struct pl_model_ref {
+    const char *name, *path, *sha256; /* sha256 NULL: not pinned */
+} pl_model_ref;
+
+struct pl_step {
+    const pl_stage *stage;
+    void *conf;
+    const pl_node *node;
+    int n_needs;
+    int needs[8];             /* positions in workflow.step                */
+    char key[65];             /* filled by pl_plan_keys                    */
+    const char *params_json;  /* canonical semantic settings               */
+    const char *extra_json;   /* what the stage's key callback added       */
+};
+
+struct pl_workflow {
+    const char *path;         /* as given                                  */
+    const char *text;         /* the bytes of the file                     */
+    int64_t format;
+    const char *name;
+    int64_t seed;
+    const char *workdir;      /* relative to the YAML file, made absolute  */
+    pl_list inputs;           /* pl_input, globs expanded                  */
+    pl_list models;           /* pl_model_ref                              */
+    struct { double max_fraction; int64_t max_count; double disk_free_min; double max_time; } limits;
+    struct { const char *results, *features; int32_t journal; } storage; /* paths absolute; journal auto|wal|truncate */
+    int64_t workers;          /* -1: auto                                  */
+    int n_steps;
+    pl_step *step;            /* in an order that respects needs           */
+    pl_node *tree;            /* after substitution and overrides          */
+};
+
+/* overrides: "stages.graph.cutoff=4.5". NULL with problems; never half-made. */
+pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides,
+                              const pl_stage *const *known, pl_problems *problems, pl_arena *mem);
+
+/* The whole effective file as YAML, every default shown; with_origin adds
+ * `# default`, `# screen.yaml:12:5`, `# command line` to each value. */
+pl_code pl_workflow_dump(const pl_workflow *wf, bool with_origin, pl_text *out);
+
+/* JSON Schema (2020-12) of workflow files, from the tables. */
+void pl_workflow_schema(const pl_stage *const *known, pl_text *out);
+/* configs/default.yaml: every stage and setting with default, allowed values, help. */
+void pl_workflow_defaults(const pl_stage *const *known, pl_text *out);
+/* `molsieve help graph`: a settings table for people. */
+void pl_stage_help(const pl_stage *stage, pl_text *out);
+
+/* Semantic settings of a stage in canonical JSON (keys sorted, PL_HOW left out). */
+const char *pl_params_json(const pl_field *table, const void *conf, pl_arena *mem);
+
+#endif

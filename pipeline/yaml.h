@@ -1,0 +1,51 @@
+/* pipeline/yaml.h - YAML as a tree with places, strictly.
+ *
+ * The only file that knows libyaml. Refuses what surprises: duplicate keys,
+ * tabs, more than one document, anchors that expand without end, tags, keys
+ * that are not text. Every node knows its line and column (from 1). Memory: the
+ * arena. */
+#ifndef PL_YAML_H
+#define PL_YAML_H
+
+#include <stdbool.h>
+
+#include "pipeline/base/arena.h"
+#include "pipeline/base/error.h"
+
+typedef enum pl_node_kind { PL_SCALAR, PL_SEQUENCE, PL_MAPPING } pl_node_kind;
+
+typedef struct pl_node {
+    pl_node_kind kind;
+    const char *text;        /* scalar                                         */
+    bool quoted;             /* scalar written in quotes: never a number       */
+    const char *origin;      /* file name as the user gave it, or "command line" */
+    int line, column;
+    int n;                   /* items or pairs                                 */
+    struct pl_node **key;    /* mapping: scalars [n]                           */
+    struct pl_node **item;   /* [n]                                            */
+} pl_node;
+
+/* Problems are collected and reported together, ordered by place. */
+typedef struct pl_problems {
+    pl_arena *mem;
+    struct pl_problem *list;
+    int n, cap;
+} pl_problems;
+
+typedef struct pl_problem {
+    const char *origin;
+    int line, column;  /* 0: no place in a file */
+    const char *text;  /* "cutoff: 99 is outside 0.5..20 Angstrom" */
+} pl_problem;
+
+void pl_problem_add(pl_problems *p, const pl_node *at, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* NULL and problems on bad YAML; an unreadable file is a problem too. */
+pl_node *pl_yaml_read(const char *path, pl_problems *problems, pl_arena *mem);
+pl_node *pl_yaml_parse(const char *text, size_t len, const char *origin, pl_problems *problems, pl_arena *mem);
+
+/* The value of a key, or NULL. */
+pl_node *pl_node_get(const pl_node *map, const char *key);
+
+#endif
