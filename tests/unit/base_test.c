@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/base/par.h"
+#include "pipeline/base/rng.h"
+#include "pipeline/base/sha256.h"
+#include "pipeline/base/text.h"
+
+static void sha256_gives_the_published_digests(void **unused)
+{
+    static const struct { const char *text; int times; const char *hex; } known[] = {
+        { "", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+        { "abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+        { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+        { "aaaaaaaaaa", 100000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0" },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        pl_sha256 s;
+        char hex[65];
+        pl_sha256_start(&s);
+        for (int k = 0; k < known[i].times; k++)
+            pl_sha256_add(&s, known[i].text, strlen(known[i].text));
+        pl_sha256_hex(&s, hex);
+        assert_string_equal(hex, known[i].hex);
+    }
+}
+
+static void numbers_read_back_as_written(void **unused)
+{
+    pl_rng r = pl_rng_at(1, 2, 3);
+    char buf[32];
+
+    (void)unused;
+    for (int i = 0; i < 1000; i++) {
+        double x = ldexp(pl_rng_normal(&r), (int)pl_rng_below(&r, 400) - 200), back = 0;
+        assert_true(pl_parse_real(pl_real_str(x, buf), &back));
+        assert_true(back == x);
+    }
+}
+
+static void what_is_not_a_number_is_refused(void **unused)
+{
+    static const char *const bad[] = { "", " 1", "1 ", "nan", "inf", "-inf", "0x10", "1e999", "1,5", "--1" };
+    double x = 7;
+    int64_t n = 7;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(pl_parse_real(bad[i], &x));
+        assert_false(pl_parse_int(bad[i], &n));
+    }
+    assert_false(pl_parse_int("1.5", &n));
+    assert_false(pl_parse_int("99999999999999999999", &n));
+    assert_true(x == 7 && n == 7);
+}
+
+static void durations_and_sizes_have_units(void **unused)
+{
+    double x;
+
+    (void)unused;
+    assert_true(pl_parse_duration("3h50m", &x) && x == 13800);
+    assert_true(pl_parse_duration("2s", &x) && x == 2);
+    assert_true(pl_parse_duration("90", &x) && x == 90);
+    assert_true(pl_parse_duration("1.5h", &x) && x == 5400);
+    assert_false(pl_parse_duration("2 s", &x) || pl_parse_duration("2x", &x) || pl_parse_duration("-1s", &x));
+    assert_true(pl_parse_size("20GiB", &x) && x == 20.0 * 1024 * 1024 * 1024);
+    assert_true(pl_parse_size("64MB", &x) && x == 64e6);
+    assert_false(pl_parse_size("1GiB2", &x) || pl_parse_size("GiB", &x));
+}
+
+static void text_for_people_is_short(void **unused)
+{
+    char buf[32];
+
+    (void)unused;
+    assert_string_equal(pl_size_str(1234, buf), "1.2 kB");
+    assert_string_equal(pl_size_str(999, buf), "999 B");
+    assert_string_equal(pl_duration_str(3723, buf), "1h02m");
+    assert_string_equal(pl_count_str(1234567, buf), "1,234,567");
+    assert_string_equal(pl_count_str(-1234, buf), "-1,234");
+}
+
+static void json_text_is_valid_for_any_bytes(void **unused)
+{
+    pl_text t = { 0 };
+
+    (void)unused;
+    pl_text_add_json(&t, "a\"b\\c\n\xff\xc3\xa9\xed\xa0\x80");
+    assert_true(pl_text_ok(&t));
+    assert_string_equal(pl_text_str(&t), "\"a\\\"b\\\\c\\u000a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\"");
+    pl_text_free(&t);
+}
+
+static void the_nearest_name_is_found_or_none(void **unused)
+{
+    static const char *const names[] = { "cutoff", "edges", "max_neighbours" };
+
+    (void)unused;
+    assert_string_equal(pl_nearest("cutof", names, 3), "cutoff");
+    assert_string_equal(pl_nearest("max_neighbors", names, 3), "max_neighbours");
+    assert_null(pl_nearest("temperature", names, 3));
+}
+
+static void random_streams_have_the_right_moments_and_bounds(void **unused)
+{
+    pl_rng r = pl_rng_at(42, 7, 1), other = pl_rng_at(42, 8, 1);
+    double sum = 0, sum2 = 0;
+    int count[5] = { 0 };
+
+    (void)unused;
+    assert_true(pl_rng_u64(&r) != pl_rng_u64(&other));
+    for (int i = 0; i < 100000; i++) {
+        double x = pl_rng_normal(&r);
+        sum += x;
+        sum2 += x * x;
+        count[pl_rng_below(&r, 5)]++;
+    }
+    assert_true(fabs(sum / 1e5) < 0.02 && fabs(sum2 / 1e5 - 1) < 0.02);
+    for (int i = 0; i < 5; i++)
+        assert_in_range(count[i], 19400, 20600);
+}
+
+static void a_file_is_written_whole_and_read_back(void **unused)
+{
+    char dir[] = "/tmp/molsieve-base-XXXXXX", path[128];
+    pl_arena *mem = pl_arena_new(0);
+    pl_error err = { 0 };
+    pl_bytes got;
+
+    (void)unused;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/a/b/c", dir);
+    assert_int_equal(pl_mkdirs(path, &err), PL_OK);
+    (void)snprintf(path, sizeof path, "%s/a/b/c/f", dir);
+    assert_int_equal(pl_file_write(path, (pl_bytes){ "one\0two", 7 }, &err), PL_OK);
+    assert_int_equal(pl_file_read(&got, path, mem, &err), PL_OK);
+    assert_int_equal(got.len, 7);
+    assert_memory_equal(got.data, "one\0two", 8);
+    assert_int_equal(pl_file_read(&got, dir, mem, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "not a regular file"));
+    pl_arena_free(mem);
+}
+
+static pl_code square(void *ctx, int worker, int64_t i, pl_error *err)
+{
+    (void)worker;
+    if (i == 777 || i == 900)
+        return pl_fail(err, PL_EINPUT, "item %d", (int)i);
+    ((int64_t *)ctx)[i] = i * i;
+    return PL_OK;
+}
+
+static void a_loop_does_all_items_and_reports_the_first_failure(void **unused)
+{
+    static int64_t out[1000];
+    pl_error err = { 0 };
+
+    (void)unused;
+    for (int workers = 1; workers < 6; workers += 2) {
+        memset(out, 0, sizeof out);
+        assert_int_equal(pl_for(workers, 777, square, out, &err), PL_OK);
+        for (int64_t i = 0; i < 777; i++)
+            assert_true(out[i] == i * i);
+        assert_int_equal(pl_for(workers, 1000, square, out, &err), PL_EINPUT);
+        assert_string_equal(err.text, "item 777");
+    }
+    assert_int_equal(pl_for(4, 0, square, out, &err), PL_OK);
+}
+
+typedef struct pipe_test {
+    int64_t in[8], out[8], next, n, written, fail_compute, fail_write;
+} pipe_test;
+
+static pl_code pipe_read(void *ctx, int slot, bool *more, pl_error *err)
+{
+    pipe_test *t = ctx;
+    (void)err;
+    *more = t->next < t->n;
+    t->in[slot] = t->next++;
+    return PL_OK;
+}
+
+static pl_code pipe_compute(void *ctx, int worker, int slot, pl_error *err)
+{
+    pipe_test *t = ctx;
+    (void)worker;
+    if (t->in[slot] % 3 == 0)
+        (void)usleep(300);
+    t->out[slot] = t->in[slot] * 2;
+    return t->in[slot] == t->fail_compute ? pl_fail(err, PL_EINPUT, "compute %d", (int)t->in[slot]) : PL_OK;
+}
+
+static pl_code pipe_write(void *ctx, int slot, pl_error *err)
+{
+    pipe_test *t = ctx;
+    if (t->written == t->fail_write)
+        return pl_fail(err, PL_EIO, "write %d", (int)t->written);
+    assert_true(t->out[slot] == 2 * t->written); /* in order, nothing missing */
+    t->written++;
+    return PL_OK;
+}
+
+static void a_pipe_writes_in_order_for_any_number_of_workers(void **unused)
+{
+    const pl_pipe shape = { NULL, pipe_read, pipe_compute, pipe_write };
+    pl_error err = { 0 };
+
+    (void)unused;
+    for (int workers = 1; workers <= 5; workers++) {
+        pipe_test t = { .n = 200, .fail_compute = -1, .fail_write = -1 };
+        pl_pipe p = shape;
+        p.ctx = &t;
+        assert_int_equal(pl_pipe_run(&p, workers, 8, &err), PL_OK);
+        assert_int_equal(t.written, 200);
+        t = (pipe_test){ .n = 200, .fail_compute = 50, .fail_write = -1 };
+        assert_int_equal(pl_pipe_run(&p, workers, 8, &err), PL_EINPUT);
+        assert_int_equal(t.written, 50); /* all before the failure, none after */
+        assert_string_equal(err.text, "compute 50");
+        t = (pipe_test){ .n = 200, .fail_compute = -1, .fail_write = 60 };
+        assert_int_equal(pl_pipe_run(&p, workers, 3, &err), PL_EIO);
+        assert_int_equal(t.written, 60);
+    }
+}
+
+static void a_refused_request_is_null_and_nothing_else_changes(void **unused)
+{
+    pl_arena *mem = pl_arena_new(64);
+
+    (void)unused;
+    pl_arena_refuse(2);
+    assert_non_null(PL_NEW(mem, int, 4));
+    assert_null(PL_NEW(mem, int, 4));
+    assert_non_null(PL_NEW(mem, int, 1000));
+    assert_null(pl_arena_get(mem, SIZE_MAX / 2, 4));
+    pl_arena_free(mem);
+    pl_arena_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sha256_gives_the_published_digests),
+        cmocka_unit_test(numbers_read_back_as_written),
+        cmocka_unit_test(what_is_not_a_number_is_refused),
+        cmocka_unit_test(durations_and_sizes_have_units),
+        cmocka_unit_test(text_for_people_is_short),
+        cmocka_unit_test(json_text_is_valid_for_any_bytes),
+        cmocka_unit_test(the_nearest_name_is_found_or_none),
+        cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
+        cmocka_unit_test(a_file_is_written_whole_and_read_back),
+        cmocka_unit_test(a_loop_does_all_items_and_reports_the_first_failure),
+        cmocka_unit_test(a_pipe_writes_in_order_for_any_number_of_workers),
+        cmocka_unit_test(a_refused_request_is_null_and_nothing_else_changes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
