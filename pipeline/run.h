@@ -30,16 +30,26 @@ typedef struct pl_run_opts {
     int argc; char *const *argv;  /* for the run row                          */
     const char *command;
     bool quiet, progress_tty;
+    const pl_stage *const *known; /* all stages of the program, NULL-terminated: a stage that left the
+                                     workflow is still cleared when what it stands on changes */
+    const char *program_version, *git_commit, *openbabel_version; /* for the run row; NULL: unknown */
 } pl_run_opts;
 
 /* Fills step->key of every step (needs, settings, extras) and, with a store, what would run and why. */
 pl_code pl_plan_keys(pl_workflow *wf, pl_store *store, pl_arena *mem, pl_error *err);
 pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_arena *mem, pl_error *err);
+/* The same under --force, --from and --until; steps that will not be looked at keep their state.
+ * wanted[i] = false: step i is left out by --until. */
+pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *opts, pl_step_plan *out,
+                           bool *wanted, pl_arena *mem, pl_error *err);
 /* Field-by-field difference of the key of `stage` against the last one done. */
 pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text *out, pl_arena *mem, pl_error *err);
 
 /* Does it. PL_OK, or the reason it stopped: PL_ESTOP (75), PL_ELOCK (4), PL_EIO (6)... */
 pl_code pl_run(pl_workflow *wf, const pl_schema *schema, const pl_run_opts *opts, pl_arena *mem, pl_error *err);
+
+/* Another directory for a fresh start: DIR-2, DIR-3, ... the first that does not exist. */
+pl_code pl_workflow_fresh(pl_workflow *wf, pl_arena *mem, pl_error *err);
 
 /* Tests only: MOLSIEVE_FAULT=stage.point:n ends the process with _exit(137) at the
  * n-th passage of that point. Points: <stage>.unit.before_commit, .after_commit,

@@ -10,11 +10,15 @@
  * in one transaction with the unit's `done` mark, so the database holds units
  * 0..k-1 of a stage, completely, and has the same content for any number of
  * workers. PL_WHOLE stages do their work in one call and keep their own
- * checkpoints if it is long. */
+ * checkpoints if it is long.
+ *
+ * next of unit k may be called before units up to 2*workers+2 behind it are
+ * committed. Blocks that commit puts are committed just before the unit. */
 #ifndef PL_STAGE_H
 #define PL_STAGE_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
@@ -95,8 +99,13 @@ typedef struct pl_stage {
     void    (*worker_close)(void *worker);
     pl_code (*commit)(void *state, pl_unit *unit, pl_error *err);
 
-    /* PL_WHOLE: the work. PL_PER_UNIT, optional: once after the last unit, in the
-     * transaction that marks the stage done (indexes, counts). */
+    /* PL_PER_UNIT, optional: once after the last unit, inside the transaction that
+     * marks the stage done (indexes, counts).
+     * PL_WHOLE: the work, called with no transaction open, because it may take hours.
+     * The stage opens its own (pl_db_begin, pl_db_commit). One that it leaves open when
+     * it returns PL_OK is completed by the runner: the done mark goes into it, so what
+     * the stage wrote there and the mark arrive together. After a kill finish is called
+     * again, so it first removes or replaces what an earlier attempt committed. */
     pl_code (*finish)(void *state, pl_error *err);
 
     /* Always, once per open, also after an open that failed half-way. */
@@ -105,6 +114,9 @@ typedef struct pl_stage {
     /* SQL that removes everything this stage ever wrote, run in one transaction
      * when it must run again with another key. NULL-terminated; may be NULL. */
     const char *const *reset_sql;
+
+    /* The result depends on the workflow's `seed`: it becomes part of the key. */
+    bool uses_seed;
 } pl_stage;
 
 #endif

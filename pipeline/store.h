@@ -24,6 +24,7 @@ typedef struct pl_schema {
     const char *const *migrate;      /* [version]: SQL from version i to i+1; [0] unused */
     const char *const (*docs)[4];    /* {table, column, unit, description}, {NULL}-terminated */
     const char *const (*digest)[2];  /* {name, SELECT of logical content without row ids}, {NULL} */
+    const char *const (*check)[2];   /* {what must hold, SELECT of the number of rows where it does not}, {NULL}; may be NULL */
 } pl_schema;
 
 struct pl_store {
@@ -32,6 +33,8 @@ struct pl_store {
     const char *results_path, *features_path;
     bool network;                    /* results.db lies on a network file system         */
     const pl_schema *schema;
+    int64_t n_puts;                  /* blocks put so far; the runner's                  */
+    sqlite3_stmt *kept[4];           /* the store's own prepared statements              */
 };
 
 /* Opens or creates; migrates forward after a VACUUM INTO copy. */
@@ -61,6 +64,7 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
 /* The bytes live in mem. Checks the CRC: EDATA names kind and unit. *found=false if absent. */
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, bool *found,
                      pl_bytes *out, int64_t *first, int64_t *n_items, pl_arena *mem, pl_error *err);
+/* Of one kind, or of all kinds (kind NULL). */
 pl_code pl_block_count(pl_store *s, const char *kind, const char *key, int64_t *n, pl_error *err);
 /* Features transactions: pl_run wraps a unit's commit in both databases, features first. */
 
@@ -79,9 +83,13 @@ pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split
 pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err);
 
 /* ---- maintenance ---- */
-pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err); /* order-independent, logical content */
+pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err); /* order-independent, logical content of results.db */
+pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err); /* the blocks that stages of results.db own; features.db open */
+/* Removes blocks that no stage of results.db owns. *n: how many; features.db open. */
+pl_code pl_store_prune(pl_store *s, int64_t *n, pl_error *err);
 pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err); /* integrity, foreign keys, done <=> rows, block CRCs */
 pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err);  /* VACUUM INTO tmp, fsync, rename */
-bool    pl_is_network_fs(const char *path);
+bool    pl_is_network_fs(const char *path);  /* of the nearest directory that exists; unknown types count as network */
+double  pl_disk_free(const char *path);      /* bytes, -1 if unknown */
 
 #endif
