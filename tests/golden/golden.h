@@ -1,0 +1,29 @@
+/* tests/golden/golden.h - opening the stored tensors of the reference and
+ * comparing with them. A failing comparison names the tensor and the index. */
+#ifndef TESTS_GOLDEN_H
+#define TESTS_GOLDEN_H
+
+#include <stddef.h>
+
+#include "models/safetensors.h"
+#include "models/se3.h"
+
+/* The folder with the golden files; ends the program with 77 when there is none. */
+const char *golden_folder(void);
+
+/* $MOLSIEVE_SHARED/golden/NAME.safetensors; a failed read fails the test. */
+const nn_tensors *golden_open(const char *name, pl_arena *mem);
+
+/* The tensor called by the format, as doubles in the arena; it must exist. */
+const double *golden_get(const nn_tensors *all, size_t *n, pl_arena *mem, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+const int32_t *golden_ints(const nn_tensors *all, size_t *n, pl_arena *mem, const char *name);
+bool golden_has(const nn_tensors *all, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* |got - want| <= rel * (largest |want|), entry by entry. */
+void golden_check(const char *name, const double *got, const double *want, size_t n, double rel);
+
+/* All parameters of a model from the tensors "w.NAME" (or "NAME" when prefix is ""). */
+double *golden_params(const nn_tensors *all, const nn_se3 *model, const char *prefix, pl_arena *mem);
+
+#endif
