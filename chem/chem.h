@@ -18,38 +18,12 @@
 #include <stdint.h>
 
 #include "chem/mol.h"
+#include "chem/protocol.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-/* Why a record has no molecule. The names (ch_status_name) are what the
- * database keeps; append only. */
-typedef enum ch_status {
-    CH_OK = 0,       /* ok                                                            */
-    CH_PARSE,        /* parse: the text is not a molecule of this format               */
-    CH_EMPTY,        /* empty: no atoms                                                */
-    CH_TOO_LARGE,    /* too_large: more atoms than allowed, or a longer text           */
-    CH_VALENCE,      /* valence: an impossible valence, or an unusable (dummy) atom    */
-    CH_CONFORMER,    /* conformer: no 3D structure could be built                      */
-    CH_GEOMETRY,     /* geometry: 3D present but atoms coincide, or are not finite     */
-    CH_TIMEOUT,      /* timeout: CPU or wall-clock budget spent, also on the second try */
-    CH_MEMORY,       /* memory: the memory limit was reached                           */
-    CH_CRASH,        /* crash: the worker died on it, twice                            */
-    CH_FORMAT,       /* format: nobody reads this format                               */
-    CH_RECORD,       /* record: the splitter already found it unusable                 */
-    CH_INTERNAL,     /* internal: an exception of the library, or a broken answer      */
-    CH_N_STATUS
-} ch_status;
-
+/* ch_status, ch_conformer and ch_force_field are in chem/protocol.h. */
 const char *ch_status_name(ch_status s); /* "too_large"; never NULL */
-
-typedef enum ch_conformer {
-    CH_3D_AUTO = 0, /* keep real 3D with hydrogens, else generate */
-    CH_3D_KEEP,     /* positions of the input; hydrogens added where missing */
-    CH_3D_GENERATE, /* always built from the 2D structure */
-    CH_3D_NONE      /* hydrogens, but no positions (mol.xyz is NULL) */
-} ch_conformer;
-
-typedef enum ch_force_field { CH_FF_MMFF94 = 0, CH_FF_UFF } ch_force_field;
 
 typedef struct ch_prepare_opts {
     bool largest_fragment;     /* drop counter-ions and solvents, then keep the largest part */

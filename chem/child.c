@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chem/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "chem/protocol.h"
+#include "pipeline/base/file.h"
+
+extern char **environ;
+
+enum { POLL_MS = 200 }; /* how long a stop flag may go unseen when no signal interrupts us */
+
+static double now_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The environment with one OpenMP thread: the number of threads changes energies
+ * in their last bits, and spinning threads slow a busy machine a hundredfold. */
+static char **environment(void)
+{
+    static char one[] = "OMP_NUM_THREADS=1", passive[] = "OMP_WAIT_POLICY=passive";
+    size_t n = 0, m = 0;
+    char **env;
+
+    while (environ[n] != NULL)
+        n++;
+    env = calloc(n + 3, sizeof *env);
+    if (env == NULL)
+        return NULL;
+    env[m++] = one;
+    env[m++] = passive;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environ[i], "OMP_", 4) != 0)
+            env[m++] = environ[i];
+    return env;
+}
+
+/* Signals meant for the program must not end the worker under a molecule: it
+ * starts with them blocked. It goes when its stdin ends. */
+static void set_signals(posix_spawnattr_t *attr)
+{
+    static const int meant_for_us[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP };
+    sigset_t blocked, defaults;
+
+    (void)sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof meant_for_us / sizeof *meant_for_us; i++)
+        (void)sigaddset(&blocked, meant_for_us[i]);
+    (void)sigfillset(&defaults);
+    (void)sigdelset(&defaults, SIGKILL);
+    (void)sigdelset(&defaults, SIGSTOP);
+    (void)posix_spawnattr_setsigmask(attr, &blocked);
+    (void)posix_spawnattr_setsigdefault(attr, &defaults);
+    (void)posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static int spawn(pid_t *pid, const char *program, int fd, size_t memory_bytes, char **env)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    char bytes[32], *argv[3];
+    char name[] = "molsieve-chem";
+    int bad;
+
+    (void)snprintf(bytes, sizeof bytes, "%zu", memory_bytes);
+    argv[0] = name;
+    argv[1] = bytes;
+    argv[2] = NULL;
+    if (posix_spawn_file_actions_init(&files) != 0)
+        return ENOMEM;
+    if (posix_spawnattr_init(&attr) != 0) {
+        (void)posix_spawn_file_actions_destroy(&files);
+        return ENOMEM;
+    }
+    set_signals(&attr);
+    bad = posix_spawn_file_actions_adddup2(&files, fd, 0);
+    if (bad == 0)
+        bad = posix_spawn_file_actions_adddup2(&files, fd, 1);
+    if (bad == 0)
+        bad = posix_spawn(pid, program, &files, &attr, argv, env);
+    (void)posix_spawnattr_destroy(&attr);
+    (void)posix_spawn_file_actions_destroy(&files);
+    return bad;
+}
+
+/* A descriptor above the standard ones, which the child will overwrite. */
+static int above_standard(int fd)
+{
+    int up;
+
+    if (fd < 0 || fd > 2)
+        return fd;
+    up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    (void)close(fd);
+    return up;
+}
+
+pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl_error *err)
+{
+    char **env = environment();
+    int pair[2], bad = 0;
+
+    if (env == NULL)
+        return pl_fail(err, PL_ENOMEM, "environment of %s", program);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        free(env);
+        return pl_fail_errno(err, program);
+    }
+    pair[0] = above_standard(pair[0]);
+    pair[1] = above_standard(pair[1]);
+    if (pair[0] < 0 || pair[1] < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) != 0)
+        bad = errno;
+    if (bad == 0)
+        bad = spawn(&c->pid, program, pair[1], memory_bytes, env);
+    free(env);
+    if (pair[1] >= 0)
+        (void)close(pair[1]);
+    if (bad == 0) {
+        c->fd = pair[0];
+        return PL_OK;
+    }
+    if (pair[0] >= 0)
+        (void)close(pair[0]);
+    c->pid = 0;
+    return pl_fail(err, PL_EIO, "cannot start %s: %s", program, strerror(bad));
+}
+
+/* Until the descriptor is ready for `events`. */
+static ch_talk wait_ready(int fd, short events, double deadline, const volatile sig_atomic_t *stop)
+{
+    for (;;) {
+        struct pollfd p = { fd, events, 0 };
+        double left = (deadline - now_s()) * 1000;
+        int n;
+
+        if (stop != NULL && *stop)
+            return CH_TALK_STOP;
+        if (left <= 0)
+            return CH_TALK_LATE;
+        n = poll(&p, 1, left < POLL_MS ? (int)left + 1 : POLL_MS);
+        if (n > 0)
+            return CH_TALK_OK; /* also on hang-up: the call that follows will say so */
+        if (n < 0 && errno != EINTR)
+            return CH_TALK_DIED;
+    }
+}
+
+static ch_talk send_all(int fd, const char *data, size_t n, double deadline, const volatile sig_atomic_t *stop)
+{
+    while (n > 0) {
+        ssize_t put = send(fd, data, n, MSG_NOSIGNAL);
+        if (put > 0) {
+            data += put;
+            n -= (size_t)put;
+        } else if (put < 0 && errno != EINTR && errno != EAGAIN) {
+            return CH_TALK_DIED;
+        } else {
+            ch_talk t = wait_ready(fd, POLLOUT, deadline, stop);
+            if (t != CH_TALK_OK)
+                return t;
+        }
+    }
+    return CH_TALK_OK;
+}
+
+static ch_talk receive_all(int fd, char *data, size_t n, double deadline, const volatile sig_atomic_t *stop)
+{
+    while (n > 0) {
+        ssize_t got = recv(fd, data, n, 0);
+        if (got > 0) {
+            data += got;
+            n -= (size_t)got;
+        } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
+            return CH_TALK_DIED;
+        } else {
+            ch_talk t = wait_ready(fd, POLLIN, deadline, stop);
+            if (t != CH_TALK_OK)
+                return t;
+        }
+    }
+    return CH_TALK_OK;
+}
+
+static uint32_t read_u32(const unsigned char b[4])
+{
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+/* Room for n bytes in the text, filled with something. */
+static bool text_reserve(pl_text *t, size_t n)
+{
+    char *s = t->cap > n ? t->s : realloc(t->s, n + 1);
+
+    if (s == NULL)
+        return false;
+    t->s = s;
+    t->cap = t->cap > n ? t->cap : n + 1;
+    t->len = n;
+    t->s[n] = '\0';
+    return true;
+}
+
+ch_talk ch_child_talk(ch_child *c, const pl_text *request, pl_text *answer, double wall_s,
+                      const volatile sig_atomic_t *stop)
+{
+    const double deadline = now_s() + wall_s;
+    const uint32_t n = (uint32_t)request->len;
+    const unsigned char head[4] = { n & 255, n >> 8 & 255, n >> 16 & 255, n >> 24 & 255 };
+    unsigned char back[4];
+    ch_talk t;
+
+    if (stop != NULL && *stop)
+        return CH_TALK_STOP;
+    t = send_all(c->fd, (const char *)head, 4, deadline, stop);
+    if (t == CH_TALK_OK)
+        t = send_all(c->fd, pl_text_str(request), request->len, deadline, stop);
+    if (t == CH_TALK_OK)
+        t = receive_all(c->fd, (char *)back, 4, deadline, stop);
+    if (t != CH_TALK_OK)
+        return t;
+    if (read_u32(back) > CH_MESSAGE_MAX)
+        return CH_TALK_GARBLED;
+    if (!text_reserve(answer, read_u32(back)))
+        return CH_TALK_NOMEM;
+    return receive_all(c->fd, answer->s, answer->len, deadline, stop);
+}
+
+/* A dying child gets a second to finish dying of what it is dying of. */
+static void collect(pid_t pid, bool dying, int *status, struct rusage *use)
+{
+    const struct timespec pause = { 0, 5 * 1000 * 1000 };
+
+    for (int i = 0; dying && i < 200; i++) {
+        pid_t got = wait4(pid, status, WNOHANG, use);
+        if (got != 0 && !(got < 0 && errno == EINTR))
+            return;
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)kill(pid, SIGKILL);
+    while (wait4(pid, status, 0, use) < 0 && errno == EINTR)
+        continue;
+}
+
+void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s)
+{
+    struct rusage use = { 0 };
+    int status = 0;
+
+    if (c->pid != 0) {
+        (void)close(c->fd);
+        collect(c->pid, dying, &status, &use);
+    }
+    *by_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    *cpu_s = (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
+             1e-6 * ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec);
+    *c = (ch_child){ 0 };
+}

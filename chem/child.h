@@ -1,0 +1,33 @@
+/* chem/child.h - one child process and its two ends of a socket; used by chem.c only.
+ *
+ * A message is a u32 length and that many bytes (chem/protocol.h). Waiting
+ * always ends: at the deadline, at the caller's stop flag, or at the child's death. */
+#ifndef CH_CHILD_H
+#define CH_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "pipeline/base/error.h"
+#include "pipeline/base/text.h"
+
+typedef struct ch_child {
+    pid_t pid; /* 0: none */
+    int fd;
+} ch_child; /* zeroed is "none" */
+
+typedef enum ch_talk { CH_TALK_OK, CH_TALK_DIED, CH_TALK_LATE, CH_TALK_STOP, CH_TALK_NOMEM, CH_TALK_GARBLED } ch_talk;
+
+/* memory_bytes is given to the program as its argument. EIO when it cannot be started. */
+pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl_error *err);
+
+/* Sends `request` and waits for the answer; wall_s bounds both. */
+ch_talk ch_child_talk(ch_child *c, const pl_text *request, pl_text *answer, double wall_s,
+                      const volatile sig_atomic_t *stop);
+
+/* Ends it if it still lives and collects it: the signal that ended it (0: none) and its CPU seconds. */
+void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s);
+
+#endif

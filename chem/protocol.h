@@ -1,0 +1,67 @@
+/* chem/protocol.h - what molsieve and molsieve-chem say to each other.
+ * SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only (both programs include it)
+ *
+ * Over stdin and stdout of the worker, one request, one answer, little-endian:
+ *
+ *   message  = u32 bytes of what follows, then it
+ *   request  = u32 op, f64 CPU seconds for this request (0: no limit), then
+ *     hello    -
+ *     reads    str format
+ *     prepare  i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
+ *              force_field, sd_steps, cg_steps; u64 seed; str format; str text
+ *     list     str format; str text
+ *     convert  str from; str to; str text
+ *     write    str to; str title; mol
+ *     svg      str smiles
+ *   answer   = u32 ch_status, f64 CPU seconds of the worker so far, str message, then
+ *     hello    str library version; i32 readable formats
+ *     reads    i32 yes
+ *     prepare  str smiles, inchikey, formula, removed, geometry;
+ *              i32 n_heavy, charge, hbd, hba, rotors, rings;
+ *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok)
+ *     list     i32 n, then n times str
+ *     convert, write, svg   str
+ *   str      = u32 length, bytes
+ *   mol      = i32 n_atoms, n_bonds, has_xyz; u8 z[n]; i8 charge[n];
+ *              f32 xyz[n][3] if has_xyz; i32 bond[m][2]; u8 order[m]
+ *
+ * A worker that overruns its CPU seconds dies of SIGPROF. It ends when its
+ * stdin ends, or within a second after its parent is gone. */
+#ifndef CH_PROTOCOL_H
+#define CH_PROTOCOL_H
+
+#define CH_PROTOCOL_VERSION "1"
+
+enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
+
+enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_CONVERT, CH_OP_WRITE, CH_OP_SVG };
+
+/* Why a record has no molecule. The names (ch_status_name) are what the
+ * database keeps; append only. */
+typedef enum ch_status {
+    CH_OK = 0,    /* ok                                                             */
+    CH_PARSE,     /* parse: the text is not a molecule of this format               */
+    CH_EMPTY,     /* empty: no atoms                                                */
+    CH_TOO_LARGE, /* too_large: more atoms than allowed, or a longer text           */
+    CH_VALENCE,   /* valence: an impossible valence, or a dummy atom                */
+    CH_CONFORMER, /* conformer: no 3D structure could be built                      */
+    CH_GEOMETRY,  /* geometry: 3D present but atoms coincide, or are not finite     */
+    CH_TIMEOUT,   /* timeout: CPU or wall-clock budget spent, also on the second try */
+    CH_MEMORY,    /* memory: the memory limit was reached                           */
+    CH_CRASH,     /* crash: the worker died on it, twice                            */
+    CH_FORMAT,    /* format: nobody reads this format                               */
+    CH_RECORD,    /* record: the splitter already found it unusable                 */
+    CH_INTERNAL,  /* internal: an exception of the library, or a broken answer      */
+    CH_N_STATUS
+} ch_status;
+
+typedef enum ch_conformer {
+    CH_3D_AUTO = 0, /* keep real 3D with hydrogens, else generate            */
+    CH_3D_KEEP,     /* positions of the input; hydrogens added where missing */
+    CH_3D_GENERATE, /* always built from the 2D structure                    */
+    CH_3D_NONE      /* hydrogens, but no positions (mol.xyz is NULL)         */
+} ch_conformer;
+
+typedef enum ch_force_field { CH_FF_MMFF94 = 0, CH_FF_UFF } ch_force_field;
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/chem.h"
+
+typedef struct bench_side {
+    ch_worker *w;
+    pl_arena *mem;
+} bench_side;
+
+static int setup(void **state)
+{
+    bench_side *b = calloc(1, sizeof *b);
+    pl_error err = { 0 };
+
+    if (ch_worker_open(&b->w, NULL, &err) != PL_OK)
+        print_error("%s\n", err.text);
+    b->mem = pl_arena_new(0);
+    *state = b;
+    return b->w != NULL ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    bench_side *b = *state;
+    ch_worker_close(b->w);
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+static pl_code prepare(bench_side *b, const char *smiles, ch_prepared *out, pl_error *err)
+{
+    return ch_worker_prepare(b->w, smiles, strlen(smiles), "smi", NULL, out, b->mem, err);
+}
+
+static void aspirin_gets_its_known_properties(void **state)
+{
+    ch_prepared p;
+    pl_error err = { 0 };
+
+    assert_int_equal(prepare(*state, "CC(=O)Oc1ccccc1C(=O)O aspirin", &p, &err), PL_OK);
+    assert_string_equal(p.inchikey, "BSYNRYMUTXBXSQ-UHFFFAOYSA-N");
+    assert_string_equal(p.formula, "C9H8O4");
+    assert_string_equal(p.geometry, "mmff94");
+    assert_int_equal(p.n_heavy, 13);
+    assert_int_equal(p.hbd, 1);
+    assert_int_equal(p.hba, 4);
+    assert_int_equal(p.rings, 1);
+    assert_false(!(fabs(p.logp - 1.3101) <= 1e-6));
+    assert_false(!(fabs(p.tpsa - 63.6) <= 1e-6));
+    assert_false(!(fabs(p.mw - 180.1574) <= 1e-3));
+    assert_int_equal(p.mol.n_atoms, 21);
+    assert_int_equal(p.mol.n_bonds, 21);
+    assert_int_equal(ch_mol_check(&p.mol, &err), PL_OK);
+    assert_int_equal(p.attempts, 1);
+}
+
+static double bond_length(const ch_mol *m, int b)
+{
+    const float *p = m->xyz[m->bond[b][0]], *q = m->xyz[m->bond[b][1]];
+    return sqrt(pow(p[0] - q[0], 2) + pow(p[1] - q[1], 2) + pow(p[2] - q[2], 2));
+}
+
+static void a_nitrile_is_relaxed_although_it_is_built_on_a_line(void **state)
+{
+    ch_prepared p;
+    pl_error err = { 0 };
+    int seen = 0;
+
+    assert_int_equal(prepare(*state, "CC#N", &p, &err), PL_OK);
+    for (int b = 0; b < p.mol.n_bonds; b++)
+        if (p.mol.order[b] == 3) {
+            assert_false(!(fabs(bond_length(&p.mol, b) - 1.16) <= 0.01));
+            seen++;
+        }
+    assert_int_equal(seen, 1);
+}
+
+static void counter_ions_go_even_when_they_are_bigger(void **state)
+{
+    ch_prepared p;
+    pl_error err = { 0 };
+
+    /* methylamine tosylate, and a sodium salt hydrate */
+    assert_int_equal(prepare(*state, "C[NH3+].Cc1ccc(cc1)S(=O)(=O)[O-]", &p, &err), PL_OK);
+    assert_string_equal(p.smiles, "C[NH3+]");
+    assert_int_equal(p.charge, 1);
+    assert_int_equal(prepare(*state, "[Na+].[O-]C(=O)c1ccccc1CC.O", &p, &err), PL_OK);
+    assert_non_null(strstr(p.removed, "[Na+]"));
+    assert_non_null(strstr(p.removed, "O"));
+    assert_int_equal(p.charge, -1);
+}
+
+static void every_failure_has_its_own_word(void **state)
+{
+    static const struct {
+        const char *smiles;
+        ch_status code;
+    } cases[] = { { "C1CC", CH_PARSE },          { "c1cccc1", CH_PARSE },     { "", CH_EMPTY },
+                  { "C(C)(C)(C)(C)C", CH_VALENCE }, { "*CC", CH_VALENCE },      { "not a molecule", CH_PARSE } };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ch_prepared p;
+        pl_error err = { 0 };
+        assert_int_equal(prepare(*state, cases[i].smiles, &p, &err), PL_EINPUT);
+        assert_string_equal(ch_status_name(p.code), ch_status_name(cases[i].code));
+        assert_int_equal(strncmp(err.text, ch_status_name(p.code), strlen(ch_status_name(p.code))), 0);
+        assert_int_equal(p.mol.n_atoms, 0);
+    }
+}
+
+static void a_large_molecule_is_refused_by_the_callers_limit(void **state)
+{
+    bench_side *b = *state;
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p;
+
+    o.max_heavy_atoms = 12;
+    assert_int_equal(ch_worker_prepare(b->w, "CC(=O)Oc1ccccc1C(=O)O", 21, "smi", &o, &p, b->mem, NULL), PL_EINPUT);
+    assert_int_equal(p.code, CH_TOO_LARGE);
+}
+
+static void without_conformer_there_are_hydrogens_and_no_positions(void **state)
+{
+    bench_side *b = *state;
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p;
+
+    o.conformer = CH_3D_NONE;
+    assert_int_equal(ch_worker_prepare(b->w, "CCO", 3, "smi", &o, &p, b->mem, NULL), PL_OK);
+    assert_int_equal(p.mol.n_atoms, 9);
+    assert_null(p.mol.xyz);
+    assert_true(isnan(p.energy));
+}
+
+static void benzene_has_six_aromatic_bonds(void **state)
+{
+    ch_prepared p;
+    int aromatic = 0;
+
+    assert_int_equal(prepare(*state, "C1=CC=CC=C1", &p, NULL), PL_OK);
+    for (int b = 0; b < p.mol.n_bonds; b++)
+        aromatic += p.mol.order[b] == CH_ORDER_AROMATIC;
+    assert_int_equal(aromatic, 6);
+}
+
+static void arrays_written_as_sdf_come_back_the_same(void **state)
+{
+    bench_side *b = *state;
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p, q;
+    const char *sdf;
+    pl_error err = { 0 };
+
+    assert_int_equal(prepare(b, "CC(=O)Oc1ccccc1C(=O)[O-]", &p, &err), PL_OK);
+    if (ch_worker_write(b->w, &p.mol, "aspirin", "sdf", &sdf, b->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    o.conformer = CH_3D_KEEP;
+    if (ch_worker_prepare(b->w, sdf, strlen(sdf), "sdf", &o, &q, b->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    assert_string_equal(p.inchikey, q.inchikey);
+    assert_string_equal(q.geometry, "input");
+    assert_int_equal(p.mol.n_atoms, q.mol.n_atoms);
+    assert_memory_equal(p.mol.z, q.mol.z, (size_t)p.mol.n_atoms);
+    assert_memory_equal(p.mol.charge, q.mol.charge, (size_t)p.mol.n_atoms);
+    assert_memory_equal(p.mol.bond, q.mol.bond, (size_t)p.mol.n_bonds * 8);
+    assert_memory_equal(p.mol.order, q.mol.order, (size_t)p.mol.n_bonds);
+    for (int i = 0; i < p.mol.n_atoms; i++)
+        for (int k = 0; k < 3; k++)
+            assert_false(!(fabs(p.mol.xyz[i][k] - q.mol.xyz[i][k]) <= 1e-4));
+}
+
+static void a_drawing_is_one_svg_element(void **state)
+{
+    bench_side *b = *state;
+    const char *svg;
+
+    assert_int_equal(ch_worker_svg(b->w, "CC(=O)Oc1ccccc1C(=O)O", &svg, b->mem, NULL), PL_OK);
+    assert_int_equal(strncmp(svg, "<svg", 4), 0);
+    assert_string_equal(svg + strlen(svg) - 6, "</svg>");
+    assert_int_equal(ch_worker_svg(b->w, "C1CC", &svg, b->mem, NULL), PL_EINPUT);
+}
+
+static void the_worker_says_what_it_is_and_what_it_reads(void **state)
+{
+    bench_side *b = *state;
+    ch_worker_info info;
+    bool yes;
+
+    assert_int_equal(ch_worker_hello(b->w, &info, NULL), PL_OK);
+    assert_int_equal(info.library[0], '3');
+    assert_true(info.n_formats > 100);
+    assert_int_equal(ch_worker_reads(b->w, "cml", &yes, NULL), PL_OK);
+    assert_true(yes);
+    assert_int_equal(ch_worker_reads(b->w, "svg", &yes, NULL), PL_OK);
+    assert_false(yes);
+    assert_int_equal(ch_worker_reads(b->w, "nonsense", &yes, NULL), PL_OK);
+    assert_false(yes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(aspirin_gets_its_known_properties),
+        cmocka_unit_test(a_nitrile_is_relaxed_although_it_is_built_on_a_line),
+        cmocka_unit_test(counter_ions_go_even_when_they_are_bigger),
+        cmocka_unit_test(every_failure_has_its_own_word),
+        cmocka_unit_test(a_large_molecule_is_refused_by_the_callers_limit),
+        cmocka_unit_test(without_conformer_there_are_hydrogens_and_no_positions),
+        cmocka_unit_test(benzene_has_six_aromatic_bonds),
+        cmocka_unit_test(arrays_written_as_sdf_come_back_the_same),
+        cmocka_unit_test(a_drawing_is_one_svg_element),
+        cmocka_unit_test(the_worker_says_what_it_is_and_what_it_reads),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
