@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/schema.h"
+
+#include "stages/schema_sql.h" /* made from schema.sql by CMake */
+
+extern const char *const st_schema_docs[][4]; /* stages/schema_docs.c */
+
+/* A row of a molecule is named by the record that first gave it. */
+#define KEY(id) "(SELECT i.sha256||':'||r.ordinal FROM record r JOIN input_file i USING(file_id) WHERE r.record_id=" id ")"
+
+static const char *const digest[][2] = {
+    { "input_file", "SELECT sha256, format, n_records FROM input_file" },
+    { "record", "SELECT i.sha256, r.ordinal, r.byte_offset, r.line, r.title, r.raw_smiles, r.status, "
+                KEY("x.mol_id") " FROM record x JOIN record r ON r.record_id=x.record_id "
+                "JOIN input_file i ON i.file_id=r.file_id" },
+    { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, logp, "
+                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy FROM molecule m" },
+    { "property", "SELECT name, unit, task, better, description FROM property" },
+    { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
+               "FROM label l JOIN property p USING(property_id)" },
+    { "split", "SELECT " KEY("s.mol_id") ", s.part FROM split s" },
+    { "model", "SELECT name FROM model" },
+    { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value FROM prediction x "
+                    "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
+    { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models "
+               "FROM score s JOIN property p USING(property_id)" },
+    { "evaluation", "SELECT m.name, p.name, e.part, e.metric, e.unit, e.value, e.n FROM evaluation e "
+                    "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
+    { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective FROM hit h" },
+    { "failure", "SELECT f.stage, f.code, f.message, f.signal, " KEY("f.record_id") ", " KEY("f.mol_id")
+                 " FROM failure f" },
+    { "metric", "SELECT stage, step, epoch, split, name, value FROM metric WHERE name NOT LIKE '%\\_s' ESCAPE '\\'" },
+    { NULL, NULL },
+};
+
+const pl_schema st_schema = {
+    .sql = st_schema_sql,
+    .version = 1,
+    .migrate = NULL,
+    .docs = st_schema_docs,
+    .digest = digest,
+};
