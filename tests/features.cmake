@@ -1,0 +1,10 @@
+# Graphs, stored bases and batches.
+add_library(molsieve_made_mol STATIC made_mol.c)
+target_include_directories(molsieve_made_mol PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(molsieve_made_mol PUBLIC molsieve::chem PRIVATE molsieve::warnings m)
+
+molsieve_test(graph unit/graph_test.c LABEL unit USES molsieve_made_mol)
+molsieve_test(graph_prop prop/graph_test.c LABEL prop USES molsieve_made_mol)
+molsieve_test(feature unit/feature_test.c LABEL unit USES molsieve_made_mol molsieve::models)
+molsieve_test(graph_block_fuzz fuzz/graph_block_test.c LABEL fuzz
+  USES molsieve_made_mol molsieve::models ZLIB::ZLIB)

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "made_mol.h"
+#include "models/basis.h"
+#include "models/feature.h"
+#include "models/frame.h"
+#include "models/sh.h"
+
+enum { N_GRAPHS = 5 };
+
+static pl_arena *mem;
+static ch_graph_block graphs;
+
+static int fresh(void **state)
+{
+    ch_graph graph[N_GRAPHS];
+    int64_t id[N_GRAPHS];
+    pl_bytes bytes;
+
+    (void)state;
+    mem = pl_arena_new(1 << 20);
+    for (int32_t i = 0; i < N_GRAPHS; i++) {
+        ch_mol m = made_mol(3 + 4 * i, 9, (uint64_t)i, mem);
+        ch_graph_opts o = { .edges = i == 3 ? CH_EDGES_KNN : CH_EDGES_RADIUS, .cutoff = 3, .k = 3 };
+        id[i] = 1 + i;
+        if (i == 2)
+            m.z[1] = 17;
+        if (ch_graph_build(&graph[i], &m, &o, mem, NULL) != PL_OK)
+            return 1;
+    }
+    return ch_graph_block_pack(&bytes, id, graph, N_GRAPHS, mem, NULL) != PL_OK ||
+           ch_graph_block_unpack(&graphs, bytes, mem, NULL) != PL_OK;
+}
+
+static int done(void **state)
+{
+    (void)state;
+    pl_arena_free(mem);
+    return 0;
+}
+
+static nn_basis_block stored(nn_basis_kind kind, int32_t max_degree)
+{
+    pl_bytes bytes;
+    nn_basis_block b;
+    pl_error err;
+
+    if (nn_basis_pack(&bytes, kind, max_degree, &graphs, mem, &err) != PL_OK ||
+        nn_basis_unpack(&b, bytes, &graphs, mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    double sum = nn_basis_bytes(kind, max_degree, (double)graphs.n_pairs, (double)graphs.n_edges);
+    assert_true((double)bytes.len >= sum && (double)bytes.len < sum + 48 + 8 * (N_GRAPHS + 1));
+    return b;
+}
+
+static void widths_are_those_of_the_specification(void **state)
+{
+    (void)state;
+    assert_int_equal(nn_basis_width(NN_BASIS_FRAME_Q15, 3), 83);
+    assert_int_equal(nn_basis_bytes(NN_BASIS_FRAME_Q15, 3, 1, 2), 166);
+    assert_int_equal(nn_basis_width(NN_BASIS_SH_F32, 3), 49);
+    assert_int_equal(nn_basis_width(NN_BASIS_PAIRWISE_F32, 3), 1092);
+    assert_int_equal(nn_basis_bytes(NN_BASIS_PAIRWISE_F32, 3, 1, 2), 2 * 4368);
+    assert_int_equal(nn_basis_bytes(NN_BASIS_NONE, 3, 1, 2), 0);
+}
+
+static void stored_frames_are_the_computed_ones(void **state)
+{
+    nn_basis_block f32 = stored(NN_BASIS_FRAME_F32, 3), q15 = stored(NN_BASIS_FRAME_Q15, 3);
+    nn_frame_rule rule;
+    (void)state;
+    nn_frame_rule_make(&rule);
+    for (int32_t g = 0; g < N_GRAPHS; g++)
+        for (int32_t p = 0; p < graphs.graph[g].n_pairs; p++) {
+            float d[NN_FRAME_FLOATS];
+            size_t at = (f32.at[g] + (uint64_t)p) * NN_FRAME_FLOATS;
+            nn_frame_make(&rule, graphs.graph[g].vec[p], 3, d);
+            assert_memory_equal(d, f32.f32 + at, sizeof d);
+            for (int k = 0; k < NN_FRAME_FLOATS; k++)
+                assert_true(fabs(d[k] - q15.q15[at + (size_t)k] / 32767.0) <= 1.6e-5);
+        }
+}
+
+static void stored_harmonics_are_the_computed_ones(void **state)
+{
+    nn_basis_block b = stored(NN_BASIS_SH_F32, 3);
+    (void)state;
+    for (int32_t p = 0; p < graphs.graph[4].n_pairs; p++) {
+        float want[49];
+        nn_shf(want, 6, graphs.graph[4].vec[p]);
+        assert_memory_equal(want, b.f32 + (b.at[4] + (uint64_t)p) * 49, sizeof want);
+    }
+}
+
+/* B_J of the reverse edge is (-1)^J B_J: the one relation between the two directions. */
+static void stored_pairwise_bases_turn_with_the_edge(void **state)
+{
+    nn_basis_block b = stored(NN_BASIS_PAIRWISE_F32, 2);
+    const ch_graph *g = &graphs.graph[4];
+    (void)state;
+    for (int32_t e = 0; e < g->n_edges; e++) {
+        const float *x = b.f32 + (b.at[4] + (uint64_t)e) * (uint64_t)b.width;
+        const float *y = b.f32 + (b.at[4] + (uint64_t)g->rev[e]) * (uint64_t)b.width;
+        for (int i = 0; i <= 2; i++)
+            for (int o = 0; o <= 2; o++)
+                for (int l = 0; l < 2 * i + 1; l++)
+                    for (int f = 0; f < nn_freqs(i, o); f++)
+                        for (int k = 0; k < 2 * o + 1; k++, x++, y++)
+                            assert_true(fabsf(*x - ((abs(i - o) + f) % 2 ? -*y : *y)) <= 1e-6f);
+    }
+}
+
+static void bases_of_other_graphs_are_refused(void **state)
+{
+    pl_bytes bytes;
+    nn_basis_block b;
+    ch_graph_block other = graphs;
+    pl_error err;
+    (void)state;
+    assert_int_equal(nn_basis_pack(&bytes, NN_BASIS_FRAME_Q15, 3, &graphs, mem, NULL), PL_OK);
+    other.crc ^= 1;
+    assert_int_equal(nn_basis_unpack(&b, bytes, &other, mem, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "other graphs"));
+}
+
+static void inputs_are_checked(void **state)
+{
+    nn_inputs in = nn_inputs_qm9();
+    (void)state;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_OK);
+    assert_int_equal(nn_inputs_node_features(&in), 6);
+    assert_int_equal(nn_inputs_edge_features(&in), 4);
+    in.element[4] = 6;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
+    in.element[4] = 0;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
+    in.n_elements = 0;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
+}
+
+/* Node and edge numbers of one molecule inside the batch against its graph. */
+static void check_molecule(const nn_batch *b, int32_t at, const ch_graph *g, int32_t edge0)
+{
+    int32_t node0 = b->first[at];
+
+    assert_int_equal(b->first[at + 1] - node0, g->n_nodes);
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const float *x = b->node + (size_t)(node0 + i) * 7;
+        float sum = 0;
+        for (int k = 0; k < 5; k++)
+            sum += x[k];
+        assert_true(sum == 1 && x[5] == g->z[i] && x[6] == g->charge[i]);
+        assert_int_equal(b->row[node0 + i], edge0 + g->row[i]);
+        for (int32_t e = edge0 + g->row[i]; e < edge0 + g->row[i + 1]; e++) {
+            int32_t type = g->type[g->pair[e - edge0]];
+            assert_int_equal(b->dst[e], node0 + i);
+            assert_int_equal(b->src[e], node0 + g->src[e - edge0]);
+            for (int k = 0; k < 4; k++)
+                assert_true(b->edge[(size_t)e * 4 + (size_t)k] == (k == type ? 1.0f : 0.0f));
+            assert_true(b->dist[e] == g->dist[g->pair[e - edge0]]);
+        }
+    }
+}
+
+static void check_reverse(const nn_batch *b)
+{
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        int32_t r = b->rev[e];
+        assert_true(b->pair_edge[b->pair[e]] == e || b->pair_edge[b->pair[e]] == r);
+        if (r < 0)
+            continue;
+        assert_true(b->src[r] == b->dst[e] && b->dst[r] == b->src[e] && b->rev[r] == e);
+        for (int a = 0; a < 3; a++)
+            assert_true(b->vec[r][a] == -b->vec[e][a]);
+    }
+}
+
+static void a_batch_is_its_molecules_end_to_end(void **state)
+{
+    nn_collate *c = nn_collate_new();
+    nn_item items[N_GRAPHS];
+    nn_inputs in = nn_inputs_qm9();
+    nn_collated out;
+    int32_t edge0 = 0;
+    (void)state;
+    in.charge = true;
+    for (int32_t i = 0; i < N_GRAPHS; i++)
+        items[i] = nn_item_of(&graphs, NULL, i);
+    assert_int_equal(nn_collate_run(c, &out, items, N_GRAPHS, &in, NULL), PL_OK);
+    assert_int_equal(out.batch.n_graphs, N_GRAPHS - 1);
+    assert_null(out.batch.frame);
+    for (int32_t g = 0; g < out.batch.n_graphs; g++) {
+        check_molecule(&out.batch, g, items[out.item[g]].graph, edge0);
+        edge0 += items[out.item[g]].graph->n_edges;
+    }
+    assert_int_equal(out.batch.row[out.batch.n_nodes], out.batch.n_edges);
+    assert_int_equal(edge0, out.batch.n_edges);
+    check_reverse(&out.batch);
+    nn_collate_free(c);
+}
+
+static void a_molecule_with_an_unknown_element_is_left_out_and_named(void **state)
+{
+    nn_collate *c = nn_collate_new();
+    nn_item items[2] = { nn_item_of(&graphs, NULL, 2), nn_item_of(&graphs, NULL, 0) };
+    nn_inputs in = nn_inputs_qm9();
+    nn_collated out;
+    (void)state;
+    assert_int_equal(nn_collate_run(c, &out, items, 2, &in, NULL), PL_OK);
+    assert_int_equal(out.n_left, 1);
+    assert_int_equal(out.left[0].item, 0);
+    assert_int_equal(out.left[0].element, 17);
+    assert_int_equal(out.batch.n_graphs, 1);
+    assert_int_equal(out.item[0], 1);
+    assert_int_equal(nn_collate_run(c, &out, items, 1, &in, NULL), PL_OK);
+    assert_int_equal(out.batch.n_graphs, 0);
+    assert_int_equal(out.batch.first[0], 0);
+    assert_int_equal(nn_collate_run(c, &out, NULL, 0, &in, NULL), PL_OK);
+    nn_collate_free(c);
+}
+
+static void stored_frames_reach_the_batch(void **state)
+{
+    nn_basis_block q15 = stored(NN_BASIS_FRAME_Q15, 3), f32 = stored(NN_BASIS_FRAME_F32, 3);
+    nn_collate *a = nn_collate_new(), *b = nn_collate_new();
+    nn_item items[2] = { nn_item_of(&graphs, &q15, 4), nn_item_of(&graphs, &q15, 0) };
+    nn_inputs in = nn_inputs_qm9();
+    nn_collated x, y;
+    (void)state;
+    assert_int_equal(nn_collate_run(a, &x, items, 2, &in, NULL), PL_OK);
+    items[0] = nn_item_of(&graphs, &f32, 4);
+    items[1] = nn_item_of(&graphs, &f32, 0);
+    assert_int_equal(nn_collate_run(b, &y, items, 2, &in, NULL), PL_OK);
+    assert_non_null(x.batch.frame);
+    for (size_t k = 0; k < (size_t)x.batch.n_pairs * NN_FRAME_FLOATS; k++)
+        assert_true(fabsf(x.batch.frame[k] - y.batch.frame[k]) <= 1.6e-5f);
+    items[1] = nn_item_of(&graphs, NULL, 0); /* one without: the engine computes all */
+    assert_int_equal(nn_collate_run(b, &y, items, 2, &in, NULL), PL_OK);
+    assert_null(y.batch.frame);
+    nn_collate_free(a);
+    nn_collate_free(b);
+}
+
+static void a_smaller_batch_needs_no_new_memory(void **state)
+{
+    nn_collate *c = nn_collate_new();
+    nn_item items[N_GRAPHS];
+    nn_inputs in = nn_inputs_qm9();
+    nn_collated out;
+    const void *was;
+    size_t bytes;
+    (void)state;
+    for (int32_t i = 0; i < N_GRAPHS; i++)
+        items[i] = nn_item_of(&graphs, NULL, i);
+    assert_int_equal(nn_collate_run(c, &out, items, N_GRAPHS, &in, NULL), PL_OK);
+    was = out.batch.first;
+    bytes = nn_collate_bytes(c);
+    for (int32_t n = 0; n < N_GRAPHS; n++) {
+        assert_int_equal(nn_collate_run(c, &out, items, n, &in, NULL), PL_OK);
+        assert_ptr_equal(was, out.batch.first);
+        assert_int_equal(bytes, nn_collate_bytes(c));
+    }
+    nn_collate_free(c);
+}
+
+static void batches_respect_their_budget_and_always_advance(void **state)
+{
+    nn_item items[N_GRAPHS];
+    int64_t two;
+    (void)state;
+    for (int32_t i = 0; i < N_GRAPHS; i++)
+        items[i] = nn_item_of(&graphs, NULL, i);
+    two = items[0].graph->n_edges + items[1].graph->n_edges;
+    assert_int_equal(nn_collate_take(items, 0, N_GRAPHS, 0, 0), N_GRAPHS);
+    assert_int_equal(nn_collate_take(items, 0, N_GRAPHS, 3, 0), 3);
+    assert_int_equal(nn_collate_take(items, 0, N_GRAPHS, 0, two), 2);
+    assert_int_equal(nn_collate_take(items, 0, N_GRAPHS, 0, two - 1), 1);
+    assert_int_equal(nn_collate_take(items, 4, N_GRAPHS, 0, 1), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(widths_are_those_of_the_specification, fresh, done),
+        cmocka_unit_test_setup_teardown(stored_frames_are_the_computed_ones, fresh, done),
+        cmocka_unit_test_setup_teardown(stored_harmonics_are_the_computed_ones, fresh, done),
+        cmocka_unit_test_setup_teardown(stored_pairwise_bases_turn_with_the_edge, fresh, done),
+        cmocka_unit_test_setup_teardown(bases_of_other_graphs_are_refused, fresh, done),
+        cmocka_unit_test_setup_teardown(inputs_are_checked, fresh, done),
+        cmocka_unit_test_setup_teardown(a_batch_is_its_molecules_end_to_end, fresh, done),
+        cmocka_unit_test_setup_teardown(a_molecule_with_an_unknown_element_is_left_out_and_named, fresh, done),
+        cmocka_unit_test_setup_teardown(stored_frames_reach_the_batch, fresh, done),
+        cmocka_unit_test_setup_teardown(a_smaller_batch_needs_no_new_memory, fresh, done),
+        cmocka_unit_test_setup_teardown(batches_respect_their_budget_and_always_advance, fresh, done),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chem/graph_block.h"
+#include "made_mol.h"
+
+static pl_arena *mem;
+
+static int fresh(void **state)
+{
+    (void)state;
+    mem = pl_arena_new(1 << 20);
+    return mem == NULL;
+}
+
+static int done(void **state)
+{
+    (void)state;
+    pl_arena_free(mem);
+    return 0;
+}
+
+static void expect_refused(const ch_mol *m, ch_graph_opts o, pl_code code, const char *text)
+{
+    ch_graph g;
+    pl_error err = { 0 };
+
+    assert_int_equal(ch_graph_build(&g, m, &o, mem, &err), code);
+    assert_int_equal(err.code, code);
+    if (strstr(err.text, text) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", text, err.text);
+}
+
+static void bad_molecules_are_refused_with_a_reason(void **state)
+{
+    ch_graph_opts radius = { .cutoff = 5 };
+    ch_mol m = made_mol(10, 9, 1, mem), none = { 0 }, flat = m;
+    (void)state;
+    expect_refused(&none, radius, PL_EINPUT, "atoms: ");
+    flat.xyz = NULL;
+    expect_refused(&flat, radius, PL_EINPUT, "geometry: the molecule has no 3D");
+    m.xyz[3][1] = NAN;
+    expect_refused(&m, radius, PL_EINPUT, "geometry: atom 4");
+    m.xyz[3][1] = INFINITY;
+    expect_refused(&m, radius, PL_EINPUT, "geometry: atom 4");
+    m.xyz[3][1] = 1e6f;
+    expect_refused(&m, radius, PL_EINPUT, "geometry: atom 4");
+}
+
+static void coinciding_atoms_are_found_for_every_kind_of_edges(void **state)
+{
+    (void)state;
+    for (int kind = CH_EDGES_RADIUS; kind <= CH_EDGES_FULL; kind++) {
+        ch_mol m = made_mol(30, 9, 1, mem);
+        ch_graph_opts o = { .edges = (ch_edges)kind, .cutoff = 5, .k = 3 };
+        memcpy(m.xyz[20], m.xyz[4], sizeof m.xyz[4]);
+        m.xyz[20][2] += 0.009f;
+        expect_refused(&m, o, PL_EINPUT, "coincide: atoms 5 and 21");
+        m.xyz[20][2] += 0.01f;
+        ch_graph g;
+        assert_int_equal(ch_graph_build(&g, &m, &o, mem, NULL), PL_OK);
+    }
+}
+
+static void limits_are_kept(void **state)
+{
+    ch_mol m = made_mol(30, 9, 1, mem);
+    (void)state;
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = 29 }, PL_EINPUT, "atoms: 30");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 50, .max_edges = 869 }, PL_EINPUT, "edges: ");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_FULL, .max_edges = 869 }, PL_EINPUT, "edges: 870");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 4, .max_edges = 119 }, PL_EINPUT, "edges: 120");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 0 }, PL_ECONFIG, "cutoff");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN }, PL_ECONFIG, "k 0");
+    ch_graph g;
+    assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .cutoff = 50, .max_edges = 870 }, mem, NULL), PL_OK);
+}
+
+static void a_single_atom_is_a_graph_without_edges(void **state)
+{
+    ch_mol m = made_mol(1, 9, 1, mem);
+    (void)state;
+    for (int kind = CH_EDGES_RADIUS; kind <= CH_EDGES_FULL; kind++) {
+        ch_graph g;
+        ch_graph_opts o = { .edges = (ch_edges)kind, .cutoff = 5, .k = 3, .max_neighbours = 2 };
+        assert_int_equal(ch_graph_build(&g, &m, &o, mem, NULL), PL_OK);
+        assert_int_equal(g.n_nodes, 1);
+        assert_int_equal(g.n_edges, 0);
+        assert_int_equal(ch_graph_check(&g, NULL), PL_OK);
+    }
+}
+
+/* ---- blocks ---- */
+
+enum { N_GRAPHS = 7 };
+
+static pl_bytes packed(ch_graph graph[N_GRAPHS], int64_t id[N_GRAPHS])
+{
+    pl_bytes bytes;
+
+    for (int32_t i = 0; i < N_GRAPHS; i++) {
+        ch_mol m = made_mol(1 + 5 * i, 9, (uint64_t)i, mem);
+        ch_graph_opts o = { .edges = i % 2 ? CH_EDGES_KNN : CH_EDGES_RADIUS, .cutoff = 3, .k = 3 };
+        id[i] = 10 + 3 * i;
+        assert_int_equal(ch_graph_build(&graph[i], &m, &o, mem, NULL), PL_OK);
+    }
+    assert_int_equal(ch_graph_block_pack(&bytes, id, graph, N_GRAPHS, mem, NULL), PL_OK);
+    return bytes;
+}
+
+static void same_graph(const ch_graph *a, const ch_graph *b)
+{
+    size_t n = (size_t)a->n_nodes, e = (size_t)a->n_edges, p = (size_t)a->n_pairs;
+
+    assert_int_equal(a->n_nodes, b->n_nodes);
+    assert_int_equal(a->n_edges, b->n_edges);
+    assert_int_equal(a->n_pairs, b->n_pairs);
+    assert_memory_equal(a->z, b->z, n);
+    assert_memory_equal(a->charge, b->charge, n);
+    assert_memory_equal(a->row, b->row, 4 * (n + 1));
+    assert_memory_equal(a->src, b->src, 2 * e);
+    assert_memory_equal(a->rev, b->rev, 4 * e);
+    assert_memory_equal(a->pair, b->pair, 4 * e);
+    assert_memory_equal(a->pair_edge, b->pair_edge, 4 * p);
+    assert_memory_equal(a->type, b->type, p);
+    assert_memory_equal(a->vec, b->vec, 12 * p);
+    assert_memory_equal(a->dist, b->dist, 4 * p);
+}
+
+static void a_block_gives_back_its_graphs(void **state)
+{
+    ch_graph graph[N_GRAPHS];
+    int64_t id[N_GRAPHS];
+    ch_graph_block b;
+    pl_bytes bytes = packed(graph, id);
+    (void)state;
+    assert_int_equal(ch_graph_block_unpack(&b, bytes, mem, NULL), PL_OK);
+    assert_int_equal(b.n, N_GRAPHS);
+    for (int32_t i = 0; i < N_GRAPHS; i++) {
+        assert_int_equal(b.id[i], id[i]);
+        same_graph(&b.graph[i], &graph[i]);
+        assert_int_equal(ch_graph_block_find(&b, id[i]), i);
+    }
+    assert_int_equal(ch_graph_block_find(&b, 11), -1);
+    assert_true(ch_graph_block_bytes(b.n, (double)b.n_nodes, (double)b.n_edges, (double)b.n_pairs) <= (double)bytes.len);
+    assert_true((double)bytes.len - ch_graph_block_bytes(b.n, (double)b.n_nodes, (double)b.n_edges, (double)b.n_pairs) < 128);
+}
+
+static void an_empty_block_is_fine(void **state)
+{
+    pl_bytes bytes;
+    ch_graph_block b;
+    (void)state;
+    assert_int_equal(ch_graph_block_pack(&bytes, NULL, NULL, 0, mem, NULL), PL_OK);
+    assert_int_equal(ch_graph_block_unpack(&b, bytes, mem, NULL), PL_OK);
+    assert_int_equal(b.n, 0);
+}
+
+static void unaligned_bytes_are_read_all_the_same(void **state)
+{
+    ch_graph graph[N_GRAPHS];
+    int64_t id[N_GRAPHS];
+    ch_graph_block b;
+    pl_bytes bytes = packed(graph, id);
+    char *moved = pl_arena_get(mem, bytes.len + 1, 1);
+    (void)state;
+    memcpy(moved + 1, bytes.data, bytes.len);
+    assert_int_equal(ch_graph_block_unpack(&b, (pl_bytes){ moved + 1, bytes.len }, mem, NULL), PL_OK);
+    same_graph(&b.graph[6], &graph[6]);
+}
+
+static void a_shortened_block_is_refused(void **state)
+{
+    ch_graph graph[N_GRAPHS];
+    int64_t id[N_GRAPHS];
+    pl_bytes bytes = packed(graph, id);
+    (void)state;
+    for (size_t len = 0; len < bytes.len; len += 13) {
+        /* An exact copy, so that a sanitizer sees a read past the end. */
+        unsigned char *copy = malloc(len + 1);
+        ch_graph_block b;
+        memcpy(copy, bytes.data, len);
+        assert_int_equal(ch_graph_block_unpack(&b, (pl_bytes){ copy, len }, mem, NULL), PL_EDATA);
+        free(copy);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(bad_molecules_are_refused_with_a_reason, fresh, done),
+        cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
+        cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),
+        cmocka_unit_test_setup_teardown(a_single_atom_is_a_graph_without_edges, fresh, done),
+        cmocka_unit_test_setup_teardown(a_block_gives_back_its_graphs, fresh, done),
+        cmocka_unit_test_setup_teardown(an_empty_block_is_fine, fresh, done),
+        cmocka_unit_test_setup_teardown(unaligned_bytes_are_read_all_the_same, fresh, done),
+        cmocka_unit_test_setup_teardown(a_shortened_block_is_refused, fresh, done),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
