@@ -1,0 +1,41 @@
+/* models/ref/ref.h - every operation of the model straight from its definition,
+ * forward and backward: the oracle for every faster form.
+ *
+ * The same text is compiled for double (nn_ref_x) and for float (nn_reff_x).
+ * Bases are the pairwise ones of models/basis.h; the radial weights of an edge
+ * are made row by row and never stored. Edges are taken in blocks of 16 with
+ * the edge as the innermost index ("lanes"), which the compiler turns into
+ * vector code; a short last block is filled with edges of zero features, whose
+ * contributions are all zero. Sums run in the order of the edges.
+ *
+ * Spec 3 (convolution), 4 (attention), 5.1 (norm), 5.4 (head), 5.5 and 2.6
+ * (gradients). Nodes without incoming edges and empty edge lists are fine. */
+#ifndef NN_REF_H
+#define NN_REF_H
+
+#include "models/basis.h"
+#include "models/se3.h"
+
+/* Edges of a batch as they enter; everything is copied. */
+typedef struct nn_ref_edges {
+    int32_t n_nodes, n_edges, n_scalars;
+    const int32_t *src, *dst;            /* [n_edges]                                      */
+    const double (*vec)[3];              /* [n_edges]  pos[dst] - pos[src], Angstrom       */
+    const double *scalar;                /* [n_edges][n_scalars], the distance not in it   */
+    nn_fiber fiber;                      /* channels of edge features of degree 1 and up   */
+    const double *feature[NN_DEGREES];   /* [n_edges][ch][2d+1]; NULL where there are none */
+} nn_ref_edges;
+
+#define real double
+#define REF(x) nn_ref_##x
+#include "models/ref/ref_decl.h"
+#undef real
+#undef REF
+
+#define real float
+#define REF(x) nn_reff_##x
+#include "models/ref/ref_decl.h"
+#undef real
+#undef REF
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "models/ref/ref.h"
+#include "models/sh.h"
+
+#define real double
+#define REF(x) nn_ref_##x
+#include "models/ref/lanes.inc"
+#include "models/ref/conv.inc"
+#include "models/ref/layers.inc"
+#include "models/ref/model.inc"
