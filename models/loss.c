@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/loss.h"
+
+#include <math.h>
+
+static int64_t measured(const float *t, int64_t n)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        count += !isnan(t[i]);
+    return count;
+}
+
+nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64_t n, float *dy)
+{
+    nn_loss_sum s = { .n = measured(t, n) };
+    double per = s.n ? 1.0 / (double)s.n : 0.0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double e = (double)y[i] - (double)t[i];
+        dy[i] = 0.0f;
+        if (isnan(t[i]))
+            continue;
+        s.abs += fabs(e);
+        s.square += e * e;
+        dy[i] = (float)(kind == NN_LOSS_L2 ? 2.0 * per * e : per * ((e > 0) - (e < 0)));
+    }
+    s.loss = kind == NN_LOSS_L2 ? s.square : s.abs;
+    return s;
+}
+
+void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more)
+{
+    to->loss += more->loss;
+    to->abs += more->abs;
+    to->square += more->square;
+    to->n += more->n;
+}

@@ -1,0 +1,73 @@
+/* models/model_file.h - a trained model in one file that any tool can open.
+ *
+ * A safetensors file (models/safetensors.h): the parameters under the names of
+ * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
+ * metadata, each a JSON object except the first four:
+ *
+ *   format "molsieve-model", format_version "1", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   model      the settings of the network (models/se3.h)
+ *   inputs     elements and features (models/feature.h)
+ *   graph      edges, cutoff, k, max_neighbours (chem/graph.h)
+ *   target     name, unit, better
+ *   scale      mean, std, constant, offsets: see nn_model_value
+ *   provenance where it comes from: data, sizes, split, recipe, date, errors
+ *
+ * Nothing in it can execute. A file that is read is not trusted: every tensor's
+ * name, shape and numbers are checked, the first that is missing, extra, of
+ * another shape or not finite is named (PL_EDATA). Weights that were trained
+ * under the other sign convention of the 3j symbols are moved to ours when read
+ * (spec 2.3). Units: those of the target; Angstrom. */
+#ifndef NN_MODEL_FILE_H
+#define NN_MODEL_FILE_H
+
+#include "chem/graph.h"
+#include "models/feature.h"
+#include "models/se3.h"
+
+typedef struct nn_scale {
+    double mean, stdev;                   /* of the target less its offsets, training set   */
+    double constant;                      /* linear part: constant + sum over the atoms of  */
+    double offset[NN_MAX_ELEMENTS];       /* their element's offset, in order of inputs     */
+} nn_scale;
+
+typedef struct nn_model_file {
+    const char *name;
+    const char *target, *unit, *better;   /* better: "low", "high" or "none"                */
+    nn_se3_conf conf;
+    nn_inputs inputs;
+    ch_graph_opts graph;                  /* max_atoms and max_edges are not kept           */
+    nn_scale scale;
+    const char *provenance;               /* JSON object                                    */
+    bool bf16;                            /* parameters are stored as bfloat16              */
+    const nn_se3 *model;                  /* the plan of conf                               */
+    float *params;                        /* [model->n_floats]; after a read exactly the
+                                             values in the file                             */
+    char sha256[65];                      /* of the file; read only                         */
+} nn_model_file;
+
+/* Everything lives in mem. EIO: cannot be read. EDATA: not what it must be. */
+pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
+
+/* Old file or new file, never half. The same contents give the same bytes. */
+pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err);
+
+/* Metadata alone, checked; params and sha256 are not set. Cheap. */
+pl_code nn_model_read_info(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
+
+/* The linear part of the target: constant + offsets of the atoms. Elements that
+ * the model does not know count 0. */
+double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uint8_t *z, int32_t n);
+
+/* The network's number y as the target, in its unit: y stdev + mean + linear part. */
+double nn_model_value(const nn_model_file *m, const uint8_t *z, int32_t n, double y);
+
+/* ECONFIG when graphs made with `opts` are not those the model was trained on;
+ * the text names the setting: "cutoff 4 Angstrom, the model was trained with 5". */
+pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, pl_error *err);
+
+/* Metadata as one JSON object, for the results database; NULL when refused. */
+const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem);
+
+const char *nn_edges_name(ch_edges e); /* "radius"; never NULL */
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/model_meta.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/element.h"
+#include "pipeline/base/text.h"
+
+static const char *const edges_names[] = { "radius", "bonds", "knn", "full", NULL };
+static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
+static const char *const fusion_names[] = { "none", "partial", "full", NULL };
+
+const char *nn_edges_name(ch_edges e)
+{
+    return (int)e >= 0 && e <= CH_EDGES_FULL ? edges_names[e] : "unknown";
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* One JSON object of the metadata. The first thing found wrong is kept in err
+ * and every later call does nothing. */
+typedef struct reader {
+    const nn_tensors *all;
+    const char *section;
+    json_t *root;
+    pl_arena *mem;
+    pl_code rc;
+    pl_error *err;
+} reader;
+
+static void section_open(reader *r, const char *section)
+{
+    const char *text = nn_tensors_meta(r->all, section);
+    json_error_t why;
+
+    json_decref(r->root);
+    r->root = NULL;
+    r->section = section;
+    if (r->rc)
+        return;
+    if (!text)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata has no %s: not a model file of this program", section);
+    else if (!(r->root = json_loads(text, JSON_REJECT_DUPLICATES, &why)))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s is not JSON: %.100s", section, why.text);
+    else if (!json_is_object(r->root))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s is not a JSON object", section);
+}
+
+static json_t *member(reader *r, const char *key)
+{
+    json_t *value = r->rc ? NULL : json_object_get(r->root, key);
+
+    if (!r->rc && !value)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s has no %s", r->section, key);
+    return value;
+}
+
+static void wrong_type(reader *r, const char *key, const char *wanted)
+{
+    if (!r->rc)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s.%s is not %s", r->section, key, wanted);
+}
+
+static double get_real(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+
+    if (!json_is_number(value) || !isfinite(json_number_value(value))) {
+        wrong_type(r, key, "a number");
+        return 0.0;
+    }
+    return json_number_value(value);
+}
+
+static int32_t get_int(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+    json_int_t n = json_integer_value(value);
+
+    if (!json_is_integer(value) || n < 0 || n > 1 << 30) {
+        wrong_type(r, key, "a whole number from 0");
+        return 0;
+    }
+    return (int32_t)n;
+}
+
+static bool get_bool(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+
+    if (!json_is_boolean(value))
+        wrong_type(r, key, "true or false");
+    return json_is_true(value);
+}
+
+static const char *get_text(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+    const char *text = json_is_string(value) ? pl_strdup(r->mem, json_string_value(value)) : NULL;
+
+    if (!json_is_string(value))
+        wrong_type(r, key, "a text");
+    else if (!text && !r->rc)
+        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+    return text ? text : "";
+}
+
+static int32_t get_choice(reader *r, const char *key, const char *const *names)
+{
+    const char *text = get_text(r, key);
+
+    for (int32_t k = 0; names[k]; k++)
+        if (!strcmp(text, names[k]))
+            return k;
+    if (!r->rc)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s.%s: %.50s is not known", r->section, key, text);
+    return 0;
+}
+
+static void take_conf(reader *r, nn_se3_conf *c)
+{
+    section_open(r, "model");
+    c->layers = get_int(r, "layers");
+    c->degrees = get_int(r, "degrees");
+    c->channels = get_int(r, "channels");
+    c->heads = get_int(r, "heads");
+    c->channels_div = get_int(r, "channels_div");
+    c->norm = get_bool(r, "norm");
+    c->layer_norm = get_bool(r, "layer_norm");
+    c->pooling = get_choice(r, "pooling", pooling_names);
+    c->fusion = get_choice(r, "fusion", fusion_names);
+    c->outputs = get_int(r, "outputs");
+}
+
+static void take_elements(reader *r, nn_inputs *in)
+{
+    json_t *list = member(r, "elements");
+    size_t n = json_array_size(list);
+
+    if (!json_is_array(list) || n < 1 || n > NN_MAX_ELEMENTS) {
+        wrong_type(r, "elements", "a list of 1 to 32 elements");
+        return;
+    }
+    in->n_elements = (int32_t)n;
+    for (size_t k = 0; k < n; k++) {
+        const char *symbol = json_string_value(json_array_get(list, k));
+        int z = symbol ? ch_element_number(symbol) : 0;
+        if (z < 1)
+            wrong_type(r, "elements", "a list of chemical symbols");
+        in->element[k] = (uint8_t)z;
+    }
+}
+
+static void take_inputs(reader *r, nn_inputs *in)
+{
+    section_open(r, "inputs");
+    take_elements(r, in);
+    in->z = get_bool(r, "z");
+    in->charge = get_bool(r, "charge");
+    in->bonds = get_bool(r, "bonds");
+    if (!r->rc && nn_inputs_check(in, r->err))
+        r->rc = PL_EDATA;
+}
+
+static void take_graph(reader *r, ch_graph_opts *g)
+{
+    section_open(r, "graph");
+    g->edges = (ch_edges)get_choice(r, "edges", edges_names);
+    if (g->edges == CH_EDGES_RADIUS) {
+        g->cutoff = (float)get_real(r, "cutoff");
+        g->max_neighbours = get_int(r, "max_neighbours");
+    }
+    if (g->edges == CH_EDGES_KNN)
+        g->k = get_int(r, "k");
+}
+
+static void take_scale(reader *r, nn_scale *s, const nn_inputs *in)
+{
+    json_t *offsets;
+
+    section_open(r, "scale");
+    s->mean = get_real(r, "mean");
+    s->stdev = get_real(r, "std");
+    s->constant = get_real(r, "constant");
+    offsets = member(r, "offsets");
+    if (!r->rc && !(s->stdev > 0))
+        wrong_type(r, "std", "above 0");
+    if (!json_is_array(offsets) || json_array_size(offsets) != (size_t)in->n_elements) {
+        wrong_type(r, "offsets", "a list with a number for each element");
+        return;
+    }
+    for (int32_t k = 0; k < in->n_elements; k++) {
+        json_t *one = json_array_get(offsets, (size_t)k);
+        s->offset[k] = json_number_value(one);
+        if (!json_is_number(one) || !isfinite(s->offset[k]))
+            wrong_type(r, "offsets", "a list of numbers");
+    }
+}
+
+static void take_names(reader *r, nn_model_file *m, bool *other_signs)
+{
+    static const char *const better[] = { "low", "high", "none", NULL };
+    const char *format = nn_tensors_meta(r->all, "format"), *version = nn_tensors_meta(r->all, "format_version");
+    const char *signs = nn_tensors_meta(r->all, "w3j"), *name = nn_tensors_meta(r->all, "name");
+
+    if (!format || strcmp(format, "molsieve-model") != 0)
+        r->rc = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
+                        format ? format : "missing");
+    else if (!version || strcmp(version, "1") != 0)
+        r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1", version ? version : "?");
+    else if (!signs || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata w3j is %.40s, not e3nn-0.3.3 or e3nn-0.5", signs ? signs : "missing");
+    if (r->rc)
+        return;
+    *other_signs = !strcmp(signs, "e3nn-0.5");
+    m->name = pl_strdup(r->mem, name ? name : "");
+    section_open(r, "target");
+    m->target = get_text(r, "name");
+    m->unit = get_text(r, "unit");
+    m->better = better[get_choice(r, "better", better)];
+    section_open(r, "provenance");
+    m->provenance = r->rc ? "{}" : pl_strdup(r->mem, nn_tensors_meta(r->all, "provenance"));
+    if (!r->rc && (!m->name || !m->provenance))
+        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+}
+
+pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors *all, pl_arena *mem, pl_error *err)
+{
+    reader r = { .all = all, .mem = mem, .err = err };
+
+    take_names(&r, m, other_signs);
+    take_conf(&r, &m->conf);
+    take_inputs(&r, &m->inputs);
+    take_graph(&r, &m->graph);
+    take_scale(&r, &m->scale, &m->inputs);
+    json_decref(r.root);
+    m->conf.node_features = nn_inputs_node_features(&m->inputs);
+    m->conf.edge_features = nn_inputs_edge_features(&m->inputs);
+    if (!r.rc && m->conf.outputs != 1)
+        return pl_fail(err, PL_EDATA, "%d outputs, this program scores models with 1", (int)m->conf.outputs);
+    return r.rc;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static json_t *json_conf(const nn_se3_conf *c)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i}", "layers", c->layers, "degrees", c->degrees,
+                     "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm,
+                     "layer_norm", c->layer_norm, "pooling", pooling_names[c->pooling], "fusion",
+                     fusion_names[c->fusion], "outputs", c->outputs);
+}
+
+static json_t *json_inputs(const nn_inputs *in)
+{
+    json_t *list = json_array();
+
+    for (int32_t k = 0; k < in->n_elements; k++)
+        json_array_append_new(list, json_string(ch_element_symbol(in->element[k])));
+    return json_pack("{s:o, s:b, s:b, s:b}", "elements", list, "z", in->z, "charge", in->charge, "bonds", in->bonds);
+}
+
+static json_t *json_graph(const ch_graph_opts *g)
+{
+    if (g->edges == CH_EDGES_RADIUS)
+        return json_pack("{s:s, s:f, s:i}", "edges", edges_names[g->edges], "cutoff", (double)g->cutoff,
+                         "max_neighbours", g->max_neighbours);
+    if (g->edges == CH_EDGES_KNN)
+        return json_pack("{s:s, s:i}", "edges", edges_names[g->edges], "k", g->k);
+    return json_pack("{s:s}", "edges", edges_names[g->edges]);
+}
+
+static json_t *json_scale(const nn_model_file *m)
+{
+    json_t *offsets = json_array();
+
+    for (int32_t k = 0; k < m->inputs.n_elements; k++)
+        json_array_append_new(offsets, json_real(m->scale.offset[k]));
+    return json_pack("{s:f, s:f, s:f, s:o}", "mean", m->scale.mean, "std", m->scale.stdev, "constant",
+                     m->scale.constant, "offsets", offsets);
+}
+
+/* Takes over `value`; NULL when refused. */
+static const char *json_text(json_t *value, pl_arena *mem)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    const char *copy = text ? pl_strdup(mem, text) : NULL;
+
+    free(text);
+    json_decref(value);
+    return copy;
+}
+
+enum { META_KEYS = 10 };
+
+static void meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
+{
+    json_t *target = json_pack("{s:s, s:s, s:s}", "name", m->target, "unit", m->unit, "better", m->better);
+
+    list[0] = (nn_meta){ "format", "molsieve-model" };
+    list[1] = (nn_meta){ "format_version", "1" };
+    list[2] = (nn_meta){ "name", m->name };
+    list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
+    list[4] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };
+    list[5] = (nn_meta){ "inputs", json_text(json_inputs(&m->inputs), mem) };
+    list[6] = (nn_meta){ "graph", json_text(json_graph(&m->graph), mem) };
+    list[7] = (nn_meta){ "target", json_text(target, mem) };
+    list[8] = (nn_meta){ "scale", json_text(json_scale(m), mem) };
+    list[9] = (nn_meta){ "provenance", m->provenance };
+}
+
+pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err)
+{
+    nn_meta *list = PL_NEW(mem, nn_meta, META_KEYS);
+
+    if (!list)
+        return pl_fail(err, PL_ENOMEM, "metadata of a model");
+    meta_fill(list, m, mem);
+    for (int k = 0; k < META_KEYS; k++)
+        if (!list[k].value)
+            return pl_fail(err, PL_ENOMEM, "metadata of a model");
+    *out = list;
+    *n = META_KEYS;
+    return PL_OK;
+}
+
+const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem)
+{
+    nn_meta list[META_KEYS];
+    json_t *all = json_object();
+
+    meta_fill(list, m, mem);
+    for (int k = 0; k < META_KEYS; k++) {
+        json_t *value = k < 4 ? json_string(list[k].value ? list[k].value : "")
+                              : json_loads(list[k].value ? list[k].value : "{}", 0, NULL);
+        json_object_set_new(all, list[k].key, value ? value : json_null());
+    }
+    return json_text(all, mem);
+}

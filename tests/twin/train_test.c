@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The training loop and its checkpoints, with a network small enough to do by
+ * hand: y = sum_k w_k sum over the atoms of feature k. What an engine computes
+ * is tested elsewhere; here it only has to have parameters and a gradient. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "models/adam.h"
+#include "models/checkpoint.h"
+#include "models/train.h"
+#include "pipeline/base/rng.h"
+
+enum { FEATURES = 4, TRAIN = 53, VALID = 11, EPOCHS = 6 };
+
+struct nn_engine {
+    float w[FEATURES];
+    int64_t poison_at, calls; /* this call of backward gives a NaN; -1: none */
+    int64_t poison_n;
+};
+
+static pl_code line_set(nn_engine *e, const float *params, pl_error *err)
+{
+    (void)err;
+    memcpy(e->w, params, sizeof e->w);
+    return PL_OK;
+}
+
+static pl_code line_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
+{
+    (void)keep;
+    (void)err;
+    for (int32_t g = 0; g < in->n_graphs; g++) {
+        y[g] = 0;
+        for (int k = 0; k < FEATURES; k++)
+            y[g] += e->w[k] * in->node[g * FEATURES + k];
+    }
+    return PL_OK;
+}
+
+static pl_code line_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
+{
+    (void)err;
+    for (int32_t g = 0; g < in->n_graphs; g++)
+        for (int k = 0; k < FEATURES; k++)
+            grad[k] += dy[g] * in->node[g * FEATURES + k];
+    if (e->poison_at >= 0 && e->calls >= e->poison_at && e->calls < e->poison_at + e->poison_n)
+        grad[1] = NAN;
+    e->calls++;
+    return PL_OK;
+}
+
+static const nn_engine_kind line = { .name = "line", .set_params = line_set, .forward = line_forward,
+                                     .backward = line_backward };
+
+/* One atom a molecule. */
+typedef struct data {
+    float node[TRAIN + VALID][FEATURES], target[TRAIN + VALID], gathered[TRAIN + VALID][FEATURES];
+    int32_t edges[TRAIN + VALID];
+    int64_t first;
+    int largest;
+} data;
+
+static pl_code data_batch(void *ctx, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+{
+    data *d = ctx;
+
+    (void)err;
+    if (n > d->largest)
+        d->largest = n;
+    for (int32_t i = 0; i < n; i++)
+        memcpy(d->gathered[i], d->node[d->first + which[i]], sizeof d->gathered[i]);
+    *out = (nn_batch){ .n_graphs = n, .n_nodes = n, .n_node_features = FEATURES, .node = d->gathered[0] };
+    return PL_OK;
+}
+
+static void data_make(data *d)
+{
+    static const float law[FEATURES] = { 1.0f, -0.5f, 0.25f, 2.0f };
+    pl_rng r = pl_rng_at(3, 0, 0);
+
+    memset(d, 0, sizeof *d);
+    for (int i = 0; i < TRAIN + VALID; i++) {
+        d->edges[i] = 1 + (int32_t)pl_rng_below(&r, 9);
+        for (int k = 0; k < FEATURES; k++) {
+            d->node[i][k] = (float)pl_rng_normal(&r);
+            d->target[i] += law[k] * d->node[i][k];
+        }
+    }
+}
+
+/* A training that can be stopped after so many steps, and its checkpoint directory. */
+typedef struct bench {
+    pl_arena *mem;
+    data train, valid;
+    nn_samples train_s, valid_s;
+    nn_train_conf conf;
+    nn_engine engine;
+    nn_train_state s;
+    nn_train_host host;
+    char dir[64];
+    int64_t stop_after, polls;
+    nn_epoch_report report[64];
+    int n_reports;
+    bool saved;
+} bench;
+
+static bool host_stop(void *ctx)
+{
+    bench *b = ctx;
+
+    return b->stop_after >= 0 && b->polls++ >= b->stop_after;
+}
+
+static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
+{
+    bench *b = ctx;
+    pl_code rc = nn_checkpoint_save(b->dir, "one", s, b->saved, err);
+
+    b->saved = !rc;
+    return rc;
+}
+
+static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
+{
+    bench *b = ctx;
+
+    (void)err;
+    assert_true(r->epoch >= 1 && r->epoch <= EPOCHS);
+    b->report[r->epoch - 1] = *r;
+    b->n_reports = (int)r->epoch;
+    return PL_OK;
+}
+
+static void state_make(bench *b)
+{
+    static nn_se3 plan;
+
+    plan = (nn_se3){ .n_floats = FEATURES, .conf.outputs = 1, .head = { -1, -1, -1, -1 } };
+    assert_int_equal(nn_train_state_alloc(&b->s, &plan, b->conf.ema > 0, 1, b->mem, NULL), PL_OK);
+    for (int k = 0; k < FEATURES; k++)
+        b->s.params[k] = 0.1f * (float)k;
+    if (b->s.ema)
+        memcpy(b->s.ema, b->s.params, FEATURES * sizeof(float));
+}
+
+static int bench_open(void **state)
+{
+    bench *b = calloc(1, sizeof *b);
+
+    if (!b || !(b->mem = pl_arena_new(0)))
+        return 1;
+    data_make(&b->train);
+    b->valid = b->train;
+    b->valid.first = TRAIN;
+    b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch };
+    b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch };
+    b->conf = (nn_train_conf){ .epochs = EPOCHS, .molecules = 7, .max_edges = 30, .lr = 0.05, .min_lr = 0.005,
+                               .warmup = 0.5, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01,
+                               .grad_clip = 0.7, .ema = 0.9, .schedule = NN_LR_COSINE_STEP, .loss = NN_LOSS_L2,
+                               .seed = 42 };
+    b->host = (nn_train_host){ .ctx = b, .stop = host_stop, .save = host_save, .epoch = host_epoch };
+    b->stop_after = -1;
+    b->engine.poison_at = -1;
+    strcpy(b->dir, "/tmp/molsieve-train-XXXXXX");
+    if (!mkdtemp(b->dir))
+        return 1;
+    state_make(b);
+    *state = b;
+    return 0;
+}
+
+static void remove_in(const char *dir, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    (void)unlink(path);
+}
+
+static int bench_close(void **state)
+{
+    bench *b = *state;
+
+    remove_in(b->dir, "latest.ckpt");
+    remove_in(b->dir, "previous.ckpt");
+    (void)rmdir(b->dir);
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+static pl_code train(bench *b, pl_error *err)
+{
+    return nn_train(&b->s, &b->conf, &line, &b->engine, &b->train_s, &b->valid_s, &b->host, err);
+}
+
+static void the_law_is_learned(void **state)
+{
+    bench *b = *state;
+
+    b->conf.weight_decay = b->conf.ema = 0;
+    b->conf.lr = 0.3;
+    state_make(b);
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_true(b->s.done && b->n_reports == EPOCHS);
+    assert_true(b->report[EPOCHS - 1].valid.abs < 0.3 * b->report[0].valid.abs);
+    assert_true(b->train.largest <= 7);
+}
+
+static void same_bits(const nn_train_state *a, const nn_train_state *b)
+{
+    assert_memory_equal(a->params, b->params, FEATURES * sizeof(float));
+    assert_memory_equal(a->m, b->m, FEATURES * sizeof(float));
+    assert_memory_equal(a->v, b->v, FEATURES * sizeof(float));
+    assert_memory_equal(a->ema, b->ema, FEATURES * sizeof(float));
+    assert_memory_equal(a->best, b->best, FEATURES * sizeof(float));
+    assert_memory_equal(&a->best_mae, &b->best_mae, sizeof(double));
+    assert_int_equal(a->step, b->step);
+    assert_int_equal(a->best_epoch, b->best_epoch);
+}
+
+/* Every poll of stop, also those inside a validation, is tried as the place to stop. */
+static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
+{
+    bench *b = *state;
+    nn_train_state whole;
+    nn_epoch_report reports[EPOCHS];
+    bool stopped = true;
+
+    assert_int_equal(train(b, NULL), PL_OK);
+    whole = b->s;
+    memcpy(reports, b->report, sizeof reports);
+    for (int64_t at = 0; stopped; at++) {
+        nn_checkpoint_from from;
+        pl_error why = { 0 }, err = { 0 };
+        pl_code rc;
+
+        state_make(b);
+        memset(&b->engine.w, 0, sizeof b->engine.w);
+        memset(b->report, 0, sizeof b->report);
+        b->saved = false;
+        b->stop_after = at;
+        b->polls = 0;
+        rc = train(b, &err);
+        stopped = rc == PL_ESTOP;
+        assert_true(rc == PL_OK || rc == PL_ESTOP);
+        if (stopped) {
+            state_make(b);
+            assert_int_equal(nn_checkpoint_load(b->dir, "one", &b->s, &from, &why, &err), PL_OK);
+            assert_int_equal(from, NN_FROM_LATEST);
+            b->stop_after = -1;
+            assert_int_equal(train(b, &err), PL_OK);
+        }
+        same_bits(&b->s, &whole);
+        assert_memory_equal(&b->report[EPOCHS - 1], &reports[EPOCHS - 1], sizeof reports[0]);
+    }
+}
+
+static void a_finished_training_loaded_again_does_nothing(void **state)
+{
+    bench *b = *state;
+    nn_checkpoint_from from;
+    pl_error why;
+    int64_t steps;
+
+    assert_int_equal(train(b, NULL), PL_OK);
+    steps = b->s.step;
+    state_make(b);
+    assert_int_equal(nn_checkpoint_load(b->dir, "one", &b->s, &from, &why, NULL), PL_OK);
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_int_equal(b->s.step, steps);
+}
+
+static void an_infinite_step_is_skipped_and_ten_in_a_row_end_it(void **state)
+{
+    bench *b = *state;
+    pl_error err = { 0 };
+
+    b->engine.poison_at = 5;
+    b->engine.poison_n = 3;
+    assert_int_equal(train(b, &err), PL_OK);
+    assert_int_equal(b->s.bad_total, 3);
+    for (int k = 0; k < FEATURES; k++)
+        assert_true(isfinite(b->s.params[k]));
+    state_make(b);
+    b->engine.poison_at = b->engine.calls + 2;
+    b->engine.poison_n = 1000;
+    assert_int_equal(train(b, &err), PL_ELIMIT);
+    assert_non_null(strstr(err.text, "10 steps in a row"));
+}
+
+static void it_stops_when_patience_is_spent(void **state)
+{
+    bench *b = *state;
+
+    b->conf.lr = b->conf.min_lr = 0;
+    b->conf.weight_decay = 0;
+    b->conf.patience = 2;
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_int_equal(b->s.best_epoch, 0);
+    assert_int_equal(b->s.epoch, 3);
+}
+
+/* Clipped by hand: one step from zero moments moves by lr * g/(|g| + eps') whatever
+ * the clip, so the second moment shows it. */
+static void the_gradient_is_clipped_by_its_global_norm(void **state)
+{
+    bench *b = *state;
+    double square = 0;
+
+    b->conf.grad_clip = 0.01;
+    b->stop_after = 1;
+    assert_int_equal(train(b, NULL), PL_ESTOP);
+    assert_int_equal(b->s.step, 1);
+    for (int k = 0; k < FEATURES; k++)
+        square += (double)b->s.v[k] / (1 - 0.999);
+    assert_true(fabs(sqrt(square) - 0.01) <= 1e-5);
+}
+
+static void an_epoch_is_a_permutation_of_its_own(void **state)
+{
+    int64_t a[100], c[100], seen[100] = { 0 };
+    int same = 0;
+
+    (void)state;
+    nn_train_order(a, 100, 7, 0);
+    nn_train_order(c, 100, 7, 1);
+    for (int i = 0; i < 100; i++) {
+        assert_true(a[i] >= 0 && a[i] < 100 && !seen[a[i]]++);
+        same += a[i] == c[i];
+    }
+    assert_true(same < 20);
+}
+
+static void batches_keep_both_budgets(void **state)
+{
+    const int32_t edges[] = { 5, 50, 5, 5, 5 };
+    const int64_t which[] = { 1, 0, 2, 3, 4 };
+    const nn_samples s = { .n = 5, .edges = edges };
+
+    (void)state;
+    assert_int_equal(nn_train_take(&s, which, 5, 10, 20), 1); /* too large alone: alone */
+    assert_int_equal(nn_train_take(&s, which + 1, 4, 10, 10), 2);
+    assert_int_equal(nn_train_take(&s, which + 1, 4, 3, 100), 3);
+    assert_int_equal(nn_train_take(&s, which + 1, 4, 0, 0), 4);
+}
+
+static void rates_follow_the_cosine(void **state)
+{
+    nn_train_conf c = { .epochs = 10, .lr = 1, .min_lr = 0.1, .schedule = NN_LR_COSINE_EPOCH };
+
+    (void)state;
+    assert_true(fabs(nn_train_lr(&c, 0) - 1) < 1e-15);
+    assert_true(fabs(nn_train_lr(&c, 5.9) - 0.55) < 1e-15);
+    c.schedule = NN_LR_COSINE_STEP;
+    assert_true(fabs(nn_train_lr(&c, 10) - 0.1) < 1e-15);
+    c.warmup = 2;
+    assert_true(nn_train_lr(&c, 0) == 0 && nn_train_lr(&c, 1) < 0.5);
+    c.schedule = NN_LR_CONSTANT;
+    assert_true(nn_train_lr(&c, 7) == 1);
+}
+
+/* The loop against its own recipe written out: one batch an epoch, no clip, no EMA. */
+static void full_batches_are_adamw_on_the_mean_gradient(void **state)
+{
+    bench *b = *state;
+    float p[FEATURES], m[FEATURES] = { 0 }, v[FEATURES] = { 0 };
+    const nn_adamw_conf adam = { 0.9, 0.999, 1e-8, 0.01 };
+
+    b->conf = (nn_train_conf){ .epochs = 3, .lr = 0.1, .min_lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                               .weight_decay = 0.01, .schedule = NN_LR_CONSTANT, .loss = NN_LOSS_L1, .seed = 9 };
+    state_make(b);
+    memcpy(p, b->s.params, sizeof p);
+    b->valid_s.n = 0;
+    assert_int_equal(train(b, NULL), PL_OK);
+    for (int step = 1; step <= 3; step++) {
+        float g[FEATURES] = { 0 };
+        for (int i = 0; i < TRAIN; i++) {
+            float y = 0;
+            for (int k = 0; k < FEATURES; k++)
+                y += p[k] * b->train.node[i][k];
+            for (int k = 0; k < FEATURES; k++)
+                g[k] += (float)((y > b->train.target[i]) - (y < b->train.target[i])) / TRAIN * b->train.node[i][k];
+        }
+        nn_adamw_step(p, m, v, g, FEATURES, &adam, step, 0.1f);
+    }
+    for (int k = 0; k < FEATURES; k++)
+        if (!(fabs((double)(p[k] - b->s.best[k])) <= 1e-5))
+            fail_msg("weight %d: %.9g, by hand %.9g", k, (double)b->s.best[k], (double)p[k]);
+}
+
+#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BENCH(the_law_is_learned),
+        WITH_BENCH(stopped_anywhere_it_ends_with_the_same_bits),
+        WITH_BENCH(a_finished_training_loaded_again_does_nothing),
+        WITH_BENCH(an_infinite_step_is_skipped_and_ten_in_a_row_end_it),
+        WITH_BENCH(it_stops_when_patience_is_spent),
+        WITH_BENCH(the_gradient_is_clipped_by_its_global_norm),
+        WITH_BENCH(full_batches_are_adamw_on_the_mean_gradient),
+        cmocka_unit_test(an_epoch_is_a_permutation_of_its_own),
+        cmocka_unit_test(batches_keep_both_budgets),
+        cmocka_unit_test(rates_follow_the_cosine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

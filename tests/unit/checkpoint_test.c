@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "models/checkpoint.h"
+#include "pipeline/base/rng.h"
+
+enum { N = 37 };
+
+typedef struct bench {
+    pl_arena *mem;
+    nn_train_state s;
+    char dir[64], latest[96], previous[96];
+} bench;
+
+static void state_make(nn_train_state *s, pl_arena *mem, bool ema, uint64_t seed)
+{
+    static nn_se3 plan;
+    pl_rng r = pl_rng_at(seed, 0, 0);
+
+    plan = (nn_se3){ .n_floats = N, .conf.outputs = 1, .head = { -1, -1, -1, -1 } };
+    assert_int_equal(nn_train_state_alloc(s, &plan, ema, 1, mem, NULL), PL_OK);
+    for (int i = 0; i < N; i++) {
+        s->params[i] = (float)pl_rng_normal(&r);
+        s->m[i] = (float)pl_rng_normal(&r);
+        s->v[i] = (float)pl_rng_normal(&r);
+        s->best[i] = (float)pl_rng_normal(&r);
+        if (ema)
+            s->ema[i] = (float)pl_rng_normal(&r);
+    }
+    s->step = 100 + (int64_t)seed;
+    s->epoch = 3;
+    s->cursor = 17;
+    s->best_epoch = 2;
+    s->best_mae = 0.1;
+    s->bad_run = 1;
+    s->bad_total = 4;
+    s->seen = (nn_loss_sum){ 1.5, 2.5, 3.5, 9 };
+}
+
+static int bench_open(void **state)
+{
+    bench *b = calloc(1, sizeof *b);
+
+    if (!b || !(b->mem = pl_arena_new(0)))
+        return 1;
+    strcpy(b->dir, "/tmp/molsieve-ckpt-XXXXXX");
+    if (!mkdtemp(b->dir))
+        return 1;
+    snprintf(b->latest, sizeof b->latest, "%s/latest.ckpt", b->dir);
+    snprintf(b->previous, sizeof b->previous, "%s/previous.ckpt", b->dir);
+    state_make(&b->s, b->mem, true, 1);
+    *state = b;
+    return 0;
+}
+
+static int bench_close(void **state)
+{
+    bench *b = *state;
+
+    (void)unlink(b->latest);
+    (void)unlink(b->previous);
+    (void)rmdir(b->dir);
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+static void same(const nn_train_state *a, const nn_train_state *b)
+{
+    assert_memory_equal(a->params, b->params, N * sizeof(float));
+    assert_memory_equal(a->m, b->m, N * sizeof(float));
+    assert_memory_equal(a->v, b->v, N * sizeof(float));
+    assert_memory_equal(a->best, b->best, N * sizeof(float));
+    if (a->ema)
+        assert_memory_equal(a->ema, b->ema, N * sizeof(float));
+    assert_int_equal(a->step, b->step);
+    assert_int_equal(a->epoch, b->epoch);
+    assert_int_equal(a->cursor, b->cursor);
+    assert_int_equal(a->best_epoch, b->best_epoch);
+    assert_int_equal(a->bad_run, b->bad_run);
+    assert_int_equal(a->bad_total, b->bad_total);
+    assert_memory_equal(&a->best_mae, &b->best_mae, sizeof a->best_mae);
+    assert_memory_equal(&a->seen, &b->seen, sizeof a->seen);
+    assert_int_equal(a->done, b->done);
+}
+
+static pl_code load(bench *b, nn_train_state *s, nn_checkpoint_from *from, pl_error *why, pl_error *err)
+{
+    state_make(s, b->mem, true, 999);
+    return nn_checkpoint_load(b->dir, "this", s, from, why, err);
+}
+
+static void what_is_saved_comes_back(void **state)
+{
+    bench *b = *state;
+    nn_train_state s;
+    nn_checkpoint_from from;
+    pl_error why, err;
+
+    assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
+    assert_int_equal(from, NN_FROM_NOTHING);
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, &err), PL_OK);
+    assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
+    assert_int_equal(from, NN_FROM_LATEST);
+    same(&s, &b->s);
+    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "this");
+}
+
+static void save_two(bench *b, nn_train_state *second)
+{
+    state_make(second, b->mem, true, 2);
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", second, true, NULL), PL_OK);
+}
+
+static void write_file(const char *path, const void *data, size_t len)
+{
+    assert_int_equal(pl_file_write(path, (pl_bytes){ data, len }, NULL), PL_OK);
+}
+
+/* Cut after every byte; then flip a bit of every byte. */
+static void a_torn_or_flipped_latest_gives_previous(void **state)
+{
+    bench *b = *state;
+    nn_train_state second, s;
+    pl_bytes whole;
+
+    save_two(b, &second);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    for (size_t at = 0; at < 2 * whole.len; at++) {
+        unsigned char *copy = malloc(whole.len);
+        nn_checkpoint_from from;
+        pl_error why = { 0 }, err = { 0 };
+        bool cut = at < whole.len;
+
+        assert_non_null(copy);
+        memcpy(copy, whole.data, whole.len);
+        if (!cut)
+            copy[at - whole.len] ^= (unsigned char)(1u << at % 8);
+        if (at % 7 == 0) { /* the whole way over the disk now and then, the parser always */
+            write_file(b->latest, copy, cut ? at : whole.len);
+            assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
+            assert_int_equal(from, NN_FROM_PREVIOUS);
+            assert_true(why.text[0] != '\0');
+            same(&s, &b->s);
+        }
+        state_make(&s, b->mem, true, 5);
+        pl_bytes in = { copy, cut ? at : whole.len };
+        if (nn_checkpoint_read(&s, "this", in, &err) != PL_EDATA)
+            fail_msg("byte %zu", at);
+        free(copy);
+    }
+}
+
+static void a_missing_latest_gives_previous(void **state)
+{
+    bench *b = *state;
+    nn_train_state second, s;
+    nn_checkpoint_from from;
+    pl_error why, err;
+
+    save_two(b, &second);
+    assert_int_equal(unlink(b->latest), 0);
+    assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
+    assert_int_equal(from, NN_FROM_PREVIOUS);
+    same(&s, &b->s);
+}
+
+static void two_bad_ones_are_an_error_that_names_both(void **state)
+{
+    bench *b = *state;
+    nn_train_state second, s, before;
+    nn_checkpoint_from from;
+    pl_error why, err = { 0 };
+
+    save_two(b, &second);
+    write_file(b->latest, "junk", 4);
+    write_file(b->previous, "", 0);
+    assert_int_equal(load(b, &s, &from, &why, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "latest.ckpt: torn"));
+    assert_non_null(strstr(err.text, "previous.ckpt: torn"));
+    state_make(&before, b->mem, true, 999);
+    same(&s, &before); /* untouched */
+}
+
+static void a_good_previous_is_not_overwritten_by_a_bad_latest(void **state)
+{
+    bench *b = *state;
+    nn_train_state second, s;
+    nn_checkpoint_from from;
+    pl_error why, err;
+
+    save_two(b, &second);
+    write_file(b->latest, "junk", 4);
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &second, false, &err), PL_OK);
+    write_file(b->latest, "junk", 4);
+    assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
+    same(&s, &b->s);
+}
+
+static void another_training_is_refused(void **state)
+{
+    bench *b = *state;
+    nn_train_state s;
+    nn_checkpoint_from from;
+    pl_error why, err = { 0 };
+
+    assert_int_equal(nn_checkpoint_save(b->dir, "that", &b->s, true, NULL), PL_OK);
+    assert_int_equal(load(b, &s, &from, &why, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "another training (that)"));
+    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "that");
+}
+
+static void another_model_is_refused(void **state)
+{
+    bench *b = *state;
+    nn_train_state s;
+    nn_checkpoint_from from;
+    pl_error why, err = { 0 };
+
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    state_make(&s, b->mem, false, 1); /* without EMA */
+    assert_int_equal(nn_checkpoint_load(b->dir, "this", &s, &from, &why, &err), PL_EDATA);
+}
+
+#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BENCH(what_is_saved_comes_back),
+        WITH_BENCH(a_torn_or_flipped_latest_gives_previous),
+        WITH_BENCH(a_missing_latest_gives_previous),
+        WITH_BENCH(two_bad_ones_are_an_error_that_names_both),
+        WITH_BENCH(a_good_previous_is_not_overwritten_by_a_bad_latest),
+        WITH_BENCH(another_training_is_refused),
+        WITH_BENCH(another_model_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
