@@ -32,6 +32,7 @@ struct pl_store {
     sqlite3 *features;               /* features.db; NULL until pl_store_features        */
     const char *results_path, *features_path;
     bool network;                    /* results.db lies on a network file system         */
+    int journal;                     /* as workflow.storage.journal                      */
     const pl_schema *schema;
     int64_t n_puts;                  /* blocks put so far; the runner's                  */
     sqlite3_stmt *kept[4];           /* the store's own prepared statements              */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <zlib.h>
+
+#include "pipeline/engine.h"
+
+enum { PUT = 0, GET = 1 }; /* places in pl_store.kept */
+
+static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    *out = NULL;
+    if (s->features == NULL)
+        return pl_fail(err, PL_EBUG, "features.db is used before it is open");
+    if (s->kept[which] == NULL)
+        code = pl_db_prepare(s->features, &s->kept[which], sql, err);
+    *out = s->kept[which];
+    return code;
+}
+
+static void bind_name(sqlite3_stmt *st, const char *kind, const char *key, int64_t unit)
+{
+    (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 2, kind, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(st, 3, unit);
+}
+
+static int64_t crc_of(pl_bytes data)
+{
+    return (int64_t)crc32_z(0, data.data, data.len);
+}
+
+pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t unit, int64_t first, int64_t n_items,
+                     pl_bytes data, pl_error *err)
+{
+    static const char sql[] = "INSERT OR REPLACE INTO block(key,kind,unit,first,n_items,crc32,data)"
+                              " VALUES(?,?,?,?,?,?,?)";
+    sqlite3_stmt *st;
+    pl_code code = kept(s, PUT, sql, &st, err);
+
+    if (code != PL_OK)
+        return code;
+    bind_name(st, kind, key, unit);
+    (void)sqlite3_bind_int64(st, 4, first);
+    (void)sqlite3_bind_int64(st, 5, n_items);
+    (void)sqlite3_bind_int64(st, 6, crc_of(data));
+    /* A NULL pointer would bind NULL, not an empty blob. */
+    if (sqlite3_bind_blob64(st, 7, data.len ? data.data : "", data.len, SQLITE_STATIC) != SQLITE_OK)
+        return pl_fail(err, PL_EDATA, "block %s, unit %lld: %zu bytes are too many for one row, use smaller units", kind,
+                       (long long)unit, data.len);
+    code = pl_db_run(st, err);
+    s->n_puts += code == PL_OK;
+    return code;
+}
+
+static pl_code take_row(sqlite3_stmt *st, pl_bytes *out, pl_arena *mem, pl_error *err)
+{
+    size_t n = (size_t)sqlite3_column_bytes(st, 3);
+    const void *data = sqlite3_column_blob(st, 3);
+    char *copy = PL_NEW(mem, char, n + 1);
+
+    if (copy == NULL || (data == NULL && n > 0))
+        return pl_fail(err, PL_ENOMEM, "a block of %zu bytes", n);
+    if (n > 0)
+        memcpy(copy, data, n);
+    *out = (pl_bytes){ copy, n };
+    return PL_OK;
+}
+
+pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, bool *found, pl_bytes *out,
+                     int64_t *first, int64_t *n_items, pl_arena *mem, pl_error *err)
+{
+    static const char sql[] = "SELECT first,n_items,crc32,data FROM block WHERE key=? AND kind=? AND unit=?";
+    sqlite3_stmt *st;
+    int64_t crc = 0;
+    pl_code code = kept(s, GET, sql, &st, err);
+
+    *found = false;
+    if (code != PL_OK)
+        return code;
+    bind_name(st, kind, key, unit);
+    code = pl_db_step(st, found, err);
+    if (code == PL_OK && *found) {
+        if (first != NULL)
+            *first = sqlite3_column_int64(st, 0);
+        if (n_items != NULL)
+            *n_items = sqlite3_column_int64(st, 1);
+        crc = sqlite3_column_int64(st, 2);
+        code = take_row(st, out, mem, err);
+    }
+    (void)sqlite3_reset(st);
+    (void)sqlite3_clear_bindings(st);
+    if (code == PL_OK && *found && crc_of(*out) != crc)
+        code = pl_fail(err, PL_EDATA,
+                       "%s: block %s, unit %lld: checksum differs; delete the file and run again, it is made anew",
+                       s->features_path, kind, (long long)unit);
+    return code;
+}
+
+pl_code pl_block_count(pl_store *s, const char *kind, const char *key, int64_t *n, pl_error *err)
+{
+    *n = 0;
+    if (s->features == NULL)
+        return pl_fail(err, PL_EBUG, "features.db is used before it is open");
+    if (kind == NULL)
+        return pl_db_int(s->features, n, err, "SELECT count(*) FROM block WHERE key=%Q", key);
+    return pl_db_int(s->features, n, err, "SELECT count(*) FROM block WHERE key=%Q AND kind=%Q", key, kind);
+}

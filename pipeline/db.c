@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/store.h"
+
+static const char *file_of(sqlite3 *db)
+{
+    const char *name = db ? sqlite3_db_filename(db, "main") : NULL;
+    return name && name[0] ? name : "database";
+}
+
+static pl_code fail_full(sqlite3 *db, pl_error *err)
+{
+    char size[32];
+    double left = pl_disk_free(file_of(db));
+
+    return pl_fail(err, PL_EIO, "%s: disk full (%s free); free some space and run again, nothing is lost", file_of(db),
+                   pl_size_str(left > 0 ? left : 0, size));
+}
+
+pl_code pl_db_fail(sqlite3 *db, pl_error *err)
+{
+    int full = sqlite3_extended_errcode(db), primary = full & 0xff;
+    const char *file = file_of(db), *said = sqlite3_errmsg(db);
+
+    /* Running into a quota or a size limit is reported as a plain write error. */
+    if (primary == SQLITE_IOERR && (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EDQUOT))
+        return fail_full(db, err);
+    switch (primary) {
+    case SQLITE_FULL: return fail_full(db, err);
+    case SQLITE_NOMEM: return pl_fail(err, PL_ENOMEM, "%s: out of memory", file);
+    case SQLITE_INTERRUPT: return pl_fail(err, PL_ESTOP, "%s: interrupted", file);
+    case SQLITE_CORRUPT:
+        return pl_fail(err, PL_EDATA, "%s: damaged (%s); put back a copy, or run with --fresh", file, said);
+    case SQLITE_NOTADB:
+        return pl_fail(err, PL_EDATA, "%s: not a database; move it away, or choose another workdir", file);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return pl_fail(err, PL_EIO, "%s: locked by another program (%s); close it and run again", file, said);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+        return pl_fail(err, PL_EIO, "%s: %s; check that file and directory exist and can be written", file, said);
+    case SQLITE_IOERR:
+        return pl_fail(err, PL_EIO, "%s: %s: %s; run again when the disk is well", file, said,
+                       strerror(sqlite3_system_errno(db)));
+    default: return pl_fail(err, PL_EBUG, "%s: %s (%d)", file, said, full);
+    }
+}
+
+pl_code pl_db_exec(sqlite3 *db, const char *sql, pl_error *err)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PL_OK : pl_db_fail(db, err);
+}
+
+pl_code pl_db_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, pl_error *err)
+{
+    *out = NULL;
+    return sqlite3_prepare_v2(db, sql, -1, out, NULL) == SQLITE_OK ? PL_OK : pl_db_fail(db, err);
+}
+
+pl_code pl_db_step(sqlite3_stmt *st, bool *row, pl_error *err)
+{
+    int rc = sqlite3_step(st);
+    pl_code code = PL_OK;
+
+    *row = rc == SQLITE_ROW;
+    if (*row)
+        return PL_OK;
+    if (rc != SQLITE_DONE)
+        code = pl_db_fail(sqlite3_db_handle(st), err);
+    (void)sqlite3_reset(st);
+    return code;
+}
+
+pl_code pl_db_run(sqlite3_stmt *st, pl_error *err)
+{
+    bool row = true;
+    pl_code code = PL_OK;
+
+    while (row && code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    (void)sqlite3_clear_bindings(st);
+    return code;
+}
+
+pl_code pl_db_int(sqlite3 *db, int64_t *out, pl_error *err, const char *fmt, ...)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    va_list ap;
+    char *sql;
+    pl_code code;
+
+    *out = 0;
+    va_start(ap, fmt);
+    sql = sqlite3_vmprintf(fmt, ap);
+    va_end(ap);
+    if (sql == NULL)
+        return pl_fail(err, PL_ENOMEM, "a query");
+    code = pl_db_prepare(db, &st, sql, err);
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (row)
+        *out = sqlite3_column_int64(st, 0);
+    (void)sqlite3_finalize(st);
+    sqlite3_free(sql);
+    return code;
+}
+
+pl_code pl_db_begin(sqlite3 *db, pl_error *err)
+{
+    return pl_db_exec(db, "BEGIN IMMEDIATE", err);
+}
+
+pl_code pl_db_commit(sqlite3 *db, pl_error *err)
+{
+    pl_code code = pl_db_exec(db, "COMMIT", err);
+
+    if (code != PL_OK)
+        pl_db_rollback(db);
+    return code;
+}
+
+void pl_db_rollback(sqlite3 *db)
+{
+    /* Some errors have rolled back already. */
+    if (db != NULL && !sqlite3_get_autocommit(db))
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/engine.h"
+
+/* The holder writes one line just after it got the lock: wait a moment for it. */
+static void read_holder(int fd, char *buf, size_t size)
+{
+    static const struct timespec moment = { 0, 10000000 };
+
+    for (int tries = 0; tries < 20; tries++) {
+        ssize_t n = pread(fd, buf, size - 1, 0);
+        buf[n > 0 ? n : 0] = '\0';
+        if (strchr(buf, '\n') != NULL)
+            break;
+        (void)nanosleep(&moment, NULL);
+    }
+    buf[strcspn(buf, "\n")] = '\0';
+    if (buf[0] == '\0')
+        (void)snprintf(buf, size, "another process");
+}
+
+static pl_code write_holder(int fd, const char *path, pl_error *err)
+{
+    char line[512], host[128] = "?", now[32];
+    const char *job, *task, *scheduler = pl_scheduler(&job, &task);
+    int n;
+
+    (void)gethostname(host, sizeof host - 1);
+    n = snprintf(line, sizeof line, "host %s, pid %ld%s%s%s%s, since %s\n", host, (long)getpid(),
+                 scheduler ? ", " : "", scheduler ? scheduler : "", scheduler ? " job " : "", scheduler ? job : "",
+                 pl_utc_now(now));
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, line, (size_t)n, 0) != n)
+        return pl_fail_errno(err, path);
+    return PL_OK;
+}
+
+static pl_code refuse(int fd, const char *workdir, pl_error *err)
+{
+    char holder[512];
+    int why = errno;
+
+    if (why == EWOULDBLOCK) {
+        read_holder(fd, holder, sizeof holder);
+        return pl_fail(err, PL_ELOCK, "%s is in use, held by %s; wait for it or stop it", workdir, holder);
+    }
+    return pl_fail(err, PL_EIO, "%s/.lock: %s; this file system does not lock files, choose another workdir", workdir,
+                   strerror(why));
+}
+
+pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
+{
+    char path[PATH_MAX];
+    pl_code code = pl_mkdirs(workdir, err);
+
+    lock->fd = -1;
+    if (code != PL_OK)
+        return code;
+    if (snprintf(path, sizeof path, "%s/.lock", workdir) >= (int)sizeof path)
+        return pl_fail(err, PL_EIO, "%s: path too long", workdir);
+    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock->fd < 0)
+        return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
+    if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0)
+        code = refuse(lock->fd, workdir, err);
+    else
+        code = write_holder(lock->fd, path, err);
+    if (code != PL_OK)
+        pl_lock_drop(lock);
+    return code;
+}
+
+void pl_lock_drop(pl_lock *lock)
+{
+    if (lock->fd >= 0)
+        (void)close(lock->fd);
+    lock->fd = -1;
+}

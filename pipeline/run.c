@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/base/log.h"
+#include "pipeline/base/par.h"
+#include "pipeline/engine.h"
+#include "pipeline/lock.h"
+#include "pipeline/progress.h"
+#include "pipeline/run_row.h"
+#include "pipeline/stop.h"
+
+/* ---- room for the last words on a full disk ---- */
+
+enum { RESERVE_BYTES = 1 << 20 };
+
+static void reserve_path(const pl_workflow *wf, char out[PATH_MAX])
+{
+    (void)snprintf(out, PATH_MAX, "%s/.reserve", wf->workdir);
+}
+
+static void reserve_make(const pl_workflow *wf)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    reserve_path(wf, path);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return;
+    if (posix_fallocate(fd, 0, RESERVE_BYTES) != 0)
+        (void)unlink(path); /* too little room for a reserve: disk_free_min speaks next */
+    (void)close(fd);
+}
+
+static void reserve_release(const pl_workflow *wf)
+{
+    char path[PATH_MAX];
+
+    reserve_path(wf, path);
+    (void)unlink(path);
+}
+
+pl_code pl_disk_check(const pl_runner *r, pl_error *err)
+{
+    const char *const places[] = { r->wf->storage.results, r->wf->storage.features };
+    double least = r->wf->limits.disk_free_min;
+    char have[32], want[32];
+
+    for (int i = 0; least > 0 && i < 2; i++) {
+        double left = places[i] ? pl_disk_free(places[i]) : -1;
+        if (left >= 0 && left < least)
+            return pl_fail(err, PL_EIO,
+                           "%s: only %s free, limits.disk_free_min is %s; free some space and run again, nothing is lost",
+                           places[i], pl_size_str(left, have), pl_size_str(least, want));
+    }
+    return PL_OK;
+}
+
+/* ---- a fresh directory ---- */
+
+/* A path below the old directory moves with it; others stay. */
+static const char *moved(const char *path, const char *from, const char *to, pl_arena *mem)
+{
+    size_t n = strlen(from);
+
+    if (path == NULL || strncmp(path, from, n) != 0 || path[n] != '/')
+        return path;
+    return pl_sprintf(mem, "%s%s", to, path + n);
+}
+
+pl_code pl_workflow_fresh(pl_workflow *wf, pl_arena *mem, pl_error *err)
+{
+    const char *from = wf->workdir, *to = from;
+
+    for (int i = 2; to != NULL && access(to, F_OK) == 0; i++)
+        to = pl_sprintf(mem, "%s-%d", from, i);
+    if (to == NULL)
+        return pl_fail(err, PL_ENOMEM, "a path");
+    wf->workdir = to;
+    wf->storage.results = moved(wf->storage.results, from, to, mem);
+    wf->storage.features = moved(wf->storage.features, from, to, mem);
+    return wf->storage.results ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
+}
+
+/* ---- the steps ---- */
+
+/* A failed stage takes those that need it with it, others go on under --keep-going. */
+static bool blocked(const pl_runner *r, int i, const bool *failed)
+{
+    for (int k = 0; k < r->wf->step[i].n_needs; k++)
+        if (failed[r->wf->step[i].needs[k]])
+            return true;
+    return false;
+}
+
+static bool can_go_on(pl_code code)
+{
+    return code == PL_EINPUT || code == PL_ECONFIG || code == PL_ELIMIT || code == PL_EDATA || code == PL_EDEVICE;
+}
+
+static pl_code run_steps(pl_runner *r, pl_error *err)
+{
+    bool *failed = PL_NEW(r->mem, bool, r->wf->n_steps);
+    pl_code worst = PL_OK;
+
+    if (failed == NULL)
+        return pl_fail(err, PL_ENOMEM, "the run");
+    for (int i = 0; i < r->wf->n_steps; i++) {
+        pl_error here = { 0 };
+        pl_code code;
+
+        if (!r->wanted[i] || r->plan[i].state == PL_STEP_DONE)
+            continue;
+        failed[i] = blocked(r, i, failed);
+        if (failed[i])
+            continue;
+        code = pl_step_run(r, i, &here);
+        if (code == PL_OK)
+            continue;
+        pl_at(&here, "stage %s", r->wf->step[i].stage->name);
+        failed[i] = true;
+        if (worst == PL_OK && err != NULL)
+            *err = here;
+        worst = worst == PL_OK ? code : worst;
+        if (!r->opts->keep_going || !can_go_on(code))
+            break;
+        pl_log(PL_ERROR, "stage %s: %s", r->wf->step[i].stage->name, here.text);
+    }
+    if (worst == PL_OK && r->limit.code != PL_OK && err != NULL)
+        *err = r->limit;
+    return worst == PL_OK ? r->limit.code : worst;
+}
+
+/* The copy of the last complete results may go once there are new complete ones. */
+static void drop_previous(const pl_runner *r)
+{
+    char path[PATH_MAX];
+
+    for (int i = 0; i < r->wf->n_steps; i++)
+        if (!r->wanted[i])
+            return;
+    if (snprintf(path, sizeof path, "%s.previous.db", r->store->results_path) < (int)sizeof path)
+        (void)unlink(path);
+}
+
+static pl_code plan_all(pl_runner *r, pl_error *err)
+{
+    pl_code code;
+
+    r->plan = PL_NEW(r->mem, pl_step_plan, r->wf->n_steps);
+    r->wanted = PL_NEW(r->mem, bool, r->wf->n_steps);
+    if (r->plan == NULL || r->wanted == NULL)
+        return pl_fail(err, PL_ENOMEM, "the plan");
+    code = pl_plan_keys(r->wf, r->store, r->mem, err);
+    if (code == PL_OK)
+        code = pl_plan_steps_with(r->wf, r->store, r->opts, r->plan, r->wanted, r->mem, err);
+    return code;
+}
+
+static int count_workers(const pl_workflow *wf, const pl_run_opts *opts)
+{
+    int64_t n = opts->workers > 0 ? opts->workers : wf->workers;
+
+    return n > 0 && n < 4096 ? (int)n : pl_cpu_count();
+}
+
+/* With the database open: everything that leaves a run row behind. */
+static pl_code run_recorded(pl_runner *r, pl_error *err)
+{
+    pl_code code = pl_run_row_begin(r, err);
+
+    if (code != PL_OK)
+        return code;
+    code = pl_disk_check(r, err);
+    if (code == PL_OK)
+        code = plan_all(r, err);
+    if (code == PL_OK)
+        code = run_steps(r, err);
+    if (code == PL_OK)
+        drop_previous(r);
+    if (code == PL_EIO)
+        reserve_release(r->wf);
+    pl_run_row_end(r, code, err);
+    return code;
+}
+
+static pl_code run_locked(pl_runner *r, pl_error *err)
+{
+    pl_stop stop;
+    pl_code code;
+
+    reserve_make(r->wf);
+    pl_stop_begin(&stop, r->opts->max_time, r->opts->grace);
+    code = pl_store_open(&r->store, r->wf, r->schema, err);
+    if (code == PL_OK) {
+        r->progress = pl_progress_new(stderr, r->opts->progress_tty, r->opts->quiet);
+        code = run_recorded(r, err);
+        pl_progress_free(r->progress);
+        pl_store_close(r->store);
+    }
+    pl_stop_end(&stop);
+    return code;
+}
+
+pl_code pl_run(pl_workflow *wf, const pl_schema *schema, const pl_run_opts *opts, pl_arena *mem, pl_error *err)
+{
+    pl_runner r = { .wf = wf, .schema = schema, .opts = opts, .mem = mem, .workers = count_workers(wf, opts) };
+    pl_lock lock;
+    pl_code code = opts->fresh ? pl_workflow_fresh(wf, mem, err) : PL_OK;
+
+    if (code == PL_OK)
+        code = pl_lock_take(&lock, wf->workdir, err);
+    if (code != PL_OK)
+        return code;
+    code = run_locked(&r, err);
+    pl_lock_drop(&lock);
+    return code;
+}

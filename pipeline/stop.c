@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/stop.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* A handler reaches nothing but file scope: 0, or the signal that asked first. */
+static volatile sig_atomic_t asked;
+static volatile sig_atomic_t grace_s;
+
+static const int caught[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM };
+enum { N_CAUGHT = sizeof caught / sizeof caught[0] };
+
+static void on_signal(int sig)
+{
+    if (asked != 0)
+        _exit(sig == SIGALRM ? 75 : 128 + sig);
+    asked = sig;
+    if (grace_s > 0)
+        (void)alarm((unsigned)grace_s);
+}
+
+void pl_stop_begin(pl_stop *s, double max_time, double grace)
+{
+    struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    struct itimerval timer = { .it_value = { 0, 0 } };
+
+    asked = 0;
+    grace_s = (sig_atomic_t)(grace > 0 && grace < 1 ? 1 : grace);
+    (void)sigemptyset(&act.sa_mask);
+    for (int i = 0; i < N_CAUGHT; i++)
+        (void)sigaction(caught[i], &act, &s->old[i]);
+    if (max_time > 0) {
+        timer.it_value.tv_sec = (time_t)max_time;
+        timer.it_value.tv_usec = (suseconds_t)((max_time - (double)(time_t)max_time) * 1e6) + 1;
+        (void)setitimer(ITIMER_REAL, &timer, NULL);
+    }
+}
+
+void pl_stop_end(pl_stop *s)
+{
+    struct itimerval none = { .it_value = { 0, 0 } };
+
+    (void)setitimer(ITIMER_REAL, &none, NULL);
+    for (int i = 0; i < N_CAUGHT; i++)
+        (void)sigaction(caught[i], &s->old[i], NULL);
+}
+
+const volatile sig_atomic_t *pl_stop_flag(void)
+{
+    return &asked;
+}
+
+const char *pl_stop_reason(void)
+{
+    switch (asked) {
+    case 0: return NULL;
+    case SIGTERM: return "signal TERM";
+    case SIGINT: return "signal INT";
+    case SIGUSR1: return "signal USR1";
+    case SIGUSR2: return "signal USR2";
+    case SIGXCPU: return "signal XCPU";
+    default: return "the time limit";
+    }
+}

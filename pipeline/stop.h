@@ -1,0 +1,23 @@
+/* pipeline/stop.h - signals and time limits become one flag.
+ *
+ * TERM, INT, USR1, USR2, XCPU and the end of --max-time set the flag; the work
+ * stops at the next good place. A second signal, or `grace` seconds without
+ * having stopped, ends the process at once: the databases are safe then too. */
+#ifndef PL_STOP_H
+#define PL_STOP_H
+
+#include <signal.h>
+
+typedef struct pl_stop {
+    struct sigaction old[6];
+} pl_stop;
+
+/* max_time, grace: seconds; 0 means none. */
+void pl_stop_begin(pl_stop *s, double max_time, double grace);
+void pl_stop_end(pl_stop *s); /* puts the old handlers back */
+
+const volatile sig_atomic_t *pl_stop_flag(void);
+/* "signal TERM", "time limit", or NULL when nothing asked to stop. */
+const char *pl_stop_reason(void);
+
+#endif

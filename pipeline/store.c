@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/store.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/engine.h"
+
+static const char features_sql[] =
+    "CREATE TABLE block("
+    " block_id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, unit INTEGER NOT NULL,"
+    " first INTEGER NOT NULL, n_items INTEGER NOT NULL, crc32 INTEGER NOT NULL, data BLOB NOT NULL,"
+    " UNIQUE(key,kind,unit));";
+
+enum { FEATURES_VERSION = 1, JOURNAL_AUTO = 0, JOURNAL_WAL = 1 };
+
+/* What a file claims to be. */
+typedef struct identity {
+    int64_t application_id, version, n_tables;
+} identity;
+
+static pl_code read_identity(sqlite3 *db, identity *out, pl_error *err)
+{
+    pl_code code = pl_db_int(db, &out->application_id, err, "PRAGMA application_id");
+
+    if (code == PL_OK)
+        code = pl_db_int(db, &out->version, err, "PRAGMA user_version");
+    if (code == PL_OK)
+        code = pl_db_int(db, &out->n_tables, err, "SELECT count(*) FROM sqlite_master");
+    return code;
+}
+
+static pl_code check_identity(const identity *is, const char *path, int want_id, int newest, pl_error *err)
+{
+    if (is->application_id != want_id)
+        return pl_fail(err, PL_EDATA, "%s: a database of another program; move it away, or choose another workdir", path);
+    if (is->version > newest)
+        return pl_fail(err, PL_EDATA,
+                       "%s: written by a newer molsieve (format %lld, this one knows %d); use that version, or another "
+                       "workdir", path, (long long)is->version, newest);
+    return PL_OK;
+}
+
+static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    if (sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+        code = *db ? pl_db_fail(*db, err) : pl_fail(err, PL_ENOMEM, "%s", path);
+        (void)sqlite3_close(*db);
+        *db = NULL;
+        return code;
+    }
+    (void)sqlite3_extended_result_codes(*db, 1);
+    (void)sqlite3_busy_timeout(*db, wait_ms);
+    return code;
+}
+
+/* After the identity is known to be ours: a foreign file is never touched. */
+static pl_code set_writer(sqlite3 *db, bool fresh, int page_size, bool network, int journal, pl_error *err)
+{
+    static const char wal[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;";
+    static const char local[] = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
+    static const char remote[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
+    bool use_wal = journal == JOURNAL_WAL || (journal == JOURNAL_AUTO && !network);
+    char size[64];
+    pl_code code = PL_OK;
+
+    (void)snprintf(size, sizeof size, "PRAGMA page_size=%d", page_size);
+    if (fresh)
+        code = pl_db_exec(db, size, err);
+    if (code == PL_OK)
+        code = pl_db_exec(db, use_wal ? wal : network ? remote : local, err);
+    if (code == PL_OK)
+        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;"
+                              "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;", err);
+    return code;
+}
+
+/* ---- results.db ---- */
+
+static pl_code put_docs(sqlite3 *db, const pl_schema *schema, pl_error *err)
+{
+    sqlite3_stmt *st;
+    pl_code code = pl_db_prepare(db, &st, "INSERT OR REPLACE INTO column_doc(tbl,col,unit,description) VALUES(?,?,?,?)",
+                                 err);
+
+    for (int i = 0; code == PL_OK && schema->docs && schema->docs[i][0]; i++) {
+        for (int k = 0; k < 4; k++)
+            (void)sqlite3_bind_text(st, k + 1, schema->docs[i][k], -1, SQLITE_STATIC);
+        code = pl_db_run(st, err);
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code set_version(sqlite3 *db, int application_id, int version, pl_error *err)
+{
+    char sql[96];
+
+    (void)snprintf(sql, sizeof sql, "PRAGMA application_id=%d; PRAGMA user_version=%d;", application_id, version);
+    return pl_db_exec(db, sql, err);
+}
+
+static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *err)
+{
+    pl_code code = pl_db_begin(db, err);
+
+    if (code == PL_OK)
+        code = pl_db_exec(db, pl_engine_sql, err);
+    if (code == PL_OK && schema->sql)
+        code = pl_db_exec(db, schema->sql, err);
+    if (code == PL_OK)
+        code = put_docs(db, schema, err);
+    if (code == PL_OK)
+        code = set_version(db, PL_RESULTS_ID, schema->version, err);
+    if (code == PL_OK)
+        return pl_db_commit(db, err);
+    pl_db_rollback(db);
+    return code;
+}
+
+/* One version up, all or nothing. */
+static pl_code migrate_once(pl_store *s, int from, pl_error *err)
+{
+    pl_code code = pl_db_begin(s->db, err);
+
+    if (code == PL_OK)
+        code = pl_db_exec(s->db, s->schema->migrate[from], err);
+    if (code == PL_OK)
+        code = put_docs(s->db, s->schema, err);
+    if (code == PL_OK)
+        code = set_version(s->db, PL_RESULTS_ID, from + 1, err);
+    if (code == PL_OK)
+        return pl_db_commit(s->db, err);
+    pl_db_rollback(s->db);
+    return code;
+}
+
+static pl_code migrate_results(pl_store *s, int from, pl_error *err)
+{
+    char copy[PATH_MAX];
+    pl_code code;
+
+    if (from == s->schema->version)
+        return PL_OK;
+    for (int v = from; v < s->schema->version; v++)
+        if (s->schema->migrate == NULL || v < 1 || s->schema->migrate[v] == NULL)
+            return pl_fail(err, PL_EDATA, "%s: format %d is too old for this program; use --fresh", s->results_path, from);
+    if (snprintf(copy, sizeof copy, "%s.format%d", s->results_path, from) >= (int)sizeof copy)
+        return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
+    code = pl_store_copy(s, copy, err);
+    for (int v = from; code == PL_OK && v < s->schema->version; v++)
+        code = migrate_once(s, v, err);
+    return code;
+}
+
+static pl_code remember_features_path(pl_store *s, pl_error *err)
+{
+    static const char sql[] = "INSERT INTO meta(key,value) VALUES('features_path',?1)"
+                              " ON CONFLICT(key) DO UPDATE SET value=?1 WHERE value<>?1";
+    sqlite3_stmt *st;
+    pl_code code = pl_db_prepare(s->db, &st, sql, err);
+
+    if (code != PL_OK)
+        return code;
+    (void)sqlite3_bind_text(st, 1, s->features_path, -1, SQLITE_STATIC);
+    code = pl_db_run(st, err);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code open_results(pl_store *s, int journal, pl_error *err)
+{
+    identity is = { 0 };
+    bool fresh;
+    pl_code code = open_file(&s->db, s->results_path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 60000, err);
+
+    if (code == PL_OK)
+        code = read_identity(s->db, &is, err);
+    if (code != PL_OK)
+        return code;
+    fresh = is.n_tables == 0 && is.application_id == 0;
+    if (!fresh)
+        code = check_identity(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
+    if (code == PL_OK)
+        code = set_writer(s->db, fresh, 4096, s->network, journal, err);
+    if (code == PL_OK)
+        code = fresh ? create_results(s->db, s->schema, err) : migrate_results(s, (int)is.version, err);
+    if (code == PL_OK)
+        code = remember_features_path(s, err);
+    return code;
+}
+
+static pl_code make_parent(const char *path, pl_error *err)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+
+    if (slash == NULL || slash == path)
+        return PL_OK;
+    if (snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path) >= (int)sizeof dir)
+        return pl_fail(err, PL_EIO, "%s: path too long", path);
+    return pl_mkdirs(dir, err);
+}
+
+static pl_store *new_store(const char *results, const char *features, const pl_schema *schema)
+{
+    pl_store *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return NULL;
+    s->schema = schema;
+    s->results_path = strdup(results);
+    s->features_path = strdup(features);
+    if (s->results_path != NULL && s->features_path != NULL)
+        return s;
+    pl_store_close(s);
+    return NULL;
+}
+
+pl_code pl_store_open(pl_store **out, const pl_workflow *wf, const pl_schema *schema, pl_error *err)
+{
+    pl_store *s = new_store(wf->storage.results, wf->storage.features, schema);
+    pl_code code;
+
+    *out = NULL;
+    if (s == NULL)
+        return pl_fail(err, PL_ENOMEM, "the database");
+    s->journal = wf->storage.journal;
+    s->network = pl_is_network_fs(s->results_path);
+    code = make_parent(s->results_path, err);
+    if (code == PL_OK)
+        code = open_results(s, s->journal, err);
+    if (code == PL_OK)
+        *out = s;
+    else
+        pl_store_close(s);
+    return code;
+}
+
+/* ---- reading ---- */
+
+/* Where the features are: what the writer noted, or beside a database that was moved. */
+static pl_code find_features(pl_store *s, pl_error *err)
+{
+    sqlite3_stmt *st;
+    bool row = false;
+    char path[PATH_MAX];
+    const char *slash = strrchr(s->results_path, '/');
+    pl_code code = pl_db_prepare(s->db, &st, "SELECT value FROM meta WHERE key='features_path'", err);
+
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (row)
+        (void)snprintf(path, sizeof path, "%s", (const char *)sqlite3_column_text(st, 0));
+    (void)sqlite3_finalize(st);
+    if (code != PL_OK)
+        return code;
+    if (!row || access(path, R_OK) != 0)
+        (void)snprintf(path, sizeof path, "%.*sfeatures.db", slash ? (int)(slash - s->results_path) + 1 : 0,
+                       s->results_path);
+    free((char *)s->features_path);
+    s->features_path = strdup(path);
+    return s->features_path ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
+}
+
+/* A WAL database in a directory that cannot be written: its -shm file cannot be
+ * made, so it is opened as a file that nobody changes. */
+static pl_code open_immutable(pl_store *s, identity *is, pl_error *err)
+{
+    char *uri = sqlite3_mprintf("file:%s?immutable=1", s->results_path);
+    pl_code code;
+
+    (void)sqlite3_close(s->db);
+    s->db = NULL;
+    if (uri == NULL)
+        return pl_fail(err, PL_ENOMEM, "a path");
+    code = open_file(&s->db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, 5000, err);
+    sqlite3_free(uri);
+    return code == PL_OK ? read_identity(s->db, is, err) : code;
+}
+
+static pl_code open_reader(pl_store *s, pl_error *err)
+{
+    identity is = { 0 };
+    pl_code code = open_file(&s->db, s->results_path, SQLITE_OPEN_READONLY, 5000, err);
+
+    if (code == PL_OK)
+        code = read_identity(s->db, &is, err);
+    if (code == PL_EIO && s->db != NULL && (sqlite3_errcode(s->db) & 0xff) == SQLITE_CANTOPEN)
+        code = open_immutable(s, &is, err);
+    if (code == PL_OK && is.n_tables == 0)
+        code = pl_fail(err, PL_EDATA, "%s: empty, nothing has run yet", s->results_path);
+    if (code == PL_OK)
+        code = check_identity(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
+    if (code == PL_OK)
+        code = find_features(s, err);
+    return code;
+}
+
+pl_code pl_store_open_read(pl_store **out, const char *results_path, const pl_schema *schema, pl_error *err)
+{
+    pl_store *s;
+    pl_code code;
+
+    *out = NULL;
+    if (access(results_path, R_OK) != 0)
+        return pl_fail(err, PL_EIO, "%s: %s; has this workflow run yet?", results_path, strerror(errno));
+    s = new_store(results_path, "", schema);
+    if (s == NULL)
+        return pl_fail(err, PL_ENOMEM, "the database");
+    code = open_reader(s, err);
+    if (code == PL_OK)
+        *out = s;
+    else
+        pl_store_close(s);
+    return code;
+}
+
+/* ---- features.db ---- */
+
+static pl_code create_features(sqlite3 *db, pl_error *err)
+{
+    pl_code code = pl_db_begin(db, err);
+
+    if (code == PL_OK)
+        code = pl_db_exec(db, features_sql, err);
+    if (code == PL_OK)
+        code = set_version(db, PL_FEATURES_ID, FEATURES_VERSION, err);
+    if (code == PL_OK)
+        return pl_db_commit(db, err);
+    pl_db_rollback(db);
+    return code;
+}
+
+static pl_code open_features(pl_store *s, pl_error *err)
+{
+    bool reading = sqlite3_db_readonly(s->db, "main") == 1, fresh;
+    int flags = reading ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    identity is = { 0 };
+    pl_code code = open_file(&s->features, s->features_path, flags, 60000, err);
+
+    if (code == PL_OK)
+        code = read_identity(s->features, &is, err);
+    if (code != PL_OK)
+        return code;
+    fresh = !reading && is.n_tables == 0 && is.application_id == 0;
+    if (!fresh)
+        code = check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err);
+    if (code == PL_OK && !reading)
+        code = set_writer(s->features, fresh, 16384, pl_is_network_fs(s->features_path), s->journal, err);
+    if (code == PL_OK && fresh)
+        code = create_features(s->features, err);
+    return code;
+}
+
+pl_code pl_store_features(pl_store *s, pl_error *err)
+{
+    pl_code code;
+
+    if (s->features != NULL)
+        return PL_OK;
+    code = make_parent(s->features_path, err);
+    if (code == PL_OK)
+        code = open_features(s, err);
+    if (code != PL_OK) {
+        (void)sqlite3_close(s->features);
+        s->features = NULL;
+    }
+    return code;
+}
+
+void pl_store_close(pl_store *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < sizeof s->kept / sizeof s->kept[0]; i++)
+        (void)sqlite3_finalize(s->kept[i]);
+    (void)sqlite3_close_v2(s->features);
+    (void)sqlite3_close_v2(s->db);
+    free((char *)s->results_path);
+    free((char *)s->features_path);
+    free(s);
+}

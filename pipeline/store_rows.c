@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "pipeline/engine.h"
+
+const char *pl_utc_now(char buf[32])
+{
+    time_t now = time(NULL);
+    struct tm tm;
+
+    (void)gmtime_r(&now, &tm);
+    (void)strftime(buf, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return buf;
+}
+
+double pl_clock(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void pl_uuid(char buf[40])
+{
+    unsigned char b[16] = { 0 };
+
+    if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
+        memcpy(b, &(double){ pl_clock() }, sizeof(double));
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4, RFC 4122 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    for (int i = 0, at = 0; i < 16; i++)
+        at += snprintf(buf + at, 40 - (size_t)at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
+}
+
+const char *pl_scheduler(const char **job, const char **task)
+{
+    static const char *const known[][3] = {
+        { "slurm", "SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID" },
+        { "pbs", "PBS_JOBID", "PBS_ARRAY_INDEX" },
+        { "lsf", "LSB_JOBID", "LSB_JOBINDEX" },
+        { "sge", "JOB_ID", "SGE_TASK_ID" },
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        *job = getenv(known[i][1]);
+        *task = getenv(known[i][2]);
+        /* JOB_ID alone is too common a name to mean Grid Engine. */
+        if (*job != NULL && (i < 3 || *task != NULL))
+            return known[i][0];
+    }
+    *job = *task = NULL;
+    return NULL;
+}
+
+pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err)
+{
+    static const char sql[] = "INSERT INTO failure(run_id,stage,record_id,mol_id,code,message,signal,cpu_s,attempt,at_utc)"
+                              " VALUES(?,?,?,?,?,?,?,?,?,?)";
+    sqlite3_stmt *st;
+    char now[32];
+    pl_code code = pl_db_prepare(env->store->db, &st, sql, err);
+
+    if (code != PL_OK)
+        return code;
+    (void)sqlite3_bind_int64(st, 1, env->run_id);
+    (void)sqlite3_bind_text(st, 2, env->step->stage->name, -1, SQLITE_STATIC);
+    if (f->record_id != 0)
+        (void)sqlite3_bind_int64(st, 3, f->record_id);
+    if (f->mol_id != 0)
+        (void)sqlite3_bind_int64(st, 4, f->mol_id);
+    (void)sqlite3_bind_text(st, 5, f->code, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 6, f->message ? f->message : "", -1, SQLITE_STATIC);
+    if (f->signal != 0)
+        (void)sqlite3_bind_int(st, 7, f->signal);
+    (void)sqlite3_bind_double(st, 8, f->cpu_s);
+    (void)sqlite3_bind_int(st, 9, f->attempt > 0 ? f->attempt : 1);
+    (void)sqlite3_bind_text(st, 10, pl_utc_now(now), -1, SQLITE_STATIC);
+    code = pl_db_run(st, err);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *stage, const char *message)
+{
+    sqlite3_stmt *st;
+    char now[32];
+
+    if (pl_db_prepare(s->db, &st, "INSERT INTO event(run_id,at_utc,level,stage,message) VALUES(?,?,?,?,?)", NULL) != PL_OK)
+        return;
+    (void)sqlite3_bind_int64(st, 1, run_id);
+    (void)sqlite3_bind_text(st, 2, pl_utc_now(now), -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 3, level, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 4, stage, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 5, message, -1, SQLITE_STATIC);
+    (void)sqlite3_step(st);
+    (void)sqlite3_finalize(st);
+}
+
+pl_code pl_event_add(pl_env *env, const char *level, const char *fmt, ...)
+{
+    char message[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    pl_event_row(env->store, env->run_id, level, env->step->stage->name, message);
+    return PL_OK;
+}
+
+pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value,
+                      pl_error *err)
+{
+    static const char sql[] = "INSERT OR REPLACE INTO metric(stage,step,epoch,split,name,value,run_id,at_utc)"
+                              " VALUES(?,?,?,?,?,?,?,?)";
+    sqlite3_stmt *st;
+    char now[32];
+    pl_code code;
+
+    if (value != value) /* SQLite stores NaN as NULL, which `value` may not be */
+        return pl_fail(err, PL_EBUG, "metric %s of %s is not a number", name, split);
+    code = pl_db_prepare(env->store->db, &st, sql, err);
+    if (code != PL_OK)
+        return code;
+    (void)sqlite3_bind_text(st, 1, env->step->stage->name, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(st, 2, step);
+    (void)sqlite3_bind_double(st, 3, epoch);
+    (void)sqlite3_bind_text(st, 4, split, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 5, name, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_double(st, 6, value);
+    (void)sqlite3_bind_int64(st, 7, env->run_id);
+    (void)sqlite3_bind_text(st, 8, pl_utc_now(now), -1, SQLITE_STATIC);
+    code = pl_db_run(st, err);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* ---- hashes of files, remembered ---- */
+
+static bool remembered_hash(pl_store *s, const char *path, const struct stat *at, char out[65])
+{
+    static const char sql[] = "SELECT sha256 FROM file_hash WHERE path=? AND size_bytes=? AND mtime_ns=? AND inode=?";
+    sqlite3_stmt *st;
+    bool row = false;
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return false;
+    (void)sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(st, 2, at->st_size);
+    (void)sqlite3_bind_int64(st, 3, (int64_t)at->st_mtim.tv_sec * 1000000000 + at->st_mtim.tv_nsec);
+    (void)sqlite3_bind_int64(st, 4, (int64_t)at->st_ino);
+    if (pl_db_step(st, &row, NULL) == PL_OK && row)
+        (void)snprintf(out, 65, "%s", (const char *)sqlite3_column_text(st, 0));
+    (void)sqlite3_finalize(st);
+    return row;
+}
+
+static void remember_hash(pl_store *s, const char *path, const struct stat *at, const char *sha256)
+{
+    static const char sql[] = "INSERT OR REPLACE INTO file_hash(path,size_bytes,mtime_ns,inode,sha256) VALUES(?,?,?,?,?)";
+    sqlite3_stmt *st;
+
+    if (sqlite3_db_readonly(s->db, "main") != 0 || pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    (void)sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(st, 2, at->st_size);
+    (void)sqlite3_bind_int64(st, 3, (int64_t)at->st_mtim.tv_sec * 1000000000 + at->st_mtim.tv_nsec);
+    (void)sqlite3_bind_int64(st, 4, (int64_t)at->st_ino);
+    (void)sqlite3_bind_text(st, 5, sha256, -1, SQLITE_STATIC);
+    (void)sqlite3_step(st); /* a cache: losing it costs time, not truth */
+    (void)sqlite3_finalize(st);
+}
+
+pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err)
+{
+    char full[PATH_MAX];
+    struct stat at;
+    pl_code code;
+
+    if (realpath(path, full) == NULL || stat(full, &at) != 0)
+        return pl_fail_errno(err, path);
+    if (s != NULL && remembered_hash(s, full, &at, out))
+        return PL_OK;
+    code = pl_sha256_file(full, out, err);
+    if (code == PL_OK && s != NULL)
+        remember_hash(s, full, &at, out);
+    return code;
+}
