@@ -68,7 +68,12 @@ void pl_workflow_defaults(const pl_stage *const *known, pl_text *out);
 /* `molsieve help graph`: a settings table for people. */
 void pl_stage_help(const pl_stage *stage, pl_text *out);
 
-/* Semantic settings of a stage in canonical JSON (keys sorted, PL_HOW left out). */
+/* The step of a stage, or NULL if the workflow has none. */
+const pl_step *pl_workflow_step(const pl_workflow *wf, const char *name);
+
+/* Semantic settings of a stage in canonical JSON: dotted keys, sorted; "auto" is -1.
+ * PL_HOW is left out, and so are paths: a stage whose result depends on a file adds
+ * its hash (or the name it writes) in its key callback. NULL: no memory. */
 const char *pl_params_json(const pl_field *table, const void *conf, pl_arena *mem);
 
 #endif

@@ -11,6 +11,15 @@
 
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
+#include "pipeline/base/file.h"
+#include "pipeline/base/text.h"
+
+enum {
+    PL_YAML_MAX_BYTES = 10 << 20,
+    PL_YAML_MAX_NODES = 100000, /* after aliases are written out */
+    PL_YAML_MAX_DEPTH = 64,
+    PL_PROBLEMS_MAX = 500       /* more are not kept             */
+};
 
 typedef enum pl_node_kind { PL_SCALAR, PL_SEQUENCE, PL_MAPPING } pl_node_kind;
 
@@ -41,11 +50,30 @@ typedef struct pl_problem {
 void pl_problem_add(pl_problems *p, const pl_node *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A problem with a whole file: no line. */
+void pl_problem_add_file(pl_problems *p, const char *origin, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* By file, line and column; the same problem at the same place is kept once. */
+void pl_problems_sort(pl_problems *p);
+
+/* One line each: "screen.yaml:12:5: text". */
+void pl_problems_write(const pl_problems *p, pl_text *out);
+
+/* The bytes of a file that may be YAML; false and a problem if it is missing or too large. */
+bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_arena *mem);
+
 /* NULL and problems on bad YAML; an unreadable file is a problem too. */
 pl_node *pl_yaml_read(const char *path, pl_problems *problems, pl_arena *mem);
 pl_node *pl_yaml_parse(const char *text, size_t len, const char *origin, pl_problems *problems, pl_arena *mem);
 
 /* The value of a key, or NULL. */
 pl_node *pl_node_get(const pl_node *map, const char *key);
+
+/* `key:` with nothing after it, ~ or null. */
+bool pl_node_is_null(const pl_node *node);
+
+/* Adds a pair to a mapping (key != NULL) or an item to a sequence. False: no memory. */
+bool pl_node_add(pl_node *node, pl_node *key, pl_node *item, pl_arena *mem);
 
 #endif

@@ -69,4 +69,27 @@ const char *pl_field_value(const pl_field *f, const void *conf, char buf[64]);
 /* What is allowed, for messages and help: "0.5..20 Angstrom", "radius, bonds, knn or full". */
 const char *pl_field_allowed(const pl_field *f, char *buf, size_t size);
 
+/* min..max is a limit; 0, 0 means that there is none. */
+bool pl_field_limited(const pl_field *f);
+
+/* The position of a word in `choices` (-1: not there), and the word at a position ("?": none). */
+int pl_field_choice(const pl_field *f, const char *word);
+const char *pl_field_choice_name(const pl_field *f, int position, char *buf, size_t size);
+
+/* "20", "0.5", "1e+300"; reads back as the same number. */
+const char *pl_number_text(double x, char buf[64]);
+
+/* A number as the field writes it: "5", "2s", "20GiB"; reads back as the same number. */
+const char *pl_field_number(const pl_field *f, double x, char buf[64]);
+
+/* Visits a table as the tree it stands for: dotted keys become groups, each
+ * group once, where its first field stands. `name` is the last part of the key;
+ * for a group it is n_name bytes long and f its first field. */
+typedef struct pl_field_visit {
+    void (*field)(void *ctx, const pl_field *f, const char *name, int depth);
+    void (*group)(void *ctx, const pl_field *f, const char *name, size_t n_name, int depth, bool opens);
+} pl_field_visit;
+
+void pl_fields_walk(const pl_field *table, int depth, const pl_field_visit *visit, void *ctx);
+
 #endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/workflow.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/tree.h"
+#include "pipeline/workflow_parts.h"
+
+#define AT(member) offsetof(pl_input, member)
+static const pl_field input_fields[] = {
+    { PL_PATH, "path", AT(path), .help = "file, or pattern such as data/*.sdf.gz", .flags = PL_REQUIRED | PL_EXISTS },
+    { PL_TEXT, "format", AT(format), .text = "auto", .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel name; auto: by name" },
+    { PL_TEXT, "title_from", AT(title_from), .help = "SDF data field that holds the title" },
+    { PL_TEXT, "columns.smiles", AT(smiles_column), .help = "CSV: name or number (from 1) of the SMILES column" },
+    { PL_TEXT, "columns.title", AT(title_column), .help = "CSV: name or number (from 1) of the title column" },
+    { 0 }
+};
+#undef AT
+
+#define AT(member) offsetof(pl_model_ref, member)
+static const pl_field model_fields[] = {
+    { PL_TEXT, "name", AT(name), .help = "the key above" },
+    { PL_PATH, "path", AT(path), .help = "model file (.safetensors)", .flags = PL_REQUIRED | PL_EXISTS },
+    { PL_TEXT, "sha256", AT(sha256), .help = "refuse any other file" },
+    { 0 }
+};
+#undef AT
+
+#define AT(member) offsetof(pl_workflow, member)
+const pl_field pl_workflow_fields[] = {
+    { PL_INT, "format", AT(format), 1, 1, 1, .help = "version of this file's format", .flags = PL_REQUIRED },
+    { PL_TEXT, "name", AT(name), .help = "name of the run; without it, the name of the file" },
+    { PL_INT, "seed", AT(seed), 1, 0, 9007199254740991.0, .help = "start of every random stream" },
+    { PL_PATH, "workdir", AT(workdir), .help = "everything the run writes lives here; without it, runs/<name>" },
+    { PL_LIST, "inputs", AT(inputs), .help = "molecule files", .sub = input_fields, .sub_size = sizeof(pl_input) },
+    { PL_LIST, "models", AT(models), .help = "model files by name", .flags = PL_KEYED, .sub = model_fields,
+      .sub_size = sizeof(pl_model_ref) },
+    { PL_REAL, "limits.failures.max_fraction", AT(limits.max_fraction), 0.1, 0, 1,
+      .help = "part of the records that may fail; above it the run ends with status 3" },
+    { PL_INT, "limits.failures.max_count", AT(limits.max_count), 100000, 0, 1e15, .help = "records that may fail" },
+    { PL_SIZE, "limits.disk_free_min", AT(limits.disk_free_min), 64 * 1048576.0, 0, 1e18,
+      .help = "stop cleanly when less disk space is left" },
+    { PL_DURATION, "limits.max_time", AT(limits.max_time), -1, 1, 366 * 86400.0, .choices = "auto",
+      .help = "stop cleanly after this time; auto: what the scheduler allows" },
+    { PL_TEXT, "storage.results", AT(storage.results), .text = "results.db", .help = "results database, in workdir" },
+    { PL_TEXT, "storage.features", AT(storage.features), .text = "features.db", .help = "feature database, in workdir" },
+    { PL_CHOICE, "storage.journal", AT(storage.journal), 0, .choices = "auto|wal|truncate",
+      .help = "auto: wal on a local disk, truncate on a network disk" },
+    { PL_INT, "workers", AT(workers), -1, 1, 4096, .choices = "auto", .help = "worker processes and threads" },
+    { 0 }
+};
+#undef AT
+
+/* ---- places ---- */
+
+/* The absolute folder of the workflow file. */
+static const char *folder_of(const char *path, pl_arena *mem)
+{
+    char real[PATH_MAX], *slash;
+
+    if (realpath(path, real) == NULL)
+        return NULL;
+    slash = strrchr(real, '/');
+    *(slash == real ? slash + 1 : slash) = '\0';
+    return pl_strdup(mem, real);
+}
+
+static const char *name_of(const char *path, pl_arena *mem)
+{
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *dot = strrchr(base, '.');
+    return pl_strndup(mem, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+}
+
+static const char *in_workdir(const pl_workflow *wf, const char *name, pl_arena *mem)
+{
+    return name[0] == '/' ? name : pl_sprintf(mem, "%s/%s", wf->workdir, name);
+}
+
+static void check_names(const pl_workflow *wf, const pl_settings *ctx)
+{
+    const pl_node *storage = pl_node_get(wf->tree, "storage"), *name = pl_node_get(wf->tree, "name");
+
+    if (strchr(wf->name, '/') != NULL || strlen(wf->name) > 100)
+        pl_problem_add(ctx->problems, name, "name: '%s': at most 100 characters and no /", wf->name);
+    if (strcmp(wf->storage.results, wf->storage.features) == 0)
+        pl_problem_add(ctx->problems, storage, "storage: results and features must be two files, both are %s",
+                       wf->storage.results);
+}
+
+static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
+{
+    if (wf->name == NULL || wf->name[0] == '\0')
+        wf->name = name_of(wf->path, ctx->mem);
+    if (wf->workdir == NULL && wf->name != NULL)
+        wf->workdir = pl_sprintf(ctx->mem, "%s/runs/%s", ctx->folder, wf->name);
+    if (wf->name == NULL || wf->workdir == NULL)
+        return false;
+    wf->storage.results = in_workdir(wf, wf->storage.results ? wf->storage.results : "results.db", ctx->mem);
+    wf->storage.features = in_workdir(wf, wf->storage.features ? wf->storage.features : "features.db", ctx->mem);
+    if (wf->storage.results == NULL || wf->storage.features == NULL)
+        return false;
+    check_names(wf, ctx);
+    return true;
+}
+
+/* ---- inputs and models ---- */
+
+typedef struct inputs {
+    pl_input *list;
+    int n, cap;
+} inputs;
+
+static void add_input(inputs *all, const pl_input *like, const char *path, const pl_settings *ctx)
+{
+    pl_input *grown;
+
+    if (all->n == all->cap) {
+        all->cap = all->cap ? all->cap * 2 : 16;
+        grown = PL_NEW(ctx->mem, pl_input, all->cap);
+        if (grown == NULL) {
+            pl_problem_add_file(ctx->problems, "", "out of memory");
+            all->cap = all->n;
+            return;
+        }
+        if (all->n > 0)
+            memcpy(grown, all->list, (size_t)all->n * sizeof *grown);
+        all->list = grown;
+    }
+    all->list[all->n] = *like;
+    all->list[all->n++].path = pl_strdup(ctx->mem, path);
+}
+
+/* The same order in every locale. */
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A name that exists is itself, whatever signs it has; else it is a pattern. */
+static void expand_input(inputs *all, const pl_input *in, const pl_node *node, const char *path, const pl_settings *ctx)
+{
+    bool pattern = strpbrk(in->path, "*?[") != NULL && access(in->path, F_OK) != 0;
+    glob_t found = { 0 };
+
+    if (!pattern) {
+        if (pl_settings_find(ctx, in->path, node, path))
+            add_input(all, in, in->path, ctx);
+        return;
+    }
+    if (glob(in->path, GLOB_NOSORT, NULL, &found) != 0) {
+        pl_problem_add(ctx->problems, node, "%s: no file matches %s; paths are relative to the workflow file", path,
+                       in->path);
+        return;
+    }
+    qsort(found.gl_pathv, found.gl_pathc, sizeof found.gl_pathv[0], by_bytes);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (pl_settings_find(ctx, found.gl_pathv[i], node, path))
+            add_input(all, in, found.gl_pathv[i], ctx);
+    globfree(&found);
+}
+
+static void find_inputs(pl_workflow *wf, const pl_settings *ctx)
+{
+    const pl_node *list = pl_node_get(wf->tree, "inputs"), *node;
+    const pl_input *given = wf->inputs.items;
+    inputs all = { 0 };
+
+    for (int i = 0; i < wf->inputs.n; i++) {
+        char *path = pl_sprintf(ctx->mem, "inputs.%d.path", i);
+        node = list && list->kind == PL_SEQUENCE ? pl_node_get(list->item[i], "path") : NULL;
+        if (given[i].path != NULL && node != NULL && path != NULL)
+            expand_input(&all, &given[i], node, path, ctx);
+    }
+    wf->inputs = (pl_list){ all.list, all.n };
+}
+
+static void find_models(const pl_workflow *wf, const pl_settings *ctx)
+{
+    const pl_node *map = pl_node_get(wf->tree, "models");
+    const pl_model_ref *m = wf->models.items;
+
+    for (int i = 0; i < wf->models.n; i++) {
+        const pl_node *one = map->item[i], *pin = pl_node_get(one, "sha256");
+        char *path = pl_sprintf(ctx->mem, "models.%s.path", m[i].name);
+        if (m[i].path != NULL && path != NULL)
+            (void)pl_settings_find(ctx, m[i].path, pl_node_get(one, "path"), path);
+        if (m[i].sha256 != NULL && (strlen(m[i].sha256) != 64 || strspn(m[i].sha256, "0123456789abcdef") != 64))
+            pl_problem_add(ctx->problems, pin, "models.%s.sha256: a SHA-256 has 64 digits 0-9 a-f", m[i].name);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void call_checks(const pl_workflow *wf, pl_problems *problems)
+{
+    for (int i = 0; i < wf->n_steps; i++)
+        if (wf->step[i].stage->check != NULL)
+            wf->step[i].stage->check(wf, &wf->step[i], problems);
+}
+
+static void read_all(pl_workflow *wf, const pl_stage *const *known, pl_settings *ctx)
+{
+    static const char *const also[] = { "vars", "stages", NULL };
+    const pl_node *stages = pl_node_get(wf->tree, "stages");
+
+    pl_settings_read(ctx, pl_workflow_fields, wf, wf->tree, "", also);
+    if (!settle_paths(wf, ctx)) {
+        pl_problem_add_file(ctx->problems, wf->path, "out of memory");
+        return;
+    }
+    ctx->made = wf->workdir;
+    ctx->find_files = true;
+    find_inputs(wf, ctx);
+    find_models(wf, ctx);
+    if (stages == NULL)
+        pl_problem_add(ctx->problems, wf->tree, "stages: required but not given; the steps of the workflow");
+    else
+        pl_steps_read(wf, stages, known, ctx);
+    if (ctx->problems->n == 0)
+        call_checks(wf, ctx->problems);
+}
+
+pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides,
+                              const pl_stage *const *known, pl_problems *problems, pl_arena *mem)
+{
+    pl_workflow *wf = PL_NEW(mem, pl_workflow, 1);
+    pl_settings ctx = { .problems = problems, .mem = mem };
+    pl_bytes bytes;
+
+    if (wf == NULL || (ctx.folder = folder_of(path, mem)) == NULL) {
+        (void)pl_yaml_bytes(&bytes, path, problems, mem); /* says why */
+        if (problems->n == 0)
+            pl_problem_add_file(problems, path, "cannot be used");
+        return NULL;
+    }
+    if (!pl_yaml_bytes(&bytes, path, problems, mem))
+        return NULL;
+    wf->path = pl_strdup(mem, path);
+    wf->text = bytes.data;
+    wf->tree = pl_yaml_parse(bytes.data, bytes.len, path, problems, mem);
+    if (wf->tree != NULL && wf->tree->kind != PL_MAPPING) {
+        pl_problem_add(problems, wf->tree, "a workflow starts with `format: 1` and other settings (key: value)");
+        wf->tree = NULL;
+    }
+    if (wf->tree != NULL && wf->path != NULL) {
+        for (int i = 0; i < n_overrides; i++)
+            pl_tree_override(wf->tree, overrides[i], problems, mem);
+        pl_tree_substitute(wf->tree, problems, mem);
+        read_all(wf, known, &ctx);
+    }
+    pl_problems_sort(problems);
+    return problems->n == 0 && wf->tree != NULL ? wf : NULL;
+}
+
+const pl_step *pl_workflow_step(const pl_workflow *wf, const char *name)
+{
+    for (int i = 0; i < wf->n_steps; i++)
+        if (strcmp(wf->step[i].stage->name, name) == 0)
+            return &wf->step[i];
+    return NULL;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fake_stages.h"
+
+typedef struct fixture {
+    char folder[64], file[96];
+    pl_arena *mem;
+    pl_problems problems;
+    pl_text report;
+} fixture;
+
+static int setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    strcpy(f->folder, "/tmp/molsieve_wf_XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    (void)snprintf(f->file, sizeof f->file, "%s/w.yaml", f->folder);
+    f->mem = pl_arena_new(0);
+    assert_non_null(f->mem);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    char command[160];
+
+    (void)snprintf(command, sizeof command, "rm -rf '%s'", f->folder);
+    assert_int_equal(system(command), 0);
+    pl_text_free(&f->report);
+    pl_arena_free(f->mem);
+    free(f);
+    return 0;
+}
+
+static void put(fixture *f, const char *name, const char *text)
+{
+    char path[256];
+    FILE *to;
+
+    (void)snprintf(path, sizeof path, "%s/%s", f->folder, name);
+    to = fopen(path, "w");
+    assert_non_null(to);
+    (void)fputs(text, to);
+    assert_int_equal(fclose(to), 0);
+}
+
+static pl_workflow *load(fixture *f, const char *text, char *const *overrides, int n)
+{
+    pl_workflow *wf;
+
+    put(f, "w.yaml", text);
+    f->problems = (pl_problems){ .mem = f->mem };
+    wf = pl_workflow_load(f->file, overrides, n, fake_stages, &f->problems, f->mem);
+    pl_text_reset(&f->report);
+    pl_problems_write(&f->problems, &f->report);
+    assert_int_equal(wf == NULL, f->problems.n != 0);
+    return wf;
+}
+
+static pl_workflow *good(fixture *f, const char *text)
+{
+    pl_workflow *wf = load(f, text, NULL, 0);
+
+    if (wf == NULL)
+        fail_msg("%s", pl_text_str(&f->report));
+    return wf;
+}
+
+static const fake_conf *conf_of(const pl_workflow *wf)
+{
+    return pl_workflow_step(wf, "graph")->conf;
+}
+
+static void says(fixture *f, const char *text)
+{
+    if (strstr(pl_text_str(&f->report), text) == NULL)
+        fail_msg("not said: %s\nsaid:\n%s", text, pl_text_str(&f->report));
+}
+
+#define HEAD "format: 1\nstages:\n  read:\n  graph:\n"
+
+static void defaults_come_from_the_table(void **state)
+{
+    fixture *f = *state;
+    const pl_workflow *wf = good(f, HEAD);
+    const fake_conf *c = conf_of(wf);
+
+    assert_true(c->cutoff == 5 && c->unit == 1000 && c->neighbours == -1 && c->edges == 0);
+    assert_true(c->cpu_limit == 2 && c->memory == 2147483648.0 && c->strict && c->label == NULL);
+    assert_int_equal(c->targets.n, 0);
+    assert_string_equal(wf->name, "w");
+    assert_int_equal(wf->workers, -1);
+}
+
+static void values_with_units_words_and_lists_are_read(void **state)
+{
+    fixture *f = *state;
+    const pl_workflow *wf = good(f, HEAD
+        "    cutoff: 4.5\n    unit: 1e3\n    neighbours: {max: 12, edges: knn}\n    cpu_limit: 1m30s\n"
+        "    memory: 64MiB\n    strict: false\n    label: \"yes: no\"\n    elements: [C, N]\n"
+        "    fractions: [0.8, 0.2]\n    targets:\n      - {name: gap, unit: eV, better: low}\n      - name: mu\n"
+        "    by_name: {b: {weight: 2}, a: {}}\n");
+    const fake_conf *c = conf_of(wf);
+    const fake_target *t = c->targets.items, *n = c->by_name.items;
+
+    assert_true(c->cutoff == 4.5 && c->unit == 1000 && c->neighbours == 12 && c->edges == 2);
+    assert_true(c->cpu_limit == 90 && c->memory == 67108864 && !c->strict);
+    assert_string_equal(c->label, "yes: no");
+    assert_int_equal(c->elements.n, 2);
+    assert_string_equal(((const char **)c->elements.items)[1], "N");
+    assert_true(((double *)c->fractions.items)[1] == 0.2);
+    assert_int_equal(c->targets.n, 2);
+    assert_string_equal(t[0].name, "gap");
+    assert_true(t[0].better == 0 && t[1].better == 2 && t[1].weight == 1);
+    assert_string_equal(t[1].unit, "1");
+    assert_int_equal(c->by_name.n, 2);
+    assert_string_equal(n[0].name, "b");
+    assert_true(n[0].weight == 2 && n[1].weight == 1);
+}
+
+static void all_problems_are_reported_together_in_order_of_place(void **state)
+{
+    fixture *f = *state;
+
+    assert_null(load(f, "format: 2\nsede: 3\nstages:\n  grahp: {}\n  read: {x: 1}\n  graph:\n    cutof: 4\n"
+                        "    unit: many\n    strict: yes\n    neighbours: {edges: bond, max: 0}\n"
+                        "    cpu_limit: 1:30\n    memory: 0064\n    file: none.txt\n    targets: [{unit: eV}]\n"
+                        "    fractions: [0.5, 1.5]\n    label: [a]\n    elements: {a: 1}\n", NULL, 0));
+    says(f, "w.yaml:1:9: format: 2 is outside 1..1");
+    says(f, "w.yaml:2:1: sede: unknown setting, did you mean 'seed'?; allowed: format, name, seed");
+    says(f, "w.yaml:4:3: stages.grahp: unknown stage, did you mean 'graph'?; allowed: read, graph, split, train");
+    says(f, "w.yaml:5:10: stages.read.x: unknown setting; allowed: needs");
+    says(f, "w.yaml:7:5: stages.graph.cutof: unknown setting, did you mean 'cutoff'?");
+    says(f, "w.yaml:8:11: stages.graph.unit: 'many' is not understood; allowed: 1..1000000 records");
+    says(f, "w.yaml:9:13: stages.graph.strict: yes: write true (without quotes)");
+    says(f, "w.yaml:10:25: stages.graph.neighbours.edges: unknown choice 'bond', did you mean 'bonds'?");
+    says(f, "w.yaml:10:36: stages.graph.neighbours.max: 0 is outside 1..1000 or auto");
+    says(f, "w.yaml:11:16: stages.graph.cpu_limit: 1:30 would be a base-60 number");
+    says(f, "w.yaml:12:13: stages.graph.memory: 0064 would be octal in YAML 1.1; write 64");
+    says(f, "none.txt: No such file or directory");
+    says(f, "w.yaml:14:15: stages.graph.targets.0.name: required but not given");
+    says(f, "w.yaml:15:22: stages.graph.fractions: 1.5 is outside");
+    says(f, "w.yaml:16:12: stages.graph.label: a list stands here; allowed: text");
+    says(f, "w.yaml:17:15: stages.graph.elements: a map stands here; allowed: a list of texts");
+    assert_int_equal(f->problems.n, 16);
+    for (int i = 1; i < f->problems.n; i++)
+        assert_true(f->problems.list[i - 1].line <= f->problems.list[i].line);
+}
+
+static void variables_and_the_environment_are_put_in(void **state)
+{
+    fixture *f = *state;
+    const pl_workflow *wf;
+
+    assert_int_equal(setenv("MOLSIEVE_TEST_X", "7", 1), 0);
+    assert_int_equal(unsetenv("MOLSIEVE_TEST_Y"), 0);
+    wf = good(f, "format: 1\nname: n-${vars.b}-$${c}\nvars: {a: 4.5, b: 'x${vars.a}'}\nseed: ${env:MOLSIEVE_TEST_X}\n"
+                 "stages:\n  read:\n  graph: {cutoff: '${vars.a}', label: '${env:MOLSIEVE_TEST_Y:-d e}'}\n");
+    assert_string_equal(wf->name, "n-x4.5-${c}");
+    assert_int_equal(wf->seed, 7);
+    assert_true(conf_of(wf)->cutoff == 4.5);
+    assert_string_equal(conf_of(wf)->label, "d e");
+    assert_null(load(f, "format: 1\nvars: {a: '${vars.b}', b: 1}\nname: ${vars.bb} ${env:MOLSIEVE_TEST_Y} ${x} ${\n"
+                        "stages:\n  read:\n", NULL, 0));
+    says(f, "w.yaml:2:11: ${vars.b}: vars.b is set further down; move it up");
+    says(f, "${vars.bb}: no such variable under vars, did you mean 'b'?");
+    says(f, "${env:MOLSIEVE_TEST_Y}: the environment has no");
+    says(f, "${x}: not known");
+    says(f, "${ without a }");
+}
+
+static void overrides_win_and_are_named_as_command_line(void **state)
+{
+    fixture *f = *state;
+    char *set[] = { "stages.graph.cutoff=4.5", "stages.graph.neighbours.edges=full", "vars.a=9", "seed=3",
+                    "stages.graph.targets.0.name=mu", "stages.graph.targets.1={name: extra}",
+                    "+stages.split.needs=graph" };
+    char *bad[] = { "stages.graph.cutof=4", "stages.spilt.x=1", "nonsense", "stages.graph.targets.9.name=x",
+                    "stages.graph.cutoff.x=1", "stages.graph.label=[1", "stages.graph.cutoff=99" };
+    const char *text = "format: 1\nvars: {a: 1}\nname: v${vars.a}\nstages:\n  read:\n  graph: {cutoff: 3, targets: [{name: gap}]}\n";
+    const pl_workflow *wf = load(f, text, set, 7);
+
+    if (wf == NULL)
+        fail_msg("%s", pl_text_str(&f->report));
+    assert_true(conf_of(wf)->cutoff == 4.5 && conf_of(wf)->edges == 3 && wf->seed == 3);
+    assert_string_equal(wf->name, "v9");
+    assert_string_equal(((fake_target *)conf_of(wf)->targets.items)[0].name, "mu");
+    assert_string_equal(((fake_target *)conf_of(wf)->targets.items)[1].name, "extra");
+    assert_int_equal(wf->n_steps, 3);
+    assert_null(load(f, text, bad, 7));
+    says(f, "command line: stages.graph.cutof: unknown setting, did you mean 'cutoff'?");
+    says(f, "command line: stages.spilt.x=1: this workflow has no stage 'spilt'");
+    says(f, "command line: 'nonsense' is not of the form");
+    says(f, "there is nothing called '9' to set");
+    says(f, "command line: stages.graph.cutoff.x=1: there is nothing called 'x' to set");
+    says(f, "command line: stages.graph.label=[1: not YAML");
+    says(f, "command line: stages.graph.cutoff: 99 is outside 0.5..20 Angstrom");
+}
+
+static void stages_run_in_the_order_of_their_needs_whatever_the_file_order(void **state)
+{
+    fixture *f = *state;
+    const pl_workflow *wf = good(f, "format: 1\nstages:\n  train:\n  split: {needs: graph}\n  graph:\n  read:\n");
+
+    assert_int_equal(wf->n_steps, 4);
+    assert_string_equal(wf->step[0].stage->name, "read");
+    assert_string_equal(wf->step[1].stage->name, "graph");
+    assert_string_equal(wf->step[2].stage->name, "split");
+    assert_string_equal(wf->step[3].stage->name, "train");
+    assert_int_equal(wf->step[3].n_needs, 2);
+    assert_int_equal(wf->step[3].needs[0], 1);
+    assert_int_equal(wf->step[3].needs[1], 2);
+}
+
+static void impossible_orders_are_refused(void **state)
+{
+    fixture *f = *state;
+
+    assert_null(load(f, "format: 1\nstages:\n  read: {needs: train}\n  graph:\n  train:\n", NULL, 0));
+    says(f, "the needs go in a circle: ");
+    says(f, "read, which needs train, which needs graph, which needs read");
+    assert_null(load(f, "format: 1\nstages:\n  train:\n", NULL, 0));
+    says(f, "w.yaml:3:9: stages.train: needs the stage graph, which this workflow does not have");
+    assert_null(load(f, "format: 1\nstages:\n  read: {needs: raed}\n", NULL, 0));
+    says(f, "stages.read.needs: no stage 'raed' in this workflow, did you mean 'read'?");
+    assert_null(load(f, "format: 1\nstages:\n  read: {needs: read}\n", NULL, 0));
+    says(f, "read, which needs read");
+    assert_null(load(f, "format: 1\n", NULL, 0));
+    says(f, "stages: required but not given");
+}
+
+static void inputs_are_relative_to_the_file_and_patterns_come_in_name_order(void **state)
+{
+    fixture *f = *state;
+    char want[160];
+    const pl_workflow *wf;
+    const pl_input *in;
+
+    put(f, "b.smi", "C\n");
+    put(f, "a.smi", "C\n");
+    put(f, "we[i]rd.smi", "C\n");
+    wf = good(f, "format: 1\ninputs:\n  - {path: '?.smi', format: smi}\n  - {path: 'we[i]rd.smi'}\n"
+                 "  - {path: a.smi, columns: {smiles: 2}}\nstages:\n  read:\n");
+    in = wf->inputs.items;
+    assert_int_equal(wf->inputs.n, 4);
+    (void)snprintf(want, sizeof want, "%s/a.smi", f->folder);
+    assert_string_equal(in[0].path, want);
+    assert_string_equal(in[0].format, "smi");
+    assert_non_null(strstr(in[1].path, "/b.smi"));
+    assert_non_null(strstr(in[2].path, "/we[i]rd.smi"));
+    assert_string_equal(in[3].smiles_column, "2");
+    assert_null(load(f, "format: 1\ninputs:\n  - {path: 'x*.smi'}\n  - {path: aa.smi}\n  - {path: .}\n"
+                        "models: {m: {path: m.safetensors, sha256: 12}}\nstages:\n  read:\n", NULL, 0));
+    says(f, "w.yaml:3:12: inputs.0.path: no file matches");
+    says(f, "w.yaml:4:12: inputs.1.path:");
+    says(f, "did you mean 'a.smi'?");
+    says(f, "is a folder");
+    says(f, "models.m.path:");
+    says(f, "models.m.sha256: a SHA-256 has 64 digits");
+}
+
+static void a_model_the_run_makes_itself_need_not_exist_yet(void **state)
+{
+    fixture *f = *state;
+
+    (void)good(f, "format: 1\nname: x\nmodels: {m: {path: runs/x/models/m.safetensors}}\nstages:\n  read:\n");
+}
+
+static void params_are_canonical_and_leave_out_how_and_paths(void **state)
+{
+    fixture *f = *state;
+    const pl_workflow *wf = good(f, HEAD "    unit: 7\n    cutoff: 4.50\n    targets: [{name: gap}]\n");
+    const char *json = pl_params_json(fake_fields, conf_of(wf), f->mem);
+
+    assert_string_equal(json,
+        "{\"by_name\":[],\"cpu_limit\":2,\"cutoff\":4.5,\"elements\":[],\"fractions\":[],\"label\":null,"
+        "\"memory\":2147483648,\"neighbours.edges\":\"radius\",\"neighbours.max\":-1,\"strict\":true,"
+        "\"targets\":[{\"better\":\"none\",\"name\":\"gap\",\"unit\":\"1\",\"weight\":1}]}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(defaults_come_from_the_table),
+        TEST(values_with_units_words_and_lists_are_read),
+        TEST(all_problems_are_reported_together_in_order_of_place),
+        TEST(variables_and_the_environment_are_put_in),
+        TEST(overrides_win_and_are_named_as_command_line),
+        TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
+        TEST(impossible_orders_are_refused),
+        TEST(inputs_are_relative_to_the_file_and_patterns_come_in_name_order),
+        TEST(a_model_the_run_makes_itself_need_not_exist_yet),
+        TEST(params_are_canonical_and_leave_out_how_and_paths),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
