@@ -1,0 +1,22 @@
+/* stages/graph.h - the stage `graph`: conformers into radius, bond, knn or full graphs.
+ *
+ * Unit i reads block "conformer" of prepare's unit i and leaves block "graph"
+ * (chem/graph_block.h), with the molecules that have a graph, in the order of
+ * their ids. A molecule without one is a failure row. */
+#ifndef ST_GRAPH_H
+#define ST_GRAPH_H
+
+#include "pipeline/stage.h"
+#include "pipeline/store.h"
+
+extern const pl_stage st_graph;
+
+/* Directed edges and pairs that the graph stage of `step` will make or has made,
+ * from the sizes of the molecules: exact for full, good to some 20 % otherwise. */
+typedef struct st_graph_sizes {
+    double n, atoms, edges, pairs;
+    int64_t n_units; /* -1: not known yet */
+} st_graph_sizes;
+pl_code st_graph_expect(st_graph_sizes *out, const pl_step *step, pl_store *store, pl_error *err);
+
+#endif
