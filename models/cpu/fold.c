@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/cpu/plan.h"
+
+enum { FREQS = 2 * NN_MAX_DEGREE + 1 };
+
+/* One path of a last radial layer, between the model's basis and the frame's. */
+typedef struct path_view {
+    const nn_group *g;
+    const nn_path *p;
+    const nn_cpu_slab *slab, *back; /* of order 0; the next orders follow */
+    const nn_cpu_layout *out;
+    int low;
+    double coef[FREQS][FREQS];
+} path_view;
+
+static path_view path_open(const nn_cpu_conv *c, int first)
+{
+    path_view v = { .slab = &c->slab[first], .back = &c->back[first], .out = &c->out };
+
+    v.g = &c->def->group[v.slab->group];
+    v.p = &v.g->path[v.slab->path];
+    v.low = v.p->d_in < v.p->d_out ? v.p->d_in : v.p->d_out;
+    nn_frame_coef(v.p->d_in, v.p->d_out, v.coef);
+    if (v.g->unit_00 && v.p->d_in == 0 && v.p->d_out == 0)
+        v.coef[0][0] = 1;
+    return v;
+}
+
+/* Row of (o, c, first frequency of the path) in the model's matrix. */
+static size_t row_of(const path_view *v, int o, int c)
+{
+    return (((size_t)o * (size_t)v->g->c_in + (size_t)c) * (size_t)v->g->n_freq + (size_t)v->p->f0) * NN_H;
+}
+
+/* The place of hidden unit 0 in a column; unit k is k * NN_PANEL further. */
+static size_t column_of(const nn_cpu_slab *s, int in, bool b, int out)
+{
+    size_t col = ((size_t)in * (s->m ? 2 : 1) + b) * (size_t)s->n_out + (size_t)out;
+
+    return s->at + col / NN_PANEL * NN_PANEL_FLOATS + col % NN_PANEL;
+}
+
+static void mix(const double *coef, int n, const float *w, float out[NN_H])
+{
+    for (int k = 0; k < NN_H; k++)
+        out[k] = 0;
+    for (int f = 0; f < n; f++) {
+        float s = (float)coef[f];
+        if (s == 0)
+            continue;
+        for (int k = 0; k < NN_H; k++)
+            out[k] += s * w[f * NN_H + k];
+    }
+}
+
+void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model,
+                 float *fold, float *back)
+{
+    path_view v = path_open(c, slab_first);
+    const float *w = params + model->param[v.g->w2].at;
+
+    for (int i = 0; i < v.g->c_in; i++)
+        for (int o = 0; o < v.g->c_out; o++) {
+            int to = nn_cpu_out_channel(v.out, v.p->d_out, o);
+            for (int q = 0; q <= 2 * v.low; q++) {
+                float mixed[NN_H], sign = q > v.low ? -1.0f : 1.0f;
+                int m = q > v.low ? q - v.low : q;
+                float *f = fold + column_of(v.slab + m, i, q > v.low, to);
+                float *r = back + column_of(v.back + m, to, q > v.low, i);
+                mix(v.coef[q], v.p->n_freq, w + row_of(&v, o, i), mixed);
+                for (int k = 0; k < NN_H; k++) {
+                    f[k * NN_PANEL] = mixed[k];
+                    r[k * NN_PANEL] = sign * mixed[k];
+                }
+            }
+        }
+}
+
+void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, const nn_se3 *model, float *grad)
+{
+    path_view v = path_open(c, slab_first);
+    float *w = grad + model->param[v.g->w2].at;
+
+    for (int o = 0; o < v.g->c_out; o++)
+        for (int i = 0; i < v.g->c_in; i++) {
+            int to = nn_cpu_out_channel(v.out, v.p->d_out, o);
+            float *row = w + row_of(&v, o, i);
+            for (int q = 0; q <= 2 * v.low; q++) {
+                int m = q > v.low ? q - v.low : q;
+                const float *d = dback + (column_of(v.back + m, to, q > v.low, i) - c->back_at);
+                for (int f = 0; f < v.p->n_freq; f++) {
+                    float s = (float)(q > v.low ? -v.coef[q][f] : v.coef[q][f]);
+                    for (int k = 0; k < NN_H && s != 0; k++)
+                        row[f * NN_H + k] += s * d[k * NN_PANEL];
+                }
+            }
+        }
+}
+
+void nn_cpu_small_load(const nn_cpu_plan *p, const float *params, float *small, float *turned)
+{
+    for (int i = 0; i < p->n_maps; i++) {
+        const nn_cpu_map *m = &p->map[i];
+        for (int r = 0; r < m->rows; r++)
+            for (int c = 0; c < m->cols; c++) {
+                float x = params[m->param + (size_t)r * (size_t)m->row_step + (size_t)c * (size_t)m->col_step];
+                small[m->at + (size_t)r * (size_t)m->ld + (size_t)c] = x;
+                if (m->turned >= 0)
+                    turned[(size_t)m->turned + (size_t)c * (size_t)m->turned_ld + (size_t)r] = x;
+            }
+    }
+}
+
+void nn_cpu_small_store(const nn_cpu_plan *p, const float *dsmall, float *grad)
+{
+    for (int i = 0; i < p->n_maps; i++) {
+        const nn_cpu_map *m = &p->map[i];
+        for (int r = 0; r < m->rows; r++)
+            for (int c = 0; c < m->cols; c++)
+                grad[m->param + (size_t)r * (size_t)m->row_step + (size_t)c * (size_t)m->col_step] +=
+                    dsmall[m->at + (size_t)r * (size_t)m->ld + (size_t)c];
+    }
+}

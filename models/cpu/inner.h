@@ -1,0 +1,104 @@
+/* models/cpu/inner.h - the cpu engine's state and its steps; only models/cpu includes it.
+ *
+ * Work is cut in pieces that do not depend on the number of threads. In the
+ * backward pass every piece (NN_PIECES of them) has its own gradient arrays; they
+ * are added in the order of the pieces. Node features are [node][layout size].
+ *
+ * Kept for the backward pass: the output of every module and, per attention
+ * block, the values and keys of every edge. Everything else is computed again. */
+#ifndef NN_CPU_INNER_H
+#define NN_CPU_INNER_H
+
+#include "models/cpu/plan.h"
+#include "models/cpu/pool.h"
+#include "models/cpu/prep.h"
+#include "models/engine.h"
+
+enum {
+    NN_TILE = 60,       /* pairs of a tile; a multiple of NN_ROWS and 4     */
+    NN_PIECES = 8,
+    NN_CHUNK = 16,      /* nodes worked on together                          */
+    NN_CHUNK_ROWS = NN_CHUNK * (2 * NN_MAX_DEGREE + 1)
+};
+
+/* Scratch of one thread. */
+typedef struct nn_cpu_scratch {
+    float *x, *y, *gy, *gx;   /* [2 NN_TILE][edge_most]                     */
+    float *r;                 /* [NN_TILE][r_cols]                          */
+    float *h, *packed;        /* [NN_TILE][NN_H]                            */
+    float *dh;                /* [NN_TILE][NN_H][NN_LANE]                   */
+    float *q, *z, *dz, *dq;   /* [NN_CHUNK][size_most]                      */
+    float *alpha, *dalpha;    /* [most_in][pad of value channels]           */
+    nn_buf buf;
+} nn_cpu_scratch;
+
+struct nn_engine {
+    const nn_cpu_plan *plan;
+    const nn_cpu_kernels *kernels;
+    pl_arena *mem;
+    nn_pool *pool;
+    nn_frame_rule rule;
+    nn_cpu_prep prep;
+    nn_cpu_scratch *scratch;  /* [threads]                                  */
+    float *small, *turned, *fold, *back;
+    nn_buf weights, acts, edges, grads, pieces, pooled;
+    float *input;             /* [n_nodes][input.size]                      */
+    float **act;              /* [n_modules] outputs                        */
+    float **y;                /* [n_modules] values and keys of the edges   */
+    float *dedge;             /* [n_edges][edge_most]: of y, then of the gathered x */
+    float *dnode[2];          /* [n_nodes][size_most]                       */
+    float *dsmall, *dback;    /* [NN_PIECES][n_small], [NN_PIECES][back_most] */
+    float *pool_x, *pool_h, *pool_y, *pool_d; /* [n_graphs][wide]           */
+    int32_t *pool_from;       /* [n_graphs][wide] node of the maximum       */
+    const nn_batch *batch;    /* of the present call                         */
+    bool kept;                /* the last forward kept what backward needs   */
+};
+
+/* A range of things for piece i of n, the same for any number of threads. */
+static inline int32_t nn_piece_at(int32_t count, int i, int n)
+{
+    return (int32_t)((int64_t)count * i / n);
+}
+
+/* conv.c: y [n_edges][c->out.size] from x [n_nodes][c->in.size]. */
+void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
+/* dedge holds the gradient of y and gets that of the gathered x (unless first). */
+void nn_cpu_conv_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
+
+/* node.c */
+typedef struct nn_cpu_step {
+    nn_engine *e;
+    const nn_batch *in;
+    const nn_cpu_module *m;
+    const float *x;           /* input of the module                        */
+    float *y, *edge;          /* its output; values and keys of the edges   */
+    const float *dy;          /* gradient of the output                     */
+    float *dx;                /* gradient of the input; NULL for the first  */
+} nn_cpu_step;
+
+void nn_cpu_attention(nn_cpu_step *s);
+void nn_cpu_norm_layer(nn_cpu_step *s);
+void nn_cpu_sum_layer(nn_cpu_step *s);    /* sum over edges, self interaction */
+void nn_cpu_attention_back(nn_cpu_step *s, float *grad);
+void nn_cpu_norm_back(nn_cpu_step *s);
+void nn_cpu_sum_back(nn_cpu_step *s, float *grad);
+
+/* linear.c: rows of degree d of nodes n0..n1-1; y is indexed from node n0 when
+ * `local`. `from`, `to`: node n0's vectors. */
+typedef struct nn_cpu_rows {
+    const float *from;
+    float *to;
+    const nn_cpu_layout *in, *out;
+    int32_t n_nodes;
+} nn_cpu_rows;
+
+void nn_cpu_linear_run(const nn_engine *e, const nn_cpu_linear *l, int d, const nn_cpu_rows *r, bool add);
+void nn_cpu_linear_back(const nn_engine *e, const nn_cpu_linear *l, int d, const nn_cpu_rows *r, bool add);
+/* dw += in^T out, into the piece's small gradients. */
+void nn_cpu_linear_grad(const nn_engine *e, const nn_cpu_linear *l, int d, const nn_cpu_rows *r, float *dsmall);
+
+/* head.c: pooling and the last two linear layers. */
+void nn_cpu_head(nn_engine *e, const nn_batch *in, const float *x, float *y);
+void nn_cpu_head_back(nn_engine *e, const nn_batch *in, const float *dy, float *dx);
+
+#endif

@@ -1,0 +1,45 @@
+/* models/cpu/kernels_body.h - the text that every instruction set compiles.
+ *
+ * Before including it a source file defines NK_W (lanes of a vector), NK_R (rows
+ * of a register block, divides NN_ROWS), NK_Q (units of a block of radial_dh, at
+ * most 6), NK_SET (the table's name) and NK_LABEL. The vectors are the compiler's
+ * own, so one text serves all. No guard: it is included once in each of them. */
+#include <math.h>
+#include <string.h>
+
+#include "models/cpu/kernels.h"
+
+typedef float vf __attribute__((vector_size(NK_W * 4)));
+typedef float vf_any __attribute__((vector_size(NK_W * 4), aligned(4), may_alias));
+
+static inline vf load(const float *p)
+{
+    return *(const vf_any *)p;
+}
+
+static inline void store(float *p, vf v)
+{
+    *(vf_any *)p = v;
+}
+
+#include "models/cpu/kernels_conv.h"
+#include "models/cpu/kernels_node.h"
+
+const nn_cpu_kernels NK_SET = {
+    .name = NK_LABEL,
+    .radial = radial,
+    .radial_dh = radial_dh,
+    .radial_dw = radial_dw,
+    .contract = contract,
+    .outer = outer,
+    .rotate = rotate,
+    .gemm = gemm,
+    .gemm_tn = gemm_tn,
+    .hidden = hidden,
+    .hidden_back = hidden_back,
+    .attend = attend,
+    .attend_back = attend_back,
+    .norm = norm,
+    .norm_back = norm_back,
+    .add = add,
+};

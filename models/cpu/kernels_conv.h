@@ -1,0 +1,286 @@
+/* models/cpu/kernels_conv.h - kernels on the pairs of a tile; part of kernels_body.h.
+ *
+ * NK_W lanes to a vector, NK_R rows to a register block of 2 vectors. */
+
+/* The panel columns j .. j+2W-1 of NK_R rows. */
+static inline void radial_block(const nn_cpu_radial *g, const float *w, const float *h, float *r)
+{
+    vf a[NK_R][2];
+
+    for (int i = 0; i < NK_R; i++)
+        a[i][0] = a[i][1] = (vf){ 0 };
+    for (int q = 0; q < g->n_k; q++) {
+        const float *p = w + g->k[q] * NN_PANEL;
+        vf w0 = load(p), w1 = load(p + NK_W);
+#pragma GCC unroll 12
+        for (int i = 0; i < NK_R; i++) {
+            a[i][0] += w0 * h[i * NN_H + q];
+            a[i][1] += w1 * h[i * NN_H + q];
+        }
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < NK_R; i++) {
+        store(r + (size_t)i * g->r_ld, a[i][0]);
+        store(r + (size_t)i * g->r_ld + NK_W, a[i][1]);
+    }
+}
+
+static void radial(const nn_cpu_radial *g)
+{
+    for (int p = 0; p < g->n_panels; p++)
+        for (int j = 0; j < NN_PANEL; j += 2 * NK_W)
+            for (int row = 0; row < g->n_rows; row += NK_R)
+                radial_block(g, g->w + (size_t)p * NN_PANEL_FLOATS + j, g->h + (size_t)row * NN_H,
+                             g->r + (size_t)row * g->r_ld + p * NN_PANEL + j);
+}
+
+/* Partial sums of 4 rows times n units (n <= 6), lane by lane; summed over lanes
+ * only once a tile, by the caller. */
+static inline __attribute__((always_inline)) void dh_block(const nn_cpu_radial *g, int row, int q0, const int n)
+{
+    vf a[4][6];
+    const float *w[6];
+
+    for (int i = 0; i < 4; i++)
+        for (int q = 0; q < n; q++)
+            a[i][q] = load(g->dh + ((size_t)(row + i) * NN_H + q0 + q) * NN_LANE);
+    for (int q = 0; q < n; q++)
+        w[q] = g->w + g->k[q0 + q] * NN_PANEL;
+    for (int p = 0; p < g->n_panels; p++)
+        for (int j = 0; j < NN_PANEL; j += NK_W) {
+            const float *r = g->r + (size_t)row * g->r_ld + p * NN_PANEL + j;
+            vf r0 = load(r), r1 = load(r + g->r_ld), r2 = load(r + 2 * g->r_ld), r3 = load(r + 3 * g->r_ld);
+#pragma GCC unroll 6
+            for (int q = 0; q < n; q++) {
+                vf v = load(w[q] + (size_t)p * NN_PANEL_FLOATS + j);
+                a[0][q] += r0 * v;
+                a[1][q] += r1 * v;
+                a[2][q] += r2 * v;
+                a[3][q] += r3 * v;
+            }
+        }
+    for (int i = 0; i < 4; i++)
+        for (int q = 0; q < n; q++)
+            store(g->dh + ((size_t)(row + i) * NN_H + q0 + q) * NN_LANE, a[i][q]);
+}
+
+static void radial_dh(const nn_cpu_radial *g)
+{
+    for (int row = 0; row < g->n_rows; row += 4) {
+        int q = 0;
+        for (; q + NK_Q <= g->n_k; q += NK_Q)
+            dh_block(g, row, q, NK_Q);
+        for (; q + 2 <= g->n_k; q += 2)
+            dh_block(g, row, q, 2);
+        for (; q < g->n_k; q++)
+            dh_block(g, row, q, 1);
+    }
+}
+
+static inline __attribute__((always_inline)) void dw_block(const nn_cpu_radial *g, float *dw, const float *r, int q0, const int n)
+{
+    vf a[NK_R][2];
+
+    for (int q = 0; q < n; q++) {
+        a[q][0] = load(dw + g->k[q0 + q] * NN_PANEL);
+        a[q][1] = load(dw + g->k[q0 + q] * NN_PANEL + NK_W);
+    }
+    for (int row = 0; row < g->n_rows; row++) {
+        const float *h = g->h + (size_t)row * NN_H + q0;
+        vf r0 = load(r + (size_t)row * g->r_ld), r1 = load(r + (size_t)row * g->r_ld + NK_W);
+#pragma GCC unroll 12
+        for (int q = 0; q < n; q++) {
+            a[q][0] += r0 * h[q];
+            a[q][1] += r1 * h[q];
+        }
+    }
+    for (int q = 0; q < n; q++) {
+        store(dw + g->k[q0 + q] * NN_PANEL, a[q][0]);
+        store(dw + g->k[q0 + q] * NN_PANEL + NK_W, a[q][1]);
+    }
+}
+
+static void radial_dw(const nn_cpu_radial *g)
+{
+    for (int p = 0; p < g->n_panels; p++)
+        for (int j = 0; j < NN_PANEL; j += 2 * NK_W) {
+            float *dw = g->dw + (size_t)p * NN_PANEL_FLOATS + j;
+            const float *r = g->r + p * NN_PANEL + j;
+            int q = 0;
+            for (; q + NK_R <= g->n_k; q += NK_R)
+                dw_block(g, dw, r, q, NK_R);
+            for (; q + 4 <= g->n_k; q += 4)
+                dw_block(g, dw, r, q, 4);
+            for (; q < g->n_k; q++)
+                dw_block(g, dw, r, q, 1);
+        }
+}
+
+/* ---- SO(2) products -------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) void
+contract_zero(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+{
+    const float *x0 = x + b->x[0], *x1 = x0 + b->x_ld;
+    float *y0 = y + b->y[0], *y1 = y0 + b->y_ld;
+    vf a[2][4];
+
+    for (int v = 0; v < nv; v++) {
+        a[0][v] = load(y0 + v * NK_W);
+        a[1][v] = load(y1 + v * NK_W);
+    }
+    for (int c = 0; c < b->n_in; c++, r += b->n_out) {
+#pragma GCC unroll 4
+        for (int v = 0; v < nv; v++) {
+            vf w = load(r + v * NK_W);
+            a[0][v] += w * x0[c];
+            a[1][v] += w * x1[c];
+        }
+    }
+    for (int v = 0; v < nv; v++) {
+        store(y0 + v * NK_W, a[0][v]);
+        store(y1 + v * NK_W, a[1][v]);
+    }
+}
+
+static inline __attribute__((always_inline)) void
+contract_edge(vf *plus, vf *minus, const float *x, const nn_cpu_block *b, int c, const vf w[2])
+{
+    float xp = x[b->x[0] + c], xm = x[b->x[1] + c];
+
+    *plus += w[0] * xp;
+    *plus -= w[1] * xm;
+    *minus += w[0] * xm;
+    *minus += w[1] * xp;
+}
+
+static inline __attribute__((always_inline)) void
+contract_pair(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+{
+    float *y1 = y + b->y_ld;
+    vf a[4][2];
+
+    for (int v = 0; v < nv; v++)
+        for (int s = 0; s < 2; s++) {
+            a[s][v] = load(y + b->y[s] + v * NK_W);
+            a[2 + s][v] = load(y1 + b->y[s] + v * NK_W);
+        }
+    for (int c = 0; c < b->n_in; c++, r += 2 * b->n_out) {
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; v++) {
+            vf w[2] = { load(r + v * NK_W), load(r + b->n_out + v * NK_W) };
+            contract_edge(&a[0][v], &a[1][v], x, b, c, w);
+            contract_edge(&a[2][v], &a[3][v], x + b->x_ld, b, c, w);
+        }
+    }
+    for (int v = 0; v < nv; v++)
+        for (int s = 0; s < 2; s++) {
+            store(y + b->y[s] + v * NK_W, a[s][v]);
+            store(y1 + b->y[s] + v * NK_W, a[2 + s][v]);
+        }
+}
+
+static void contract(const nn_cpu_block *b)
+{
+    for (int t = 0; t < b->n_pairs; t++) {
+        const float *r = b->r + (size_t)t * b->r_ld, *x = b->x_edges + 2 * (size_t)t * b->x_ld;
+        float *y = b->y_edges + 2 * (size_t)t * b->y_ld;
+        int o = 0;
+        for (; o + 2 * NK_W <= b->n_out; o += 2 * NK_W) {
+            if (b->m)
+                contract_pair(b, r + o, x, y + o, 2);
+            else
+                contract_zero(b, r + o, x, y + o, 2);
+        }
+        for (; o < b->n_out; o += NK_W) {
+            if (b->m)
+                contract_pair(b, r + o, x, y + o, 1);
+            else
+                contract_zero(b, r + o, x, y + o, 1);
+        }
+    }
+}
+
+static inline void outer_zero(const nn_cpu_block *b, float *r, const float *x, const float *y)
+{
+    const float *x0 = x + b->x[0], *x1 = x0 + b->x_ld;
+    vf y0 = load(y + b->y[0]), y1 = load(y + b->y_ld + b->y[0]);
+
+    for (int c = 0; c < b->n_in; c++)
+        store(r + c * b->n_out, y0 * x0[c] + y1 * x1[c]);
+}
+
+/* dA = x+ y+ + x- y-, dB = x+ y- - x- y+, over both edges of the pair. */
+static inline void outer_pair(const nn_cpu_block *b, float *r, const float *x, const float *y)
+{
+    const float *xp = x + b->x[0], *xm = x + b->x[1];
+    vf p0 = load(y + b->y[0]), m0 = load(y + b->y[1]);
+    vf p1 = load(y + b->y_ld + b->y[0]), m1 = load(y + b->y_ld + b->y[1]);
+
+    for (int c = 0; c < b->n_in; c++, r += 2 * b->n_out) {
+        float a0 = xp[c], b0 = xm[c], a1 = xp[b->x_ld + (size_t)c], b1 = xm[b->x_ld + (size_t)c];
+        vf da = p0 * a0, db = m0 * a0;
+        da += m0 * b0;
+        db -= p0 * b0;
+        da += p1 * a1;
+        db += m1 * a1;
+        da += m1 * b1;
+        db -= p1 * b1;
+        store(r, da);
+        store(r + b->n_out, db);
+    }
+}
+
+static void outer(const nn_cpu_block *b)
+{
+    for (int t = 0; t < b->n_pairs; t++) {
+        float *r = b->r + (size_t)t * b->r_ld;
+        const float *x = b->x_edges + 2 * (size_t)t * b->x_ld;
+        const float *y = b->y_edges + 2 * (size_t)t * b->y_ld;
+        for (int o = 0; o < b->n_out; o += NK_W) {
+            if (b->m)
+                outer_pair(b, r + o, x, y + o);
+            else
+                outer_zero(b, r + o, x, y + o);
+        }
+    }
+}
+
+/* ---- rotation of one feature vector ----------------------------------------- */
+
+static inline __attribute__((always_inline)) void
+rotate_degree(const float *d, int row, int col, const int dim, int pad, const float *x, float *y)
+{
+    for (int k = 0; k < pad; k += NK_W) {
+        vf v[2 * NN_MAX_DEGREE + 1];
+        for (int j = 0; j < dim; j++)
+            v[j] = load(x + j * pad + k);
+        for (int i = 0; i < dim; i++) {
+            vf s = v[0] * d[i * row];
+            for (int j = 1; j < dim; j++)
+                s += v[j] * d[i * row + j * col];
+            store(y + i * pad + k, s);
+        }
+    }
+}
+
+/* y = D x, or D^T x: degree by degree, out of place. */
+static void rotate(const float *d, const nn_cpu_layout *f, const float *x, float *y, bool transposed)
+{
+    const float *at[NN_DEGREES] = { d, d, d + 9, d + 34, d + 83 };
+
+    memcpy(y, x, (size_t)f->pad[0] * sizeof *y);
+    for (int l = 1; l < f->n_degrees; l++) {
+        int n = 2 * l + 1, row = transposed ? 1 : n, col = transposed ? n : 1;
+        const float *from = x + f->at[l];
+        float *to = y + f->at[l];
+        if (l == 1)
+            rotate_degree(at[1], row, col, 3, f->pad[1], from, to);
+        else if (l == 2)
+            rotate_degree(at[2], row, col, 5, f->pad[2], from, to);
+        else if (l == 3)
+            rotate_degree(at[3], row, col, 7, f->pad[3], from, to);
+        else
+            rotate_degree(at[4], row, col, 9, f->pad[4], from, to);
+    }
+}

@@ -1,0 +1,97 @@
+/* models/cpu/plan.h - a model laid out for the cpu engine.
+ *
+ * Small parameters (everything but the last radial layers) live in one array,
+ * matrices as [in][out padded]; nn_cpu_map says which of the model's parameters
+ * each number is. Gradients use the same array shape, so a map serves both ways.
+ * Matrices that the backward pass needs the other way round live in a second
+ * array (`turned`).
+ *
+ * The last radial layer of every convolution is folded: frequency J becomes order
+ * m of the edge frame by the fixed matrix of nn_frame_coef (spec performance 2.1).
+ * It is stored twice, in panels of NN_PANEL columns: `slab` with columns
+ * [c_in][a, b][c_out] for the forward product, `back` with columns
+ * [c_out][a, -b][c_in], whose product is the transposed one. Gradients have the
+ * shape of `back`; they are unfolded to the model's own basis. */
+#ifndef NN_CPU_PLAN_H
+#define NN_CPU_PLAN_H
+
+#include "models/cpu/kernels.h"
+#include "models/frame.h"
+#include "pipeline/base/arena.h"
+
+/* small[at + r*ld + c] is params[param + r*row_step + c*col_step]; `turned` >= 0
+ * says where the same matrix is kept as [cols][turned_ld]. */
+typedef struct nn_cpu_map {
+    size_t at, param;
+    int32_t rows, cols, ld, row_step, col_step;
+    int64_t turned;
+    int32_t turned_ld;
+} nn_cpu_map;
+
+typedef struct nn_cpu_linear {
+    int32_t n_in, n_out, in_pad, out_pad; /* n_in 0: absent */
+    size_t w;                             /* [n_in][out_pad] in small   */
+    size_t turned;                        /* [n_out][in_pad] in turned  */
+} nn_cpu_linear;
+
+/* Matrix (or matrices a and b) of one path and one order m. */
+typedef struct nn_cpu_slab {
+    int32_t group, path, m, n_in, n_out, n_panels, step; /* step: inputs worked on together */
+    int32_t x[2], y[2];
+    size_t at;                            /* first float of its panels  */
+} nn_cpu_slab;
+
+typedef struct nn_cpu_net {               /* places in small / turned   */
+    size_t w0, b0, g0, c0, w1, b1, g1, c1, wt1;
+} nn_cpu_net;
+
+typedef struct nn_cpu_conv {
+    const nn_conv *def;
+    nn_cpu_layout in, out;
+    int32_t n_slabs;
+    nn_cpu_slab *slab, *back;
+    nn_cpu_net *net;                      /* [n_groups]                 */
+    size_t fold_at, fold_size;            /* floats of slab in the fold array */
+    size_t back_at, back_size;
+    int32_t r_cols;                       /* widest block of columns    */
+    nn_cpu_linear self[NN_DEGREES];
+} nn_cpu_conv;
+
+typedef struct nn_cpu_module {
+    nn_module_kind kind;
+    nn_cpu_layout in, out;
+    nn_cpu_conv conv;                     /* attention, conv            */
+    nn_cpu_layout z;                      /* attention: value channels  */
+    float scale;
+    int32_t heads;
+    nn_cpu_linear query[NN_DEGREES], project_z[NN_DEGREES], project_x[NN_DEGREES];
+    size_t gain[NN_DEGREES], bias[NN_DEGREES]; /* norm                  */
+} nn_cpu_module;
+
+typedef struct nn_cpu_plan {
+    const nn_se3 *model;
+    int32_t n_modules, n_maps, l_max;
+    nn_cpu_module *module;
+    nn_cpu_map *map;
+    size_t n_small, n_turned, n_fold, n_back, back_most;
+    nn_cpu_layout input;
+    nn_cpu_linear head[2];
+    size_t head_bias[2];
+    int32_t size_most, edge_most, r_cols; /* widest node and edge vectors, block of R */
+} nn_cpu_plan;
+
+pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err);
+
+/* Channel o of a convolution's output of degree d -> padded channel. */
+int32_t nn_cpu_out_channel(const nn_cpu_layout *out, int d, int32_t o);
+
+/* One path of a convolution: params -> fold, back (or the
+ * gradient of this convolution's part of back -> grad, added). */
+void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model,
+                 float *fold, float *back);
+void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, const nn_se3 *model, float *grad);
+
+void nn_cpu_small_load(const nn_cpu_plan *p, const float *params, float *small, float *turned);
+void nn_cpu_small_store(const nn_cpu_plan *p, const float *dsmall, float *grad); /* adds */
+
+#endif

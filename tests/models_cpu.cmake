@@ -1,0 +1,6 @@
+# The cpu engine: against the oracle, its properties, its speed.
+add_library(molsieve_made_batch STATIC twin/made_batch.c)
+target_include_directories(molsieve_made_batch PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(molsieve_made_batch PUBLIC molsieve::models PRIVATE molsieve::warnings m)
+
+molsieve_test(cpu_engine twin/cpu_engine_test.c LABEL twin USES molsieve_made_batch)

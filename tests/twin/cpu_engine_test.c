@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu engine against the oracle, over models of many shapes. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/cpu/kernels.h"
+#include "models/engine.h"
+#include "pipeline/base/rng.h"
+#include "twin/made_batch.h"
+
+/* Forward and backward of one engine; y and grad are the caller's. */
+typedef struct result {
+    float *y, *grad;
+} result;
+
+static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const nn_batch *b, int threads,
+                         pl_arena *mem)
+{
+    int n = b->n_graphs * model->conf.outputs;
+    result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats) };
+    float *params = PL_NEW(mem, float, model->n_floats), *dy = PL_NEW(mem, float, n);
+    nn_engine *e;
+    pl_error err = { 0 };
+
+    nn_se3_init(model, params, 5);
+    for (size_t i = 0; i < model->n_floats; i++) /* move norms off 1 and 0 */
+        params[i] += 0.02f * (float)sin((double)i);
+    for (int i = 0; i < n; i++)
+        dy[i] = (float)cos(3.0 * i);
+    assert_int_equal(kind->open(&e, model, threads, &err), PL_OK);
+    assert_int_equal(kind->set_params(e, params, &err), PL_OK);
+    if (kind->forward(e, b, true, r.y, &err) || kind->backward(e, b, dy, r.grad, &err))
+        fail_msg("%s", err.text);
+    kind->close(e);
+    return r;
+}
+
+static double scale_of(const float *x, size_t n)
+{
+    double s = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s += (double)x[i] * x[i];
+    return sqrt(s / (double)(n ? n : 1));
+}
+
+static void near(const char *what, const float *got, const float *want, size_t n, double tol)
+{
+    double scale = scale_of(want, n) + 1e-6;
+
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) <= tol * (scale + fabs((double)want[i]))))
+            fail_msg("%s: number %zu is %.9g, should be %.9g (scale %.3g)", what, i, (double)got[i],
+                     (double)want[i], scale);
+}
+
+static void results_near(const nn_se3 *model, const nn_batch *b, const result *got, const result *want)
+{
+    near("y", got->y, want->y, (size_t)(b->n_graphs * model->conf.outputs), 2e-5);
+    for (int i = 0; i < model->n_params; i++) {
+        const nn_param *p = &model->param[i];
+        near(p->name, got->grad + p->at, want->grad + p->at, p->size, 5e-4);
+    }
+}
+
+typedef struct shape {
+    nn_se3_conf conf;
+    made_opts batch;
+} shape;
+
+/*   layers degrees channels heads div norm ln pooling fusion nodes edges out      graphs nodes .. .. cutoff one-way */
+static const shape shapes[] = {
+    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 4, 7, 6, 4, 2.0, false, 1 } },
+    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2 }, { 3, 5, 3, 0, 2.0, false, 2 } },
+    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1 }, { 3, 5, 3, 1, 2.0, true, 3 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1 }, { 4, 8, 6, 4, 1.8, false, 4 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3 }, { 4, 8, 6, 4, 1.8, true, 5 } },
+    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2 }, { 3, 8, 7, 6, 2.5, false, 6 } },
+    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1 }, { 3, 6, 17, 2, 2.2, true, 7 } },
+    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1 }, { 4, 6, 5, 4, 2.0, false, 8 } },
+    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1 }, { 3, 6, 5, 4, 2.0, true, 9 } },
+    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1 }, { 3, 6, 6, 4, 2.0, false, 10 } },
+    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 9, 12, 6, 4, 1.7, false, 11 } },
+    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17 }, { 5, 10, 6, 4, 9.0, false, 12 } },
+};
+
+static void cpu_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        pl_arena *mem = pl_arena_new(1 << 20);
+        made_batch m = made_batch_new(&shapes[i].batch, mem);
+        nn_se3 *model;
+        result want, got;
+        assert_int_equal(nn_se3_plan(&model, &shapes[i].conf, mem, NULL), PL_OK);
+        print_message("shape %zu: %d edges, %d pairs, %zu parameters\n", i, (int)m.b.n_edges, (int)m.b.n_pairs,
+                      model->n_floats);
+        want = engine_run(&nn_engine_ref, model, &m.b, 1, mem);
+        got = engine_run(&nn_engine_cpu, model, &m.b, 2, mem);
+        results_near(model, &m.b, &got, &want);
+        pl_arena_free(mem);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cpu_gives_what_the_oracle_gives_for_models_of_every_shape),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

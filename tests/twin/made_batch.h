@@ -1,0 +1,29 @@
+/* tests/twin/made_batch.h - random molecular graphs as a batch, for the engines' tests. */
+#ifndef MADE_BATCH_H
+#define MADE_BATCH_H
+
+#include <stdbool.h>
+
+#include "models/batch.h"
+#include "pipeline/base/arena.h"
+
+typedef struct made_opts {
+    int32_t n_graphs, most_nodes, node_features, edge_features;
+    double cutoff;      /* Angstrom; atoms lie in a box of side 3              */
+    bool one_way;       /* drop some reverse edges, as neighbour lists of knn do */
+    uint64_t seed;
+} made_opts;
+
+/* Positions, so that a test can move them; everything lives in mem. */
+typedef struct made_batch {
+    nn_batch b;
+    float (*xyz)[3];
+} made_batch;
+
+/* One graph is a single atom and one (of 3 or more) has no edges. */
+made_batch made_batch_new(const made_opts *opts, pl_arena *mem);
+
+/* vec and dist again, after xyz changed. */
+void made_batch_move(made_batch *m);
+
+#endif
