@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/prepare.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/workflow.h"
+
+#define AT(member) offsetof(st_prepare_conf, member)
+#define OF(member) offsetof(st_property, member)
+
+static const pl_field property_fields[] = {
+    { PL_TEXT, "name", OF(name), 0, 0, 0, NULL, NULL, NULL, "data field of the input", PL_REQUIRED, NULL, 0 },
+    { PL_TEXT, "unit", OF(unit), 0, 0, 0, "", NULL, NULL, "unit of its values", 0, NULL, 0 },
+    { PL_CHOICE, "task", OF(task), 0, 0, 0, NULL, "regression|classification", NULL, "kind of values", 0, NULL, 0 },
+    { PL_CHOICE, "better", OF(better), 0, 0, 0, NULL, "none|low|high", NULL, "which end is better", 0, NULL, 0 },
+    { PL_TEXT, "description", OF(description), 0, 0, 0, NULL, NULL, NULL, "what it is", 0, NULL, 0 },
+    { 0 },
+};
+
+static const pl_field fields[] = {
+    { PL_CHOICE, "fragment", AT(fragment), 0, 0, 0, NULL, "largest|keep", NULL,
+      "keep the largest part, without known counter-ions and solvents, or all parts", 0, NULL, 0 },
+    { PL_CHOICE, "conformers.source", AT(conformer), 0, 0, 0, NULL, "auto|keep|generate|none", NULL,
+      "3D structure: the input's where it is real, always the input's, always built, or none", 0, NULL, 0 },
+    { PL_CHOICE, "conformers.force_field", AT(force_field), 0, 0, 0, NULL, "mmff94|uff", NULL,
+      "minimises built structures; mmff94 falls back to uff where it has no parameters", 0, NULL, 0 },
+    { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), 2, 0.05, 3600, NULL, NULL, NULL,
+      "CPU time of one record at the first attempt", 0, NULL, 0 },
+    { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), 30, 0.05, 86400, NULL, NULL, NULL,
+      "CPU time at the second and last attempt", 0, NULL, 0 },
+    { PL_CHOICE, "dedupe.by", AT(dedupe), 0, 0, 0, NULL, "inchikey|exact|none", NULL,
+      "records are one molecule if they have the same InChIKey, also the same canonical SMILES, or never", 0, NULL, 0 },
+    { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), 0, 0, 0, NULL, "mean|first", NULL,
+      "label of a molecule with several records", 0, NULL, 0 },
+    { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), 250, 1, 100000, NULL, NULL, "atoms",
+      "larger molecules fail", 0, NULL, 0 },
+    { PL_INT, "max_atoms", AT(max_atoms), 1000, 1, 1000000, NULL, NULL, "atoms", "the same, with hydrogens", 0, NULL, 0 },
+    { PL_SIZE, "memory_limit", AT(memory_limit), 2147483648.0, 268435456.0, 1099511627776.0, NULL, NULL, NULL,
+      "address space of one chemistry worker", 0, NULL, 0 },
+    { PL_TEXTS, "labels", AT(labels), 0, 0, 0, NULL, NULL, NULL,
+      "numeric data fields that become labels: all (default), none, or their names", 0, NULL, 0 },
+    { PL_LIST, "properties", AT(properties), 0, 0, 0, NULL, NULL, NULL,
+      "units and meaning of data fields", PL_KEYED, property_fields, sizeof(st_property) },
+    { 0 },
+};
+
+typedef struct prepare_state {
+    pl_env *env;
+    const char *read_key;
+    int64_t n_units; /* of read */
+    st_molecules *molecules;
+} prepare_state;
+
+typedef struct prepare_worker {
+    ch_worker *chem;
+    ch_prepare_opts opts;
+} prepare_worker;
+
+/* ---- before the run ---- */
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_prepare_conf *c = step->conf;
+    const char *const *label = c->labels.items;
+    ch_worker *w = NULL;
+    pl_error err = { 0 };
+
+    (void)wf;
+    for (int32_t i = 0; i < c->labels.n && c->labels.n > 1; i++)
+        if (strcmp(label[i], "all") == 0 || strcmp(label[i], "none") == 0)
+            pl_problem_add(problems, pl_node_get(step->node, "labels"), "prepare.labels: \"%s\" stands alone or not at all",
+                           label[i]);
+    if (c->retry_cpu_limit < c->cpu_limit)
+        pl_problem_add(problems, step->node, "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
+                       "must have more time");
+    if (ch_worker_open(&w, NULL, &err) != PL_OK)
+        pl_problem_add(problems, step->node, "prepare: %s", err.text);
+    ch_worker_close(w);
+}
+
+/* Built structures depend on the seed, everything on the library. */
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
+                   pl_arena *mem, pl_error *err)
+{
+    const st_prepare_conf *c = step->conf;
+    bool builds = c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE;
+    ch_worker *w = NULL;
+    ch_worker_info info;
+    pl_code code = ch_worker_open(&w, NULL, err);
+
+    (void)store;
+    if (code == PL_OK)
+        code = ch_worker_hello(w, &info, err);
+    ch_worker_close(w);
+    if (code != PL_OK)
+        return code;
+    *extra_json = builds ? pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\",\"seed\":%lld}", info.library,
+                                      info.protocol, (long long)wf->seed)
+                         : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"}", info.library, info.protocol);
+    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
+}
+
+static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
+                        pl_arena *mem, pl_error *err)
+{
+    const st_prepare_conf *c = step->conf;
+    int64_t n = 0;
+    pl_code code;
+
+    (void)wf, (void)mem;
+    out->n_items = out->n_units = -1;
+    if (store == NULL)
+        return PL_OK;
+    code = pl_db_int(store->db, &n, err, "SELECT count(*) FROM record");
+    if (code != PL_OK || n == 0)
+        return code;
+    out->n_items = n;
+    out->bytes_results = 360.0 * (double)n;
+    out->bytes_features = 900.0 * (double)n;
+    /* Measured means of one core: 0.1 s where a structure is built (spec: workflow, F3). */
+    out->seconds = (double)n * (c->conformer == CH_3D_KEEP || c->conformer == CH_3D_NONE ? 0.002 : 0.1);
+    return PL_OK;
+}
+
+/* ---- the run ---- */
+
+static const char *key_of(const pl_env *env, const char *stage)
+{
+    for (int i = 0; i < env->step->n_needs; i++) {
+        const pl_step *s = &env->wf->step[env->step->needs[i]];
+        if (strcmp(s->stage->name, stage) == 0)
+            return s->key;
+    }
+    return NULL;
+}
+
+static pl_code open_stage(void *state, pl_env *env, pl_error *err)
+{
+    prepare_state *s = state;
+    pl_code code;
+
+    s->env = env;
+    s->read_key = key_of(env, "read");
+    if (s->read_key == NULL)
+        return pl_fail(err, PL_EBUG, "prepare runs without read");
+    code = pl_store_features(env->store, err);
+    if (code == PL_OK)
+        code = pl_db_int(env->store->db, &s->n_units, err, "SELECT count(*) FROM unit WHERE stage_id="
+                         "(SELECT stage_id FROM stage WHERE key=%Q)", s->read_key);
+    return code == PL_OK ? st_molecules_open(&s->molecules, env, err) : code;
+}
+
+static void close_stage(void *state)
+{
+    prepare_state *s = state;
+    st_molecules_close(s->molecules);
+}
+
+static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
+{
+    prepare_state *s = state;
+    st_prepared_unit *u = PL_NEW(unit->mem, st_prepared_unit, 1);
+    int64_t first, n;
+    bool found = false;
+    pl_code code;
+
+    *more = unit->index < s->n_units;
+    if (!*more)
+        return PL_OK;
+    if (u == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
+    code = pl_block_get(s->env->store, "record", s->read_key, unit->index, &found, &u->block, &first, &n, unit->mem, err);
+    if (code == PL_OK && !found)
+        code = pl_fail(err, PL_EDATA, "features.db has lost the records of unit %lld; run again with --force read",
+                       (long long)unit->index);
+    unit->data = u;
+    return code;
+}
+
+static pl_code worker_open(void *worker, void *state, pl_error *err)
+{
+    const prepare_state *s = state;
+    const st_prepare_conf *c = s->env->step->conf;
+    prepare_worker *w = worker;
+    ch_worker_opts opts = {
+        .cpu_first_s = c->cpu_limit,
+        .cpu_retry_s = c->retry_cpu_limit,
+        .memory_bytes = (size_t)c->memory_limit,
+        .stop = s->env->stop,
+    };
+
+    w->opts = ch_prepare_defaults();
+    w->opts.largest_fragment = c->fragment == 0;
+    w->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
+    w->opts.max_atoms = (int32_t)c->max_atoms;
+    w->opts.conformer = (ch_conformer)c->conformer;
+    w->opts.force_field = (ch_force_field)c->force_field;
+    w->opts.seed = s->env->seed;
+    return ch_worker_open(&w->chem, &opts, err);
+}
+
+static void worker_close(void *worker)
+{
+    prepare_worker *w = worker;
+    ch_worker_close(w->chem);
+}
+
+static pl_code work(void *worker, pl_unit *unit, pl_error *err)
+{
+    prepare_worker *w = worker;
+    st_prepared_unit *u = unit->data;
+    st_record *record;
+    pl_code code = st_records_unpack(&record, &u->n, u->block, unit->mem, err);
+
+    if (code != PL_OK)
+        return code;
+    u->record = record;
+    u->result = PL_NEW(unit->mem, ch_prepared, u->n + 1);
+    if (u->result == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
+    for (int32_t i = 0; i < u->n; i++) {
+        code = ch_worker_prepare(w->chem, record[i].text, record[i].len, record[i].format, &w->opts, &u->result[i],
+                                 unit->mem, err);
+        if (code != PL_OK && code != PL_EINPUT)
+            return code;
+    }
+    return PL_OK;
+}
+
+static pl_code commit(void *state, pl_unit *unit, pl_error *err)
+{
+    prepare_state *s = state;
+    return st_molecules_put(s->molecules, unit, err);
+}
+
+static pl_code finish(void *state, pl_error *err)
+{
+    prepare_state *s = state;
+    int64_t waiting = 0;
+    pl_code code = pl_db_int(s->env->store->db, &waiting, err, "SELECT count(*) FROM record WHERE status='read'");
+
+    if (code == PL_OK && waiting != 0)
+        return pl_fail(err, PL_EBUG, "%lld records were not accounted for", (long long)waiting);
+    return code;
+}
+
+static const char *const needs[] = { "read", NULL };
+
+static const char *const reset_sql[] = {
+    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM split", "DELETE FROM label",
+    "UPDATE record SET mol_id=NULL, status='read' WHERE status<>'failed' OR record_id IN "
+    "(SELECT record_id FROM failure WHERE stage='prepare' AND record_id IS NOT NULL)",
+    "DELETE FROM molecule",
+    "DELETE FROM property WHERE property_id NOT IN (SELECT property_id FROM evaluation)",
+    "DELETE FROM failure WHERE stage='prepare'", NULL,
+};
+
+const pl_stage st_prepare = {
+    .name = "prepare",
+    .help = "turn records into molecules: structure, identity, descriptors, conformer, labels",
+    .scope = PL_PER_UNIT,
+    .version = 1,
+    .fields = fields,
+    .conf_size = sizeof(st_prepare_conf),
+    .state_size = sizeof(prepare_state),
+    .worker_size = sizeof(prepare_worker),
+    .needs = needs,
+    .item = "records",
+    .check = check,
+    .key = key,
+    .estimate = estimate,
+    .open = open_stage,
+    .next = next,
+    .worker_open = worker_open,
+    .work = work,
+    .worker_close = worker_close,
+    .commit = commit,
+    .finish = finish,
+    .close = close_stage,
+    .reset_sql = reset_sql,
+};

@@ -1,0 +1,54 @@
+/* stages/prepare.h - the stage `prepare`: records into molecules.
+ *
+ * Each record goes through a chemistry worker (chem/chem.h): fragment, hydrogens,
+ * SMILES, InChIKey, descriptors, conformer. The first record of a structure makes
+ * the molecule (mol_id = its record_id); later ones are duplicates of it. Numeric
+ * data fields become labels, averaged over duplicates in the order of the
+ * records. The conformers of a unit are one block of features.db, kind
+ * "conformer" (chem/codec.h), key = this stage's key, unit = molecule.unit.
+ *
+ * The work is in prepare.c, what it stores in prepare_store.c. */
+#ifndef ST_PREPARE_H
+#define ST_PREPARE_H
+
+#include "chem/chem.h"
+#include "pipeline/stage.h"
+#include "pipeline/store.h"
+#include "stages/record_block.h"
+
+extern const pl_stage st_prepare;
+
+enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE };
+enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
+
+typedef struct st_prepare_conf {
+    int32_t fragment, conformer, force_field, dedupe, on_conflict;
+    double cpu_limit, retry_cpu_limit, memory_limit;
+    int64_t max_heavy_atoms, max_atoms;
+    pl_list labels;     /* const char *; empty, or "all", "none", names      */
+    pl_list properties; /* st_property: what the user says about data fields */
+} st_prepare_conf;
+
+typedef struct st_property {
+    const char *name, *unit, *description;
+    int32_t task, better; /* regression|classification, none|low|high */
+} st_property;
+
+/* What work made of a unit, for the commit. */
+typedef struct st_prepared_unit {
+    pl_bytes block;
+    const st_record *record; /* [n] */
+    ch_prepared *result;     /* [n] */
+    int32_t n;
+} st_prepared_unit;
+
+/* ---- prepare_store.c; main thread ---- */
+
+typedef struct st_molecules st_molecules; /* statements and known properties */
+
+pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err);
+void    st_molecules_close(st_molecules *m); /* NULL is fine */
+/* All rows of one unit and its block of conformers. */
+pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
+
+#endif

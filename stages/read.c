@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/read.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "chem/chem.h"
+#include "chem/record.h"
+#include "pipeline/base/log.h"
+#include "pipeline/store.h"
+#include "pipeline/workflow.h"
+#include "stages/record_block.h"
+
+enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
+
+typedef struct read_conf {
+    int64_t unit;
+    double max_record, max_file;
+} read_conf;
+
+#define AT(member) offsetof(read_conf, member)
+static const pl_field fields[] = {
+    { PL_INT, "unit", AT(unit), 1000, 1, 100000, NULL, NULL, "records", "records in one resumable unit", 0, NULL, 0 },
+    { PL_SIZE, "max_record", AT(max_record), 1 << 20, 1024, 256 << 20, NULL, NULL, NULL,
+      "longest record; a longer one is a failed record", 0, NULL, 0 },
+    { PL_SIZE, "max_file", AT(max_file), 64 << 20, 1024, 256 << 20, NULL, NULL, NULL,
+      "largest file of a format that has to be read whole", 0, NULL, 0 },
+    { 0 },
+};
+
+typedef struct item {
+    int32_t file; /* position in workflow.inputs */
+    int64_t id, ordinal, offset, line;
+    const char *title, *raw_smiles, *problem; /* NULL: none */
+    const char *code;                         /* of the problem */
+    st_record record;
+} item;
+
+typedef struct read_unit {
+    item *item;
+    int32_t n;
+    pl_bytes block;
+    int32_t n_good;
+} read_unit;
+
+typedef struct read_state {
+    pl_env *env;
+    const read_conf *conf;
+    ch_worker *lister;
+    ch_reader *reader;
+    int32_t file;         /* the one that is open, or comes next */
+    int32_t files_stored; /* rows of input_file                  */
+    int64_t next_id;
+    sqlite3_stmt *put_record, *put_file;
+} read_state;
+
+static const pl_input *input_at(const pl_workflow *wf, int32_t i)
+{
+    return (const pl_input *)wf->inputs.items + i;
+}
+
+static const char *wanted_format(const pl_input *in)
+{
+    return in->format == NULL || strcmp(in->format, "auto") == 0 ? NULL : in->format;
+}
+
+static pl_code open_reader(ch_reader **out, const pl_input *in, const read_conf *conf, ch_worker *lister,
+                           pl_error *err)
+{
+    ch_reader_opts opts = {
+        .title_from = in->title_from,
+        .smiles_column = in->smiles_column,
+        .title_column = in->title_column,
+        .max_record_bytes = (size_t)conf->max_record,
+        .max_file_bytes = (size_t)conf->max_file,
+        .lister = lister,
+    };
+    return ch_reader_open(out, in->path, wanted_format(in), &opts, err);
+}
+
+/* ---- before the run ---- */
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const char **paths;
+
+    if (wf->inputs.n == 0)
+        pl_problem_add(problems, step->node, "read: there are no `inputs`; name the molecule files to read");
+    paths = malloc(sizeof *paths * ((size_t)wf->inputs.n + 1));
+    for (int32_t i = 0; i < wf->inputs.n && paths != NULL; i++)
+        paths[i] = input_at(wf, i)->path;
+    if (paths != NULL)
+        qsort(paths, (size_t)wf->inputs.n, sizeof *paths, compare_paths);
+    for (int32_t i = 1; i < wf->inputs.n && paths != NULL; i++)
+        if (strcmp(paths[i - 1], paths[i]) == 0)
+            pl_problem_add(problems, step->node, "inputs: %s is listed twice; remove one", paths[i]);
+    free(paths);
+}
+
+/* Formats that chem/record.h splits itself do not depend on the library. */
+static bool is_split_by_us(const char *format)
+{
+    static const char *const known[] = { "smi", "inchi", "sdf", "mol2", "xyz", "pdb", "csv", "tsv", "qm9bin" };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(format, known[i]) == 0)
+            return true;
+    return false;
+}
+
+static pl_code describe_input(json_t *list, const pl_input *in, const read_conf *conf, pl_store *store,
+                              bool *foreign, pl_error *err)
+{
+    char hash[65];
+    ch_reader *reader = NULL;
+    pl_code code = pl_file_hash(store, in->path, hash, err);
+    json_t *o;
+
+    if (code == PL_OK)
+        code = open_reader(&reader, in, conf, NULL, err);
+    if (code != PL_OK) {
+        pl_at(err, "%s", in->path);
+        return code;
+    }
+    *foreign = *foreign || !is_split_by_us(ch_reader_format(reader));
+    o = json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "sha256", hash, "format", ch_reader_format(reader), "title_from",
+                  in->title_from, "smiles_column", in->smiles_column, "title_column", in->title_column);
+    ch_reader_close(reader);
+    if (o == NULL || json_array_append_new(list, o) != 0)
+        return pl_fail(err, PL_ENOMEM, "no memory for the key of read");
+    return PL_OK;
+}
+
+static pl_code describe_library(json_t *root, pl_error *err)
+{
+    ch_worker *w = NULL;
+    ch_worker_info info;
+    pl_code code = ch_worker_open(&w, NULL, err);
+
+    if (code == PL_OK)
+        code = ch_worker_hello(w, &info, err);
+    if (code == PL_OK && json_object_set_new(root, "library", json_string(info.library)) != 0)
+        code = pl_fail(err, PL_ENOMEM, "no memory for the key of read");
+    ch_worker_close(w);
+    return code;
+}
+
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
+                   pl_arena *mem, pl_error *err)
+{
+    json_t *list = json_array(), *root = json_pack("{s:o}", "inputs", list);
+    bool foreign = false;
+    pl_code code = root == NULL ? pl_fail(err, PL_ENOMEM, "no memory for the key of read") : PL_OK;
+    char *text = NULL;
+
+    for (int32_t i = 0; i < wf->inputs.n && code == PL_OK; i++)
+        code = describe_input(list, input_at(wf, i), step->conf, store, &foreign, err);
+    if (code == PL_OK && foreign)
+        code = describe_library(root, err);
+    if (code == PL_OK)
+        text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(root);
+    if (code != PL_OK)
+        return code;
+    *extra_json = text ? pl_strdup(mem, text) : NULL;
+    free(text);
+    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of read");
+}
+
+static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
+                        pl_arena *mem, pl_error *err)
+{
+    double bytes = 0;
+    struct stat st;
+
+    (void)step, (void)store, (void)err;
+    for (int32_t i = 0; i < wf->inputs.n; i++)
+        bytes += stat(input_at(wf, i)->path, &st) == 0 ? (double)st.st_size : 0;
+    out->n_items = out->n_units = -1;
+    out->bytes_features = bytes;
+    out->bytes_results = bytes; /* about one row of 100 bytes for a SMILES; less for other formats */
+    out->seconds = bytes / 20e6;
+    out->note = pl_sprintf(mem, "%d input file%s", (int)wf->inputs.n, wf->inputs.n == 1 ? "" : "s");
+    return PL_OK;
+}
+
+/* ---- reading ---- */
+
+/* The reader stands behind the last record that is in the database. */
+static pl_code go_on(read_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    ch_record record;
+    bool row = false, more = true;
+    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT file_id, byte_offset, ordinal, line, record_id FROM "
+                                 "record ORDER BY record_id DESC LIMIT 1", err);
+
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row) {
+        const pl_input *in;
+        s->file = (int32_t)sqlite3_column_int64(st, 0) - 1;
+        s->next_id = sqlite3_column_int64(st, 4) + 1;
+        in = input_at(s->env->wf, s->file);
+        code = open_reader(&s->reader, in, s->conf, s->lister, err);
+        if (code == PL_OK)
+            code = ch_reader_seek(s->reader, sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2),
+                                  sqlite3_column_int64(st, 3), err);
+        if (code == PL_OK)
+            code = ch_reader_next(s->reader, &record, &more, err);
+        if (code != PL_OK)
+            pl_at(err, "%s", in->path);
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code open_stage(void *state, pl_env *env, pl_error *err)
+{
+    read_state *s = state;
+    ch_worker_opts opts = { .stop = env->stop };
+    int64_t n = 0;
+    pl_code code;
+
+    s->env = env;
+    s->conf = env->step->conf;
+    s->next_id = 1;
+    code = ch_worker_open(&s->lister, &opts, err);
+    if (code == PL_OK)
+        code = pl_store_features(env->store, err);
+    if (code == PL_OK)
+        code = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM input_file");
+    s->files_stored = (int32_t)n;
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &s->put_file, "INSERT INTO input_file(file_id, path, size_bytes, sha256, "
+                             "format) VALUES(?,?,?,?,?)", err);
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &s->put_record, "INSERT INTO record(record_id, file_id, ordinal, "
+                             "byte_offset, line, title, raw_smiles, status) VALUES(?,?,?,?,?,?,?,?)", err);
+    return code == PL_OK ? go_on(s, err) : code;
+}
+
+static void close_stage(void *state)
+{
+    read_state *s = state;
+
+    (void)sqlite3_finalize(s->put_record);
+    (void)sqlite3_finalize(s->put_file);
+    ch_reader_close(s->reader);
+    ch_worker_close(s->lister);
+}
+
+/* Numbers only: texts cannot become labels. */
+static pl_code copy_fields(st_record *out, const ch_reader *reader, const ch_record *r, pl_arena *mem, pl_error *err)
+{
+    ch_field *found;
+    st_field *copy;
+    int n;
+    pl_code code = ch_record_fields(&found, &n, reader, r, mem, err);
+
+    if (code != PL_OK)
+        return code;
+    copy = PL_NEW(mem, st_field, n + 1);
+    if (copy == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for %d data fields", n);
+    for (int i = 0; i < n; i++)
+        if (found[i].is_number && isfinite(found[i].value))
+            copy[out->n_fields++] = (st_field){ found[i].name, found[i].value };
+    out->field = copy;
+    return PL_OK;
+}
+
+static pl_code copy_record(item *it, const ch_reader *reader, const ch_record *r, pl_arena *mem, pl_error *err)
+{
+    it->ordinal = r->ordinal;
+    it->offset = r->offset;
+    it->line = r->line;
+    it->title = r->title != NULL && r->title[0] != '\0' ? pl_strdup(mem, r->title) : NULL;
+    if (r->problem != NULL) {
+        it->problem = pl_strdup(mem, r->problem);
+        return it->problem ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
+    }
+    it->record.id = it->id;
+    it->record.format = pl_strdup(mem, r->format);
+    it->record.text = pl_strndup(mem, r->text, r->len);
+    it->record.len = r->len;
+    if (it->record.format == NULL || it->record.text == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a record of %zu bytes", r->len);
+    return copy_fields(&it->record, reader, r, mem, err);
+}
+
+/* One record into the unit, or the end of the file, which closes it. */
+static pl_code take_record(read_state *s, read_unit *u, size_t *bytes, pl_arena *mem, pl_error *err)
+{
+    ch_record r;
+    bool more = false;
+    pl_code code = ch_reader_next(s->reader, &r, &more, err);
+
+    if (code == PL_OK && more) {
+        item *it = &u->item[u->n++];
+        it->file = s->file;
+        it->id = s->next_id++;
+        *bytes += r.len;
+        code = copy_record(it, s->reader, &r, mem, err);
+    } else if (code == PL_OK) {
+        ch_reader_close(s->reader);
+        s->reader = NULL;
+        s->file++;
+    }
+    return code;
+}
+
+static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
+{
+    read_state *s = state;
+    read_unit *u = PL_NEW(unit->mem, read_unit, 1);
+    size_t bytes = 0;
+    pl_code code = PL_OK;
+
+    if (u != NULL)
+        u->item = PL_NEW(unit->mem, item, s->conf->unit);
+    if (u == NULL || u->item == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
+    while (code == PL_OK && u->n < s->conf->unit && bytes < UNIT_BYTES) {
+        const pl_input *in;
+        if (s->file >= s->env->wf->inputs.n)
+            break;
+        in = input_at(s->env->wf, s->file);
+        if (s->reader == NULL)
+            code = open_reader(&s->reader, in, s->conf, s->lister, err);
+        if (code == PL_OK)
+            code = take_record(s, u, &bytes, unit->mem, err);
+        if (code != PL_OK)
+            pl_at(err, "%s", in->path);
+    }
+    *more = u->n > 0;
+    unit->data = u;
+    if (u->n > 0) {
+        unit->first = u->item[0].id;
+        unit->last = u->item[u->n - 1].id;
+    }
+    return code;
+}
+
+/* ---- checking and packing, on a worker thread ---- */
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+static bool is_blank(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && is_space(s[i]))
+        i++;
+    return i == n;
+}
+
+/* A SMILES ends at the first blank; everything in it is printable ASCII. */
+static size_t smiles_length(const char *s, size_t n, bool *clean)
+{
+    size_t i = 0;
+
+    *clean = true;
+    for (; i < n && !is_space(s[i]); i++)
+        *clean = *clean && (unsigned char)s[i] > ' ' && (unsigned char)s[i] < 127;
+    return i;
+}
+
+static void check_text(item *it, pl_arena *mem)
+{
+    const st_record *r = &it->record;
+    bool clean;
+    size_t n;
+
+    it->code = "record"; /* the splitter's own finding */
+    if (it->problem != NULL)
+        return;
+    if (is_blank(r->text, r->len)) {
+        it->code = ch_status_name(CH_EMPTY);
+        it->problem = "the record is blank";
+        return;
+    }
+    if (strcmp(r->format, "smi") != 0)
+        return;
+    n = smiles_length(r->text, r->len, &clean);
+    if (!clean) {
+        it->code = ch_status_name(CH_PARSE);
+        it->problem = "not a SMILES: it holds bytes that are not printable ASCII";
+    } else if (n <= RAW_SMILES_MAX) {
+        it->raw_smiles = pl_strndup(mem, r->text, n);
+    }
+}
+
+static pl_code work(void *worker, pl_unit *unit, pl_error *err)
+{
+    read_unit *u = unit->data;
+    st_record *good = PL_NEW(unit->mem, st_record, u->n);
+
+    (void)worker;
+    if (good == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
+    for (int32_t i = 0; i < u->n; i++) {
+        check_text(&u->item[i], unit->mem);
+        if (u->item[i].problem == NULL)
+            good[u->n_good++] = u->item[i].record;
+    }
+    return st_records_pack(&u->block, good, u->n_good, unit->mem, err);
+}
+
+/* ---- storing ---- */
+
+static void bind_text(sqlite3_stmt *st, int i, const char *text)
+{
+    if (text != NULL)
+        (void)sqlite3_bind_text(st, i, text, -1, SQLITE_STATIC);
+}
+
+/* Rows of input_file up to and including `file`; files without records get theirs too. */
+static pl_code store_files(read_state *s, int32_t file, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    while (s->files_stored <= file && code == PL_OK) {
+        const pl_input *in = input_at(s->env->wf, s->files_stored);
+        ch_reader *reader = NULL;
+        char hash[65];
+        struct stat st = { 0 };
+        code = pl_file_hash(s->env->store, in->path, hash, err);
+        if (code == PL_OK)
+            code = open_reader(&reader, in, s->conf, NULL, err);
+        if (code == PL_OK) {
+            (void)stat(in->path, &st);
+            (void)sqlite3_bind_int(s->put_file, 1, s->files_stored + 1);
+            bind_text(s->put_file, 2, in->path);
+            (void)sqlite3_bind_int64(s->put_file, 3, (int64_t)st.st_size);
+            bind_text(s->put_file, 4, hash);
+            bind_text(s->put_file, 5, ch_reader_format(reader));
+            code = pl_db_run(s->put_file, err);
+        }
+        ch_reader_close(reader);
+        s->files_stored++;
+    }
+    return code;
+}
+
+static pl_code store_failure(read_state *s, const item *it, pl_error *err)
+{
+    pl_failure f = { .record_id = it->id, .code = it->code, .message = it->problem, .attempt = 1 };
+    return pl_failure_add(s->env, &f, err);
+}
+
+static pl_code store_item(read_state *s, const item *it, pl_error *err)
+{
+    sqlite3_stmt *st = s->put_record;
+    pl_code code = store_files(s, it->file, err);
+
+    if (code != PL_OK)
+        return code;
+    (void)sqlite3_bind_int64(st, 1, it->id);
+    (void)sqlite3_bind_int(st, 2, it->file + 1);
+    (void)sqlite3_bind_int64(st, 3, it->ordinal);
+    (void)sqlite3_bind_int64(st, 4, it->offset);
+    (void)sqlite3_bind_int64(st, 5, it->line);
+    bind_text(st, 6, it->title);
+    bind_text(st, 7, it->raw_smiles);
+    bind_text(st, 8, it->problem ? "failed" : "read");
+    code = pl_db_run(st, err);
+    if (code == PL_OK && it->problem != NULL)
+        code = store_failure(s, it, err);
+    return code;
+}
+
+static pl_code commit(void *state, pl_unit *unit, pl_error *err)
+{
+    read_state *s = state;
+    const read_unit *u = unit->data;
+    pl_code code = PL_OK;
+
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
+        code = store_item(s, &u->item[i], err);
+    unit->n_ok = u->n_good;
+    unit->n_failed = u->n - u->n_good;
+    if (code == PL_OK)
+        code = pl_block_put(s->env->store, "record", s->env->step->key, unit->index, unit->first, u->n_good, u->block,
+                            err);
+    return code;
+}
+
+static pl_code warn_empty(read_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT path FROM input_file WHERE n_records=0 ORDER BY file_id",
+                                 err);
+
+    while (code == PL_OK && row) {
+        code = pl_db_step(st, &row, err);
+        if (code == PL_OK && row) {
+            const char *path = (const char *)sqlite3_column_text(st, 0);
+            pl_log(PL_WARN, "%s holds no records", path);
+            code = pl_event_add(s->env, "warn", "%s holds no records", path);
+        }
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code finish(void *state, pl_error *err)
+{
+    read_state *s = state;
+    sqlite3 *db = s->env->store->db;
+    int64_t n = 0;
+    pl_code code = store_files(s, s->env->wf->inputs.n - 1, err);
+
+    if (code == PL_OK)
+        code = pl_db_exec(db, "UPDATE input_file SET n_records="
+                          "(SELECT count(*) FROM record r WHERE r.file_id=input_file.file_id)", err);
+    if (code == PL_OK)
+        code = pl_db_int(db, &n, err, "SELECT EXISTS(SELECT 1 FROM record)");
+    if (code == PL_OK && n == 0)
+        return pl_fail(err, PL_EINPUT, "no records in any of the %d input files; first is %s; check `inputs` and their "
+                       "`format`", (int)s->env->wf->inputs.n, input_at(s->env->wf, 0)->path);
+    return code == PL_OK ? warn_empty(s, err) : code;
+}
+
+/* Everything stands on the records, so everything of the later stages goes first. */
+static const char *const reset_sql[] = {
+    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM split", "DELETE FROM label",
+    "UPDATE record SET mol_id=NULL", "DELETE FROM molecule", "DELETE FROM record", "DELETE FROM input_file",
+    "DELETE FROM failure WHERE stage='read'", NULL,
+};
+
+const pl_stage st_read = {
+    .name = "read",
+    .help = "read molecule files into records, each accounted for",
+    .scope = PL_PER_UNIT,
+    .version = 1,
+    .fields = fields,
+    .conf_size = sizeof(read_conf),
+    .state_size = sizeof(read_state),
+    .item = "records",
+    .check = check,
+    .key = key,
+    .estimate = estimate,
+    .open = open_stage,
+    .next = next,
+    .work = work,
+    .commit = commit,
+    .finish = finish,
+    .close = close_stage,
+    .reset_sql = reset_sql,
+};

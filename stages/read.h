@@ -1,0 +1,14 @@
+/* stages/read.h - the stage `read`: input files into records.
+ *
+ * Every record of every input, good or bad, gets a row in `record`, numbered in
+ * the order of the workflow's inputs; raw texts and numeric data fields of the
+ * good ones go to features.db (block kind "record", stages/record_block.h). A
+ * unit is `unit` records in a row, over file boundaries, or 8 MiB of text. */
+#ifndef ST_READ_H
+#define ST_READ_H
+
+#include "pipeline/stage.h"
+
+extern const pl_stage st_read;
+
+#endif
