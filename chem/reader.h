@@ -1,0 +1,78 @@
+/* chem/reader.h - inside of a record reader: what the files record*.c share. */
+#ifndef CH_READER_H
+#define CH_READER_H
+
+#include "chem/record.h"
+#include "chem/source.h"
+#include "pipeline/base/text.h"
+
+typedef struct ch_format ch_format;
+
+struct ch_reader {
+    const ch_format *format;
+    char name[32]; /* of the format, as asked for or found out */
+    char *path, *title_from;
+    ch_source *src;
+    size_t limit, file_limit;
+    struct ch_worker *lister;
+
+    /* The record being put together. */
+    pl_text text, raw, title, problem;
+    size_t dropped;       /* bytes beyond the limit */
+    int64_t offset, line; /* of its first line      */
+    bool begun, has_raw, damage_told;
+    int64_t ordinal;
+
+    /* xyz, mol2, pdb: what the lines so far said about the file. */
+    bool has_models, is_qm9;
+
+    /* csv: columns from 0; -1 = none. */
+    char delimiter;
+    char **columns;
+    int n_columns, smiles_column, title_column;
+
+    /* Formats that the worker lists. */
+    pl_arena *listed_mem;
+    const char **listed;
+    size_t *listed_len;
+    int64_t n_listed, next_listed; /* n_listed < 0: not yet asked */
+};
+
+/* How one format is read. `next` fills text, title, problem, offset and line of
+ * the reader; *more = false when no record is left. */
+struct ch_format {
+    const char *name, *parse_as;
+    pl_code (*next)(ch_reader *r, bool *more, pl_error *err);
+    pl_code (*begin)(ch_reader *r, const ch_reader_opts *opts, pl_error *err); /* may be NULL */
+};
+
+pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err); /* smi, inchi */
+pl_code ch_next_sdf(ch_reader *r, bool *more, pl_error *err);
+pl_code ch_next_mol2(ch_reader *r, bool *more, pl_error *err);
+pl_code ch_next_pdb(ch_reader *r, bool *more, pl_error *err);
+pl_code ch_next_xyz(ch_reader *r, bool *more, pl_error *err);
+pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err);
+pl_code ch_next_csv(ch_reader *r, bool *more, pl_error *err);
+pl_code ch_next_listed(ch_reader *r, bool *more, pl_error *err);
+
+/* The first line of a record: remembers where it is. */
+void ch_reader_begin(ch_reader *r, const ch_line *line);
+/* The line and a newline, as long as there is room. */
+void ch_reader_add(ch_reader *r, const ch_line *line);
+void ch_reader_set_title(ch_reader *r, const char *s, size_t n); /* cleaned */
+void ch_reader_set_problem(ch_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the first one stays */
+
+/* One field of a csv row from *at on; false at the end of the row. Quotes are
+ * taken off. *open says that a quote was still open at the end. */
+bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, bool *open);
+
+/* Little words about lines. */
+bool ch_line_blank(const char *s, size_t n);
+bool ch_line_starts(const ch_line *line, const char *prefix);
+bool ch_line_is_count(const char *s, size_t n, long *count); /* one whole number, nothing else */
+/* The next run of non-blank bytes; NULL at the end. */
+const char *ch_word(const char **at, const char *end, size_t *n);
+/* A number, "*^" read as e; the whole word must be it. */
+bool ch_word_real(const char *s, size_t n, double *out);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables: a header row, then a molecule a row. Quotes as in RFC 4180. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "chem/reader.h"
+
+enum { QUOTED_LINES_MAX = 100, COLUMNS_MAX = 4096 };
+
+bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, bool *open)
+{
+    const char *s = *at;
+    bool quoted;
+
+    *open = false;
+    pl_text_reset(out);
+    if (s > end)
+        return false;
+    quoted = s < end && *s == '"';
+    if (quoted) {
+        *open = true;
+        for (s++; s < end && *open; s++) {
+            if (*s == '"' && s + 1 < end && s[1] == '"')
+                pl_text_add_n(out, s++, 1);
+            else if (*s == '"')
+                *open = false;
+            else
+                pl_text_add_n(out, s, 1);
+        }
+    }
+    while (s < end && *s != delimiter)
+        pl_text_add_n(out, s++, 1);
+    *at = s + 1; /* beyond the end: that was the last field */
+    return true;
+}
+
+static bool quote_is_open(ch_reader *r, const char *s, size_t n, pl_text *field)
+{
+    const char *at = s, *end = s + n;
+    bool open = false;
+
+    while (!open && ch_csv_field(&at, end, r->delimiter, field, &open))
+        continue;
+    return open;
+}
+
+/* More lines, while a quote is open. A quote that is never closed costs its own
+ * line only: the lines after it are read again. */
+static pl_code read_quoted(ch_reader *r, const ch_line *first, pl_text *field, pl_error *err)
+{
+    const size_t first_len = r->raw.len;
+    const int64_t first_number = first->number;
+    int64_t second_offset = -1;
+    bool more = true;
+
+    for (int i = 0; i < QUOTED_LINES_MAX && quote_is_open(r, r->raw.s, r->raw.len, field); i++) {
+        ch_line line;
+        pl_code code = ch_source_line(r->src, &line, &more, err);
+        if (code != PL_OK)
+            return code;
+        if (more && second_offset < 0)
+            second_offset = line.offset;
+        if (!more || r->raw.len + line.len > r->limit)
+            break;
+        pl_text_add_n(&r->raw, "\n", 1);
+        pl_text_add_n(&r->raw, line.s, line.len);
+    }
+    if (!quote_is_open(r, r->raw.s, r->raw.len, field))
+        return PL_OK;
+    r->raw.len = first_len;
+    r->raw.s[first_len] = '\0';
+    ch_reader_set_problem(r, "csv: a quote that is not closed");
+    return second_offset < 0 ? PL_OK : ch_source_seek(r->src, second_offset, first_number + 1, err);
+}
+
+/* One row into r->raw, without its end. */
+static pl_code read_row(ch_reader *r, bool *more, pl_error *err)
+{
+    pl_text field = { 0 };
+    ch_line line;
+    pl_code code;
+
+    do
+        code = ch_source_line(r->src, &line, more, err);
+    while (code == PL_OK && *more && ch_line_blank(line.s, line.len));
+    if (code != PL_OK || !*more)
+        return code;
+    ch_reader_begin(r, &line);
+    r->has_raw = true;
+    pl_text_add_n(&r->raw, line.s, line.len);
+    if (line.whole > line.len)
+        r->dropped = line.whole - line.len;
+    else if (memchr(line.s, '"', line.len) != NULL)
+        code = read_quoted(r, &line, &field, err);
+    if (code == PL_OK && !pl_text_ok(&field))
+        code = pl_fail(err, PL_ENOMEM, "%s:%lld", r->path, (long long)r->line);
+    pl_text_free(&field);
+    return code;
+}
+
+static char header_delimiter(const ch_reader *r)
+{
+    if (strcmp(r->format->name, "tsv") == 0)
+        return '\t';
+    if (strchr(pl_text_str(&r->raw), ',') != NULL)
+        return ',';
+    if (strchr(pl_text_str(&r->raw), ';') != NULL)
+        return ';';
+    return strchr(pl_text_str(&r->raw), '\t') != NULL ? '\t' : ',';
+}
+
+static pl_code split_header(ch_reader *r, pl_error *err)
+{
+    const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
+    pl_text field = { 0 };
+    bool open;
+    pl_code code = PL_OK;
+
+    r->columns = calloc(COLUMNS_MAX, sizeof *r->columns);
+    if (r->columns == NULL)
+        return pl_fail(err, PL_ENOMEM, "%s", r->path);
+    while (code == PL_OK && r->n_columns < COLUMNS_MAX && ch_csv_field(&at, end, r->delimiter, &field, &open)) {
+        const char *s = pl_text_str(&field);
+        size_t n = strlen(s);
+        while (n > 0 && ch_line_blank(s + n - 1, 1))
+            n--;
+        while (n > 0 && ch_line_blank(s, 1))
+            s++, n--;
+        r->columns[r->n_columns] = strndup(s, n);
+        if (r->columns[r->n_columns++] == NULL || !pl_text_ok(&field))
+            code = pl_fail(err, PL_ENOMEM, "%s", r->path);
+    }
+    pl_text_free(&field);
+    return code;
+}
+
+static int column_named(const ch_reader *r, const char *name)
+{
+    for (int i = 0; i < r->n_columns; i++)
+        if (strcmp(r->columns[i], name) == 0)
+            return i;
+    for (int i = 0; i < r->n_columns; i++)
+        if (strcasecmp(r->columns[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int column_of(const ch_reader *r, const char *const *names, int n)
+{
+    int found = -1;
+    for (int i = 0; i < n && found < 0; i++)
+        found = column_named(r, names[i]);
+    return found;
+}
+
+/* By name, else by number from 1. */
+static pl_code column_asked(int *out, const ch_reader *r, const char *name, const char *what, pl_error *err)
+{
+    int64_t number;
+
+    *out = column_named(r, name);
+    if (*out >= 0)
+        return PL_OK;
+    if (pl_parse_int(name, &number) && number >= 1 && number <= r->n_columns) {
+        *out = (int)number - 1;
+        return PL_OK;
+    }
+    return pl_fail(err, PL_ECONFIG, "%s: no column \"%s\" for the %s", r->path, name, what);
+}
+
+pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
+{
+    static const char *const smiles[] = { "smiles", "canonical_smiles", "SMILES_string", "mol", "structure" };
+    static const char *const titles[] = { "id", "name", "title", "mol_id", "molecule_id", "compound", "chembl_id",
+                                          "zinc_id", "compound id", "cid", "num" };
+    bool more;
+    pl_code code = read_row(r, &more, err);
+
+    if (code != PL_OK || !more)
+        return code; /* an empty file: no records, and nothing to find in it */
+    r->delimiter = header_delimiter(r);
+    code = split_header(r, err);
+    if (code != PL_OK)
+        return code;
+    if (opts->smiles_column != NULL)
+        code = column_asked(&r->smiles_column, r, opts->smiles_column, "SMILES", err);
+    else if ((r->smiles_column = column_of(r, smiles, sizeof smiles / sizeof *smiles)) < 0)
+        r->smiles_column = 0;
+    if (code == PL_OK && opts->title_column != NULL)
+        code = column_asked(&r->title_column, r, opts->title_column, "title", err);
+    else if (code == PL_OK)
+        r->title_column = column_of(r, titles, sizeof titles / sizeof *titles);
+    return code;
+}
+
+/* SMILES and title of the row, with a tab between, as the SMILES reader wants it. */
+static void take_molecule(ch_reader *r, pl_text *field)
+{
+    const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
+    bool open;
+    int n = 0;
+
+    for (; ch_csv_field(&at, end, r->delimiter, field, &open); n++) {
+        const char *s = pl_text_str(field), *from = s;
+        size_t len;
+        if (n == r->title_column)
+            ch_reader_set_title(r, s, field->len);
+        if (n == r->smiles_column && (from = ch_word(&s, s + field->len, &len)) != NULL)
+            pl_text_add_n(&r->text, from, len);
+    }
+    if (n <= r->smiles_column)
+        ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
+    else if (r->text.len == 0)
+        ch_reader_set_problem(r, "csv: no SMILES in this row");
+    pl_text_add_n(&r->text, "\t", 1);
+    pl_text_add_n(&r->text, pl_text_str(&r->title), r->title.len);
+}
+
+pl_code ch_next_csv(ch_reader *r, bool *more, pl_error *err)
+{
+    pl_text field = { 0 };
+    pl_code code;
+
+    *more = false;
+    if (r->n_columns == 0)
+        return PL_OK;
+    code = read_row(r, more, err);
+    if (code != PL_OK || !*more)
+        return code;
+    if (r->dropped == 0 && r->problem.len == 0)
+        take_molecule(r, &field);
+    if (!pl_text_ok(&field))
+        code = pl_fail(err, PL_ENOMEM, "%s:%lld", r->path, (long long)r->line);
+    pl_text_free(&field);
+    return code;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats whose records are told apart by looking at single lines. */
+#include <ctype.h>
+#include <string.h>
+
+#include "chem/chem.h"
+#include "chem/reader.h"
+#include "pipeline/base/file.h"
+
+bool ch_line_blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isspace((unsigned char)s[i]))
+            return false;
+    return true;
+}
+
+bool ch_line_starts(const ch_line *line, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    return line->len >= n && memcmp(line->s, prefix, n) == 0;
+}
+
+const char *ch_word(const char **at, const char *end, size_t *n)
+{
+    const char *from = *at;
+
+    while (from < end && isspace((unsigned char)*from))
+        from++;
+    *at = from;
+    while (*at < end && !isspace((unsigned char)**at))
+        (*at)++;
+    *n = (size_t)(*at - from);
+    return *n > 0 ? from : NULL;
+}
+
+/* SMILES and InChI: a line, its first word and a title. */
+pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
+{
+    ch_line line;
+    const char *at, *word;
+    size_t n;
+
+    for (;;) {
+        pl_code code = ch_source_line(r->src, &line, more, err);
+        if (code != PL_OK || !*more)
+            return code;
+        if (!ch_line_blank(line.s, line.len) && line.s[0] != '#')
+            break;
+    }
+    ch_reader_begin(r, &line);
+    at = line.s;
+    word = ch_word(&at, line.s + line.len, &n);
+    ch_reader_set_title(r, at, (size_t)(line.s + line.len - at));
+    line.whole -= (size_t)(word - line.s);
+    line.len -= (size_t)(word - line.s);
+    line.s = word;
+    ch_reader_add(r, &line);
+    return PL_OK;
+}
+
+/* The value of "> <NAME>" wanted as a title is the line after it. */
+static void sdf_watch_title(ch_reader *r, const ch_line *line, bool *wanted)
+{
+    const size_t n = r->title_from ? strlen(r->title_from) : 0;
+    const char *name;
+
+    if (*wanted) {
+        ch_reader_set_title(r, line->s, line->len);
+        *wanted = false;
+    }
+    if (n == 0 || line->len < n + 3 || line->s[0] != '>')
+        return;
+    name = memchr(line->s, '<', line->len);
+    *wanted = name != NULL && (size_t)(line->s + line->len - name) > n + 1 && name[n + 1] == '>' &&
+              memcmp(name + 1, r->title_from, n) == 0;
+}
+
+pl_code ch_next_sdf(ch_reader *r, bool *more, pl_error *err)
+{
+    bool blank = true, wanted = false;
+    ch_line line;
+
+    for (;;) {
+        pl_code code = ch_source_line(r->src, &line, more, err);
+        if (code != PL_OK)
+            return code;
+        if (!*more)
+            break;
+        blank = blank && ch_line_blank(line.s, line.len);
+        if (!r->begun && r->title_from == NULL)
+            ch_reader_set_title(r, line.s, line.len);
+        ch_reader_add(r, &line);
+        sdf_watch_title(r, &line, &wanted);
+        if (ch_line_starts(&line, "$$$$"))
+            return PL_OK;
+    }
+    *more = !blank; /* blank lines after the last $$$$ are nothing */
+    return PL_OK;
+}
+
+static bool starts_mol2(const ch_line *line) { return ch_line_starts(line, "@<TRIPOS>MOLECULE"); }
+
+pl_code ch_next_mol2(ch_reader *r, bool *more, pl_error *err)
+{
+    bool inside = false, something = false, titled = false;
+    ch_line line;
+
+    for (;;) {
+        pl_code code = ch_source_line(r->src, &line, more, err);
+        if (code != PL_OK)
+            return code;
+        if (!*more)
+            break;
+        if (starts_mol2(&line)) {
+            if (inside) {
+                ch_source_unread(r->src);
+                return PL_OK;
+            }
+            inside = true;
+        } else if (inside && !titled) {
+            ch_reader_set_title(r, line.s, line.len);
+            titled = true;
+        }
+        something = something || (!ch_line_blank(line.s, line.len) && line.s[0] != '#');
+        if (inside)
+            ch_reader_add(r, &line);
+        else if (something && !r->begun)
+            ch_reader_begin(r, &line);
+    }
+    if (!inside && something && r->ordinal == 0)
+        ch_reader_set_problem(r, "no @<TRIPOS>MOLECULE in the file");
+    *more = inside || (something && r->ordinal == 0);
+    return PL_OK;
+}
+
+static bool is_pdb_atom(const ch_line *line) { return ch_line_starts(line, "ATOM  ") || ch_line_starts(line, "HETATM"); }
+
+/* "END" but not ENDMDL */
+static bool is_pdb_end(const ch_line *line)
+{
+    return ch_line_starts(line, "END") && ch_line_blank(line->s + 3, line->len - 3);
+}
+
+static void pdb_watch_title(ch_reader *r, const ch_line *line)
+{
+    if (r->title.len == 0 && line->len > 10 && (ch_line_starts(line, "COMPND") || ch_line_starts(line, "TITLE")))
+        ch_reader_set_title(r, line->s + 10, line->len - 10);
+}
+
+/* Drops what was gathered: it stands before the first model. */
+static void pdb_restart(ch_reader *r)
+{
+    pl_text_reset(&r->text);
+    r->dropped = 0;
+    r->begun = false;
+    r->has_models = true;
+}
+
+pl_code ch_next_pdb(ch_reader *r, bool *more, pl_error *err)
+{
+    bool atoms = false, something = false, inside = false;
+    ch_line line;
+
+    for (;;) {
+        pl_code code = ch_source_line(r->src, &line, more, err);
+        if (code != PL_OK)
+            return code;
+        if (!*more)
+            break;
+        if (ch_line_starts(&line, "MODEL ") && !atoms) {
+            pdb_restart(r);
+            inside = true;
+        }
+        something = something || !ch_line_blank(line.s, line.len);
+        atoms = atoms || is_pdb_atom(&line);
+        pdb_watch_title(r, &line);
+        if (inside || !r->has_models)
+            ch_reader_add(r, &line);
+        if ((inside && ch_line_starts(&line, "ENDMDL")) || (!inside && atoms && is_pdb_end(&line)))
+            return PL_OK;
+    }
+    if (!atoms && something && r->ordinal == 0)
+        ch_reader_set_problem(r, "no ATOM or HETATM line in the file");
+    *more = inside || (atoms && !r->has_models) || (something && r->ordinal == 0);
+    return PL_OK;
+}
+
+/* ---- whole files, listed by the worker ---------------------------------- */
+
+/* Everything there is, up to the limit for whole files. */
+static pl_code read_whole(ch_reader *r, pl_text *all, pl_error *err)
+{
+    bool more = true;
+    ch_line line;
+
+    while (more) {
+        pl_code code = ch_source_line(r->src, &line, &more, err);
+        if (code != PL_OK || !more)
+            return code;
+        pl_text_add_n(all, line.s, line.len);
+        pl_text_add_n(all, "\n", 1);
+        if (!pl_text_ok(all))
+            return pl_fail(err, PL_ENOMEM, "%s: %zu bytes", r->path, all->len);
+        if (all->len > r->file_limit || line.whole > line.len)
+            return pl_fail(err, PL_EINPUT, "record too long: a file of more than %zu bytes in a format that "
+                                           "cannot be read in parts", r->file_limit);
+    }
+    return PL_OK;
+}
+
+static pl_code ask_worker(ch_reader *r, pl_text *all, pl_error *err)
+{
+    ch_listing found;
+    pl_code code;
+
+    if (r->lister == NULL)
+        return pl_fail(err, PL_EINPUT, "format: only the chemistry worker reads \"%s\"", r->name);
+    code = read_whole(r, all, err);
+    if (code == PL_OK)
+        code = ch_worker_list(r->lister, pl_text_str(all), all->len, r->name, &found, r->listed_mem, err);
+    if (code != PL_OK)
+        return code;
+    r->n_listed = found.n;
+    r->listed = found.text;
+    r->listed_len = found.len;
+    return PL_OK;
+}
+
+/* Asks once. A file that nobody can list becomes one failed record: nothing vanishes. */
+static pl_code list_file(ch_reader *r, pl_error *err)
+{
+    pl_error why = { 0 };
+    pl_text all = { 0 };
+    const char *data;
+    size_t n;
+    pl_code code = ch_source_peek(r->src, &data, &n, err);
+
+    if (code != PL_OK)
+        return code;
+    r->n_listed = 0;
+    if (n == 0)
+        return PL_OK; /* an empty file has no record */
+    r->listed_mem = pl_arena_new(1 << 16);
+    if (r->listed_mem == NULL)
+        return pl_fail(err, PL_ENOMEM, "%s", r->path);
+    code = ask_worker(r, &all, &why);
+    pl_text_free(&all);
+    if (code == PL_EINPUT) {
+        ch_reader_set_problem(r, "%s", why.text);
+        return PL_OK;
+    }
+    return code == PL_OK ? PL_OK : pl_fail(err, code, "%s", why.text);
+}
+
+pl_code ch_next_listed(ch_reader *r, bool *more, pl_error *err)
+{
+    const bool first = r->n_listed < 0;
+
+    *more = false;
+    if (first) {
+        pl_code code = list_file(r, err);
+        if (code != PL_OK)
+            return code;
+        *more = r->problem.len > 0;
+    }
+    r->line = 1;
+    r->offset = 0;
+    if (r->next_listed < r->n_listed) {
+        const int64_t i = r->next_listed++;
+        const char *text = r->listed[i];
+
+        ch_reader_set_title(r, text, strcspn(text, "\n"));
+        pl_text_add_n(&r->text, text, r->listed_len[i]);
+        if (r->text.len > r->limit)
+            ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", r->text.len, r->limit);
+        *more = true;
+    }
+    return PL_OK;
+}

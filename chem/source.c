@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chem/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/base/text.h"
+
+enum { PEEK = 64 << 10, CHUNK = 64 << 10 };
+
+struct ch_source {
+    gzFile gz;
+    char *path, *buf, *cut; /* cut: NULL until a line is too long */
+    size_t cap, pos, end, limit;
+    int64_t offset, number; /* of buf[pos], and of the line there */
+    size_t last_pos;        /* where the line read last began, for unread */
+    int64_t last_offset;
+    bool started, at_end, can_unread;
+    char stop; /* the byte that ends a line */
+    char damage[128];
+};
+
+pl_code ch_source_open(ch_source **out, const char *path, size_t line_limit, pl_error *err)
+{
+    ch_source *s = calloc(1, sizeof *s);
+
+    *out = NULL;
+    if (s == NULL)
+        return pl_fail(err, PL_ENOMEM, "%s", path);
+    s->limit = line_limit;
+    s->cap = 2 * (size_t)CHUNK;
+    s->buf = malloc(s->cap);
+    s->path = strdup(path);
+    s->stop = '\n';
+    s->number = 1;
+    errno = 0;
+    if (s->buf != NULL && s->path != NULL && (s->gz = gzopen(path, "rbe")) != NULL) {
+        (void)gzbuffer(s->gz, 1 << 17);
+        *out = s;
+        return PL_OK;
+    }
+    ch_source_close(s);
+    return errno != 0 && errno != ENOMEM ? pl_fail_errno(err, path) : pl_fail(err, PL_ENOMEM, "%s", path);
+}
+
+void ch_source_close(ch_source *s)
+{
+    if (s == NULL)
+        return;
+    if (s->gz != NULL)
+        (void)gzclose_r(s->gz);
+    free(s->buf);
+    free(s->cut);
+    free(s->path);
+    free(s);
+}
+
+/* More bytes behind buf[end]; those before buf[pos] may go. */
+static pl_code fill(ch_source *s, pl_error *err)
+{
+    int got, kind = Z_OK;
+    const char *why;
+
+    if (s->pos > 0) {
+        memmove(s->buf, s->buf + s->pos, s->end - s->pos);
+        s->end -= s->pos;
+        s->pos = 0;
+        s->can_unread = false;
+    }
+    if (s->cap - s->end < CHUNK) {
+        char *more = realloc(s->buf, 2 * s->cap);
+        if (more == NULL)
+            return pl_fail(err, PL_ENOMEM, "%s: a line of more than %zu bytes", s->path, s->end);
+        s->buf = more;
+        s->cap *= 2;
+    }
+    got = gzread(s->gz, s->buf + s->end, CHUNK);
+    s->end += got > 0 ? (size_t)got : 0;
+    s->at_end = got <= 0;
+    if (got > 0)
+        return PL_OK;
+    why = gzerror(s->gz, &kind);
+    if (kind == Z_ERRNO)
+        return pl_fail_errno(err, s->path);
+    if (kind == Z_MEM_ERROR)
+        return pl_fail(err, PL_ENOMEM, "%s", s->path);
+    if (kind != Z_OK && kind != Z_STREAM_END)
+        (void)snprintf(s->damage, sizeof s->damage, "damaged gzip: %s", why);
+    return PL_OK;
+}
+
+static pl_code start(ch_source *s, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    if (s->started)
+        return PL_OK;
+    while (code == PL_OK && !s->at_end && s->end < PEEK)
+        code = fill(s, err);
+    if (code != PL_OK)
+        return code;
+    s->started = true;
+    if (s->end >= 3 && memcmp(s->buf, "\xEF\xBB\xBF", 3) == 0) {
+        s->pos = 3;
+        s->offset = 3;
+    }
+    if (memchr(s->buf, '\n', s->end) == NULL && memchr(s->buf, '\r', s->end) != NULL)
+        s->stop = '\r';
+    return PL_OK;
+}
+
+pl_code ch_source_peek(ch_source *s, const char **data, size_t *n, pl_error *err)
+{
+    pl_code code = start(s, err);
+
+    *data = s->buf + s->pos;
+    *n = s->end - s->pos < PEEK ? s->end - s->pos : PEEK;
+    return code;
+}
+
+/* The line end at or after buf[from], or NULL after having read up to the limit. */
+static pl_code find_end(ch_source *s, const char **found, pl_error *err)
+{
+    size_t seen = 0;
+
+    for (;;) {
+        pl_code code;
+        *found = memchr(s->buf + s->pos + seen, s->stop, s->end - s->pos - seen);
+        seen = s->end - s->pos;
+        if (*found != NULL || s->at_end || seen > s->limit)
+            return PL_OK;
+        code = fill(s, err);
+        if (code != PL_OK)
+            return code;
+    }
+}
+
+/* Reads over the rest of a line that was cut; adds its bytes to *whole. */
+static pl_code skip_rest(ch_source *s, size_t kept, size_t *whole, pl_error *err)
+{
+    s->pos += kept;
+    s->offset += (int64_t)kept;
+    for (;;) {
+        const char *at = memchr(s->buf + s->pos, s->stop, s->end - s->pos);
+        size_t n = at != NULL ? (size_t)(at - s->buf) - s->pos : s->end - s->pos;
+        *whole += n;
+        s->offset += (int64_t)n + (at != NULL);
+        s->pos += n + (at != NULL);
+        if (at != NULL || s->at_end)
+            return PL_OK;
+        pl_code code = fill(s, err);
+        if (code != PL_OK)
+            return code;
+    }
+}
+
+/* A line that goes on beyond the limit: what is kept moves out of the way of what follows. */
+static pl_code cut_line(ch_source *s, ch_line *out, pl_error *err)
+{
+    if (s->cut == NULL && (s->cut = malloc(s->limit)) == NULL)
+        return pl_fail(err, PL_ENOMEM, "%s: a line of more than %zu bytes", s->path, s->limit);
+    memcpy(s->cut, s->buf + s->pos, s->limit);
+    out->s = s->cut;
+    out->len = out->whole = s->limit;
+    s->can_unread = false;
+    return skip_rest(s, s->limit, &out->whole, err);
+}
+
+pl_code ch_source_line(ch_source *s, ch_line *out, bool *more, pl_error *err)
+{
+    const char *end;
+    size_t n;
+    pl_code code = start(s, err);
+
+    *more = false;
+    if (code == PL_OK)
+        code = find_end(s, &end, err);
+    if (code != PL_OK || s->pos == s->end)
+        return code;
+    *more = true;
+    n = (end != NULL ? (size_t)(end - s->buf) : s->end) - s->pos;
+    *out = (ch_line){ s->buf + s->pos, n, n, s->offset, s->number++ };
+    if (n > s->limit)
+        return cut_line(s, out, err);
+    s->last_pos = s->pos;
+    s->last_offset = s->offset;
+    s->can_unread = true;
+    s->pos += n + (end != NULL);
+    s->offset += (int64_t)n + (end != NULL);
+    if (n > 0 && out->s[n - 1] == '\r')
+        out->len = out->whole = n - 1;
+    return PL_OK;
+}
+
+void ch_source_unread(ch_source *s)
+{
+    if (!s->can_unread)
+        return;
+    s->pos = s->last_pos;
+    s->offset = s->last_offset;
+    s->number--;
+    s->can_unread = false;
+}
+
+pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *err)
+{
+    pl_code code = start(s, err);
+
+    if (code != PL_OK)
+        return code;
+    if (offset >= s->offset - (int64_t)s->pos && offset <= s->offset + (int64_t)(s->end - s->pos)) {
+        s->pos = (size_t)(offset - (s->offset - (int64_t)s->pos)); /* still in memory */
+    } else {
+        if (offset < 0 || gzseek(s->gz, offset, SEEK_SET) != offset)
+            return pl_fail(err, PL_EIO, "%s: cannot go to byte %lld", s->path, (long long)offset);
+        s->pos = s->end = 0;
+        s->at_end = false;
+        s->damage[0] = '\0';
+    }
+    s->offset = offset;
+    s->number = number;
+    s->can_unread = false;
+    return PL_OK;
+}
+
+const char *ch_source_damage(const ch_source *s) { return s->damage[0] != '\0' ? s->damage : NULL; }
+
+bool ch_source_at_end(const ch_source *s) { return s->at_end && s->pos == s->end; }
