@@ -21,7 +21,7 @@ static pl_code check_nodes(const ch_graph *g, pl_error *err)
     if (g->row[0] != 0 || g->row[g->n_nodes] != g->n_edges)
         return pl_fail(err, PL_EDATA, "graph: rows do not span the edges");
     for (int32_t i = 0; i < g->n_nodes; i++) {
-        if (g->row[i + 1] < g->row[i] || g->row[i + 1] > g->n_edges)
+        if (g->row[i + 1] < g->row[i])
             return pl_fail(err, PL_EDATA, "graph: row %d is out of order", i);
         if (g->z[i] < 1 || g->z[i] > 118)
             return pl_fail(err, PL_EDATA, "graph: atom %d has number %d", i, g->z[i]);

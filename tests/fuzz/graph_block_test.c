@@ -82,22 +82,63 @@ static void damaged_graphs_are_refused_or_whole(void **state)
     pl_arena_free(mem);
 }
 
-static void one_flipped_bit_is_found_by_the_checksum(void **state)
+/* Flips every bit in turn; `graphs` NULL: a block of graphs, else one of their bases. */
+static void flip_every_bit(pl_bytes good, const ch_graph_block *graphs)
 {
-    pl_arena *mem = pl_arena_new(1 << 16), *turn = pl_arena_new(1 << 16);
-    pl_bytes good = graphs_made(mem);
+    pl_arena *turn = pl_arena_new(1 << 16);
     unsigned char *bad = malloc(good.len);
-    ch_graph_block b;
-    (void)state;
+    ch_graph_block g;
+    nn_basis_block b;
+
     memcpy(bad, good.data, good.len);
     for (size_t bit = 0; bit < 8 * good.len; bit++) {
+        pl_bytes in = { bad, good.len };
         bad[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        assert_int_equal(ch_graph_block_unpack(&b, (pl_bytes){ bad, good.len }, turn, NULL), PL_EDATA);
+        pl_code code = graphs == NULL ? ch_graph_block_unpack(&g, in, turn, NULL)
+                                      : nn_basis_unpack(&b, in, graphs, turn, NULL);
+        assert_int_equal(code, PL_EDATA);
         bad[bit / 8] ^= (unsigned char)(1u << bit % 8);
         pl_arena_reset(turn);
     }
     free(bad);
     pl_arena_free(turn);
+}
+
+static void one_flipped_bit_is_found_by_the_checksum(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_bytes good = graphs_made(mem), bases;
+    ch_graph_block graphs;
+    (void)state;
+    flip_every_bit(good, NULL);
+    assert_int_equal(ch_graph_block_unpack(&graphs, good, mem, NULL), PL_OK);
+    assert_int_equal(nn_basis_pack(&bases, NN_BASIS_SH_F32, 1, &graphs, mem, NULL), PL_OK);
+    flip_every_bit(bases, &graphs);
+    pl_arena_free(mem);
+}
+
+/* Counts of the header that promise more than the bytes hold. */
+static void counts_that_do_not_fit_are_refused(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_bytes good = graphs_made(mem);
+    unsigned char *bad = malloc(good.len);
+    (void)state;
+    for (size_t at = 12; at < 48; at += 4)
+        for (uint32_t add = 1; add <= 64; add *= 8) {
+            ch_graph_block b;
+            uint32_t x;
+            memcpy(bad, good.data, good.len);
+            memcpy(&x, bad + at, 4);
+            x += add;
+            memcpy(bad + at, &x, 4);
+            mend_crc(bad, good.len);
+            pl_error err = { 0 };
+            assert_int_equal(ch_graph_block_unpack(&b, (pl_bytes){ bad, good.len }, mem, &err), PL_EDATA);
+            if (strstr(err.text, "sizes do not fit") == NULL)
+                fail_msg("%s", err.text);
+        }
+    free(bad);
     pl_arena_free(mem);
 }
 
@@ -134,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged_graphs_are_refused_or_whole),
         cmocka_unit_test(one_flipped_bit_is_found_by_the_checksum),
+        cmocka_unit_test(counts_that_do_not_fit_are_refused),
         cmocka_unit_test(damaged_bases_are_refused_or_whole),
     };
 

@@ -98,6 +98,55 @@ static void a_single_atom_is_a_graph_without_edges(void **state)
     }
 }
 
+/* Each line breaks one promise of the header; every break must be seen. */
+static void a_broken_promise_is_seen(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 14; how++) {
+        ch_mol m = made_mol(12, 9, 4, mem);
+        ch_graph g;
+        ch_graph_opts o = { .cutoff = 3 };
+        assert_int_equal(ch_graph_build(&g, &m, &o, mem, NULL), PL_OK);
+        int32_t *row = (int32_t *)g.row, *rev = (int32_t *)g.rev, *pair = (int32_t *)g.pair;
+        int32_t *pair_edge = (int32_t *)g.pair_edge, r = g.rev[1];
+        uint16_t *src = (uint16_t *)g.src;
+        uint8_t *z = (uint8_t *)g.z, *type = (uint8_t *)g.type;
+        float(*vec)[3] = (float(*)[3])g.vec, *dist = (float *)g.dist;
+        switch (how) {
+        case 0: g.n_nodes = 0; break;
+        case 1: row[3] = row[4] + 1; break;
+        case 2: z[0] = 119; break;
+        case 3: src[0] = src[1]; break;
+        case 4: src[0] = 12; break;
+        case 5: rev[1] = -1; break;
+        case 6: rev[1] = rev[0]; break;
+        case 7: pair[1] = g.n_pairs; break;
+        case 8: pair[1] = pair[r] = pair[0]; break;
+        case 9: pair_edge[0] = g.rev[pair_edge[0]]; break;
+        case 10: type[0] = CH_PAIR_KINDS; break;
+        case 11: vec[0][0] = vec[0][1] = vec[0][2] = dist[0] = 0; break;
+        case 12: dist[0] *= 1.001f; break;
+        default: vec[0][0] = NAN; break;
+        }
+        if (ch_graph_check(&g, NULL) != PL_EDATA)
+            fail_msg("break %d was not seen", how);
+    }
+}
+
+static void an_edge_from_an_atom_to_itself_is_seen(void **state)
+{
+    const uint8_t z[2] = { 6, 6 }, type[1] = { 0 };
+    const int8_t charge[2] = { 0 };
+    const int32_t row[3] = { 0, 1, 1 }, rev[1] = { -1 }, zero[1] = { 0 };
+    const uint16_t from_other[1] = { 1 }, from_itself[1] = { 0 };
+    const float vec[1][3] = { { 0, 0, 2 } }, dist[1] = { 2 };
+    ch_graph g = { 2, 1, 1, z, charge, row, from_other, rev, zero, zero, type, vec, dist };
+    (void)state;
+    assert_int_equal(ch_graph_check(&g, NULL), PL_OK);
+    g.src = from_itself;
+    assert_int_equal(ch_graph_check(&g, NULL), PL_EDATA);
+}
+
 /* ---- blocks ---- */
 
 enum { N_GRAPHS = 7 };
@@ -200,6 +249,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),
         cmocka_unit_test_setup_teardown(a_single_atom_is_a_graph_without_edges, fresh, done),
+        cmocka_unit_test_setup_teardown(a_broken_promise_is_seen, fresh, done),
+        cmocka_unit_test(an_edge_from_an_atom_to_itself_is_seen),
         cmocka_unit_test_setup_teardown(a_block_gives_back_its_graphs, fresh, done),
         cmocka_unit_test_setup_teardown(an_empty_block_is_fine, fresh, done),
         cmocka_unit_test_setup_teardown(unaligned_bytes_are_read_all_the_same, fresh, done),
