@@ -2,8 +2,13 @@
 #ifndef PL_CMD_H
 #define PL_CMD_H
 
+#include <stdio.h>
+
 #include "pipeline/stage.h"
 #include "pipeline/store.h"
+#include "pipeline/workflow.h"
+
+enum { PL_OPTS_MAX = 32 };
 
 typedef struct pl_app pl_app;
 typedef struct pl_args pl_args;
@@ -29,7 +34,7 @@ struct pl_args {
     const pl_cmd *cmd;
     int n;                   /* positional arguments */
     char *const *arg;
-    const char *value[32];   /* by position in opts; NULL: not given; "" for a flag given */
+    const char *value[PL_OPTS_MAX];   /* by position in opts; NULL: not given; "" for a flag given */
     int argc;
     char *const *argv;
 };
@@ -39,11 +44,32 @@ struct pl_app {
     const pl_stage *const *stages;   /* NULL-terminated */
     const pl_schema *schema;
     const char *version;
+    void (*details)(pl_text *out);   /* `--version -v`: one "name value" a line; may be NULL */
 };
 
 int pl_main(const pl_app *app, int argc, char **argv);
 
 /* The option's value, "" if a flag was given, NULL if absent. */
 const char *pl_arg(const pl_args *args, const char *name);
+
+/* "usage: ... options", from the table of the command; and the list of commands. */
+void pl_cmd_help(const pl_cmd *cmd, pl_text *out);
+void pl_app_help(const pl_app *app, pl_text *out);
+
+/* ---- for commands: talk on stderr, and the exit status to return ---- */
+
+/* "molsieve: text" on stderr. */
+void pl_cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The error, once, and its exit status. */
+int pl_cmd_fail(const pl_error *err);
+/* The text, how the command is used, and 2. */
+int pl_cmd_usage(const pl_args *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A terminal, and no NO_COLOR. */
+bool pl_cmd_color(FILE *to);
+
+/* Loads the workflow args->arg[0] with the overrides that follow it. NULL: every
+ * problem has been printed and *status is what the command returns. */
+pl_workflow *pl_cmd_load(const pl_app *app, const pl_args *args, pl_arena *mem, int *status);
+void pl_cmd_problems(const pl_problems *p);
 
 #endif

@@ -175,6 +175,7 @@ static void find_inputs(pl_workflow *wf, const pl_settings *ctx)
         if (given[i].path != NULL && node != NULL && path != NULL)
             expand_input(&all, &given[i], node, path, ctx);
     }
+    wf->patterns = wf->inputs;
     wf->inputs = (pl_list){ all.list, all.n };
 }
 

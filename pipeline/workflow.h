@@ -44,6 +44,7 @@ struct pl_workflow {
     int64_t seed;
     const char *workdir;      /* relative to the YAML file, made absolute  */
     pl_list inputs;           /* pl_input, globs expanded                  */
+    pl_list patterns;         /* pl_input as written, paths absolute       */
     pl_list models;           /* pl_model_ref                              */
     struct { double max_fraction; int64_t max_count; double disk_free_min; double max_time; } limits;
     struct { const char *results, *features; int32_t journal; } storage; /* paths absolute; journal auto|wal|truncate */
