@@ -1,7 +1,12 @@
 # The reference operations of models/, and the stored tensors they must reproduce.
-add_library(molsieve_golden STATIC golden/golden.c)
+add_library(molsieve_golden STATIC golden/golden.c golden/model_file.c)
 target_include_directories(molsieve_golden PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(molsieve_golden PUBLIC molsieve::models PkgConfig::CMOCKA PRIVATE molsieve::warnings)
 
 molsieve_test(golden_bases golden/bases_test.c LABEL golden USES molsieve_golden)
 molsieve_test(golden_layers golden/layer_test.c LABEL golden USES molsieve_golden)
+molsieve_test(golden_models golden/model_test.c LABEL golden USES molsieve_golden)
+add_test(NAME golden_models_large COMMAND test_golden_models large)
+set_tests_properties(golden_models_large PROPERTIES LABELS golden SKIP_RETURN_CODE 77 TIMEOUT 300
+  ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED}")
+molsieve_test(golden_appendix golden/appendix_test.c LABEL golden USES molsieve_golden)

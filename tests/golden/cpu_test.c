@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stored outputs and gradients of whole models, computed by the cpu engine. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "golden/golden.h"
+#include "golden/model_file.h"
+#include "models/engine.h"
+#include "pipeline/base/rng.h"
+
+static float *narrow(const double *x, size_t n, pl_arena *mem)
+{
+    float *y = PL_NEW(mem, float, n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)x[i];
+    return y;
+}
+
+/* Reverse edges and pairs by looking at every couple of edges. */
+static void pairs_find(nn_batch *b, pl_arena *mem)
+{
+    int32_t *rev = PL_NEW(mem, int32_t, b->n_edges), *pair = PL_NEW(mem, int32_t, b->n_edges);
+    int32_t *first = PL_NEW(mem, int32_t, b->n_edges);
+
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        rev[e] = -1;
+        for (int32_t k = 0; k < b->n_edges; k++)
+            if (b->src[k] == b->dst[e] && b->dst[k] == b->src[e])
+                rev[e] = k;
+        pair[e] = rev[e] >= 0 && rev[e] < e ? pair[rev[e]] : b->n_pairs;
+        if (pair[e] == b->n_pairs)
+            first[b->n_pairs++] = e;
+    }
+    b->rev = rev;
+    b->pair = pair;
+    b->pair_edge = first;
+}
+
+static nn_batch batch_of(const model_file *f, pl_arena *mem)
+{
+    nn_batch b = { .n_graphs = f->n_graphs, .n_nodes = f->n_nodes, .n_edges = f->n_edges, .n_node_features = 6,
+                   .n_edge_features = 4, .first = f->first, .src = f->src, .dst = f->dst };
+    float *vec = narrow(&f->vec[0][0], 3 * (size_t)f->n_edges, mem), *dist = PL_NEW(mem, float, f->n_edges);
+
+    for (int32_t e = 0; e < f->n_edges; e++) {
+        const double *v = f->vec[e];
+        dist[e] = (float)sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    }
+    b.node = narrow(f->node, 6 * (size_t)f->n_nodes, mem);
+    b.edge = narrow(f->edge, 4 * (size_t)f->n_edges, mem);
+    b.vec = (const float(*)[3])vec;
+    b.dist = dist;
+    pairs_find(&b, mem);
+    return b;
+}
+
+/* y, and the gradient of mean |y - target|. */
+static void engine_run(const model_file *f, double *y, double *grad, pl_arena *mem)
+{
+    nn_batch b = batch_of(f, mem);
+    size_t n = f->model->n_floats;
+    float *w = narrow(f->w, n, mem), *g = PL_NEW(mem, float, n), *out = PL_NEW(mem, float, f->n_graphs);
+    float *dy = PL_NEW(mem, float, f->n_graphs);
+    nn_engine *e;
+    pl_error err = { 0 };
+
+    assert_int_equal(nn_engine_cpu.open(&e, f->model, 2, &err), PL_OK);
+    assert_int_equal(nn_engine_cpu.set_params(e, w, &err), PL_OK);
+    assert_int_equal(nn_engine_cpu.forward(e, &b, true, out, &err), PL_OK);
+    for (int32_t i = 0; i < f->n_graphs; i++) {
+        y[i] = out[i];
+        dy[i] = (out[i] > f->target[i] ? 1.0f : -1.0f) / (float)f->n_graphs;
+    }
+    assert_int_equal(nn_engine_cpu.backward(e, &b, dy, g, &err), PL_OK);
+    for (size_t i = 0; i < n; i++)
+        grad[i] = g[i];
+    nn_engine_cpu.close(e);
+}
+
+/* The sums that stand for tensors too large to store whole. */
+static void sums_check(const model_file *f, const nn_param *p, const double *g, double rel, pl_arena *mem)
+{
+    const double *want = golden_get(f->file, NULL, mem, "64.gradsum.%s", p->name);
+    double norm = 0, top = 0, sum[4] = { 0 };
+
+    for (size_t i = 0; i < p->size; i++) {
+        norm += g[i] * g[i];
+        top = fmax(top, fabs(g[i]));
+        for (uint64_t k = 0; k < 4; k++)
+            sum[k] += pl_splitmix64((k << 40) + i) & 1 ? -g[i] : g[i];
+    }
+    norm = sqrt(norm);
+    golden_check(p->name, &norm, &want[1], 1, rel);
+    golden_check(p->name, &top, &want[2], 1, rel);
+    for (int k = 0; k < 4; k++)
+        if (!(fabs(sum[k] - want[3 + k]) <= rel * norm * sqrt((double)p->size) + 1e-12))
+            fail_msg("gradsum %s: projection %d is %g, should be %g", p->name, k, sum[k], want[3 + k]);
+}
+
+static void model_check(const char *name, double rel_y, double rel_grad)
+{
+    pl_arena *mem = pl_arena_new(1 << 22);
+    model_file f;
+    double *y, *grad;
+
+    model_file_open(&f, name, mem);
+    y = PL_NEW(mem, double, f.n_graphs);
+    grad = PL_NEW(mem, double, f.model->n_floats);
+    engine_run(&f, y, grad, mem);
+    golden_check("y", y, golden_get(f.file, NULL, mem, "64.y"), (size_t)f.n_graphs, rel_y);
+    for (int i = 0; i < f.model->n_params; i++) {
+        const nn_param *p = &f.model->param[i];
+        if (golden_has(f.file, "64.grad.w.%s", p->name))
+            golden_check(p->name, grad + p->at, golden_get(f.file, NULL, mem, "64.grad.w.%s", p->name), p->size,
+                         rel_grad);
+        if (golden_has(f.file, "64.gradsum.%s", p->name))
+            sums_check(&f, p, grad + p->at, rel_grad, mem);
+    }
+    pl_arena_free(mem);
+}
+
+static void tiny_model_on_complete_graphs_gives_the_stored_numbers(void **state)
+{
+    (void)state;
+    model_check("b4_tiny_full", 5e-6, 5e-5);
+}
+
+static void tiny_model_on_bonds_gives_the_stored_numbers(void **state)
+{
+    (void)state;
+    model_check("b4_tiny_full_bonds", 5e-6, 5e-5);
+}
+
+static void default_model_gives_the_stored_numbers(void **state)
+{
+    (void)state;
+    model_check("b4_default_full", 5e-6, 2e-4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiny_model_on_complete_graphs_gives_the_stored_numbers),
+        cmocka_unit_test(tiny_model_on_bonds_gives_the_stored_numbers),
+        cmocka_unit_test(default_model_gives_the_stored_numbers),
+    };
+
+    golden_folder();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

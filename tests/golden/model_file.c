@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "golden/model_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int32_t meta_int(const nn_tensors *f, const char *key)
+{
+    const char *s = nn_tensors_meta(f, key);
+
+    assert_non_null(s);
+    return (int32_t)strtol(s, NULL, 10);
+}
+
+static bool meta_is(const nn_tensors *f, const char *key, const char *want)
+{
+    const char *s = nn_tensors_meta(f, key);
+
+    assert_non_null(s);
+    return !strcmp(s, want);
+}
+
+static nn_se3_conf conf_of(const nn_tensors *f)
+{
+    return (nn_se3_conf){
+        .layers = meta_int(f, "num_layers"),
+        .degrees = meta_int(f, "num_degrees"),
+        .channels = meta_int(f, "num_channels"),
+        .heads = meta_int(f, "num_heads"),
+        .channels_div = meta_int(f, "channels_div"),
+        .norm = meta_is(f, "norm", "True"),
+        .layer_norm = meta_is(f, "use_layer_norm", "True"),
+        .pooling = meta_is(f, "pooling", "max") ? NN_POOL_MAX : NN_POOL_MEAN,
+        .fusion = meta_is(f, "fuse_level", "FULL") ? NN_FUSE_FULL
+                : meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL : NN_FUSE_NONE,
+        .node_features = 6,
+        .edge_features = 4,
+        .outputs = 1,
+    };
+}
+
+static const int32_t *graph_starts(model_file *f, pl_arena *mem)
+{
+    const int32_t *of = golden_ints(f->file, NULL, mem, "in.graph");
+    int32_t *first = PL_NEW(mem, int32_t, f->n_graphs + 1);
+
+    for (int32_t n = 0; n < f->n_nodes; n++)
+        first[of[n] + 1] = n + 1;
+    return first;
+}
+
+void model_file_open(model_file *f, const char *name, pl_arena *mem)
+{
+    const nn_tensors *weights;
+    nn_se3_conf conf;
+    pl_error err = { 0 };
+    size_t n;
+
+    *f = (model_file){ .file = golden_open(name, mem) };
+    conf = conf_of(f->file);
+    if (nn_se3_plan(&f->model, &conf, mem, &err))
+        fail_msg("%s", err.text);
+    weights = nn_tensors_meta(f->file, "weights") ? golden_open("b4_default_full_weights", mem) : f->file;
+    f->w = golden_params(weights, f->model, weights == f->file ? "w." : "", mem);
+    f->target = golden_get(f->file, &n, mem, "in.target");
+    f->n_graphs = (int32_t)n;
+    f->node = golden_get(f->file, &n, mem, "in.node");
+    f->n_nodes = (int32_t)n / 6;
+    f->first = graph_starts(f, mem);
+    f->src = golden_ints(f->file, &n, mem, "in.src");
+    f->dst = golden_ints(f->file, NULL, mem, "in.dst");
+    f->n_edges = (int32_t)n;
+    f->edge = golden_get(f->file, NULL, mem, "in.edge");
+    f->pos = golden_get(f->file, NULL, mem, "in.pos");
+    f->vec = (double (*)[3])PL_NEW(mem, double, 3 * n + 1);
+    for (size_t k = 0; k < 3 * n; k++)
+        f->vec[k / 3][k % 3] = f->pos[3 * f->dst[k / 3] + (int)(k % 3)] - f->pos[3 * f->src[k / 3] + (int)(k % 3)];
+}
+
+nn_ref_edges model_edges(const model_file *f, bool wide, pl_arena *mem)
+{
+    nn_ref_edges in = { .n_nodes = f->n_nodes, .n_edges = f->n_edges, .n_scalars = 4, .src = f->src,
+                        .dst = f->dst, .vec = (const double (*)[3])f->vec, .scalar = f->edge };
+    double (*narrow)[3] = (double (*)[3])PL_NEW(mem, double, 3 * f->n_edges + 1);
+
+    for (int32_t k = 0; k < 3 * f->n_edges; k++)
+        narrow[k / 3][k % 3] = (float)f->vec[k / 3][k % 3];
+    if (!wide)
+        in.vec = (const double (*)[3])narrow;
+    return in;
+}

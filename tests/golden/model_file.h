@@ -1,0 +1,24 @@
+/* tests/golden/model_file.h - a stored case of a whole model (B4), opened. */
+#ifndef TESTS_MODEL_FILE_H
+#define TESTS_MODEL_FILE_H
+
+#include "golden/golden.h"
+#include "models/ref/ref.h"
+
+typedef struct model_file {
+    const nn_tensors *file;
+    nn_se3 *model;
+    const double *w;                 /* [model->n_floats]         */
+    int32_t n_graphs, n_nodes, n_edges;
+    const int32_t *src, *dst, *first;
+    const double *node, *edge, *target, *pos;
+    double (*vec)[3];                /* [n_edges] in double       */
+} model_file;
+
+/* Everything lives in mem; what is missing fails the test. */
+void model_file_open(model_file *f, const char *name, pl_arena *mem);
+
+/* wide: differences of positions in double, else in float. */
+nn_ref_edges model_edges(const model_file *f, bool wide, pl_arena *mem);
+
+#endif
