@@ -36,6 +36,8 @@ struct ch_reader {
     const char **listed;
     size_t *listed_len;
     int64_t n_listed, next_listed; /* n_listed < 0: not yet asked */
+
+    struct ch_qm9 *qm9; /* qm9bin: the whole file, loaded at the first record */
 };
 
 /* How one format is read. `next` fills text, title, problem, offset and line of
@@ -54,6 +56,7 @@ pl_code ch_next_xyz(ch_reader *r, bool *more, pl_error *err);
 pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err);
 pl_code ch_next_csv(ch_reader *r, bool *more, pl_error *err);
 pl_code ch_next_listed(ch_reader *r, bool *more, pl_error *err);
+pl_code ch_next_qm9(ch_reader *r, bool *more, pl_error *err);
 
 /* The first line of a record: remembers where it is. */
 void ch_reader_begin(ch_reader *r, const ch_line *line);

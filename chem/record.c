@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "chem/qm9bin.h"
 #include "chem/reader.h"
 
 enum { TITLE_MAX = 1000, PROBLEM_MAX = 300 };
@@ -16,6 +17,7 @@ static const ch_format formats[] = {
     { "smi", "smi", ch_next_line_record, NULL },   { "inchi", "inchi", ch_next_line_record, NULL },
     { "sdf", "sdf", ch_next_sdf, NULL },           { "mol2", "mol2", ch_next_mol2, NULL },
     { "xyz", "xyz", ch_next_xyz, NULL },           { "pdb", "pdb", ch_next_pdb, NULL },
+    { "qm9bin", "sdf", ch_next_qm9, NULL },
     { "csv", "smi", ch_next_csv, ch_begin_csv },   { "tsv", "smi", ch_next_csv, ch_begin_csv },
 };
 static const ch_format listed = { "listed", "sdf", ch_next_listed, NULL };
@@ -71,6 +73,8 @@ static const char *content_format(const char *data, size_t n)
     const char *eol = memchr(data, '\n', n);
     long count;
 
+    if (ch_qm9_starts(data, n))
+        return "qm9bin";
     if (holds(data, n, "@<TRIPOS>MOLECULE"))
         return "mol2";
     if (holds(data, n, "M  END") || holds(data, n, "$$$$") || holds(data, n, " V2000"))
@@ -88,7 +92,7 @@ static const char *content_format(const char *data, size_t n)
 
 static bool says_nothing(const char *ending)
 {
-    static const char *const words[] = { "", "txt", "dat", "gz", "data", "in", "input" };
+    static const char *const words[] = { "", "txt", "dat", "gz", "bin", "data", "in", "input" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(ending, words[i]) == 0)
             return true;
@@ -167,6 +171,7 @@ void ch_reader_close(ch_reader *r)
         free(r->columns[i]);
     free(r->columns);
     pl_arena_free(r->listed_mem);
+    ch_qm9_close(r->qm9);
     free(r->path);
     free(r->title_from);
     free(r);

@@ -11,7 +11,7 @@
 #define OF(member) offsetof(st_property, member)
 
 static const pl_field property_fields[] = {
-    { PL_TEXT, "name", OF(name), 0, 0, 0, NULL, NULL, NULL, "data field of the input", PL_REQUIRED, NULL, 0 },
+    { PL_TEXT, "name", OF(name), 0, 0, 0, NULL, NULL, NULL, "the key above", 0, NULL, 0 },
     { PL_TEXT, "unit", OF(unit), 0, 0, 0, "", NULL, NULL, "unit of its values", 0, NULL, 0 },
     { PL_CHOICE, "task", OF(task), 0, 0, 0, NULL, "regression|classification", NULL, "kind of values", 0, NULL, 0 },
     { PL_CHOICE, "better", OF(better), 0, 0, 0, NULL, "none|low|high", NULL, "which end is better", 0, NULL, 0 },

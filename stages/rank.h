@@ -1,0 +1,19 @@
+/* stages/rank.h - the stage `rank`: scored molecules into an ordered list of hits.
+ *
+ * One objective: by its value, in the direction of its goal. Several: by the sum
+ * of weight x value, values to minimise counted negative; higher is better. A
+ * value is the mean over models, or mean + k*stdev for the cautious. Molecules
+ * that break a constraint, or lack a value, are no candidates. Ties are broken
+ * by InChIKey, then mol_id: the ranking never depends on the order of the work.
+ * Memory: the best `top` molecules only. */
+#ifndef ST_RANK_H
+#define ST_RANK_H
+
+#include "pipeline/stage.h"
+
+extern const pl_stage st_rank;
+
+/* "mean", "mean - 1.5*stdev", "mean + stdev": the factor of stdev. ECONFIG. */
+pl_code st_rank_factor(double *k, const char *use, pl_error *err);
+
+#endif

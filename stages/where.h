@@ -1,0 +1,17 @@
+/* stages/where.h - a condition on molecules, written by the user in SQL.
+ *
+ * "mw between 200 and 450 and logp <= 4": an expression over the columns of
+ * `molecule`. Checked before any work by preparing it on an empty database that
+ * lets it read nothing but that table and change nothing. */
+#ifndef ST_WHERE_H
+#define ST_WHERE_H
+
+#include "pipeline/base/error.h"
+
+/* ECONFIG says what SQLite finds wrong with it. */
+pl_code st_where_check(const char *expression, pl_error *err);
+
+/* The column of `molecule` that can be ranked or constrained by: "mw", "logp"...; NULL if it is none. */
+const char *st_where_column(const char *name);
+
+#endif
