@@ -4,3 +4,5 @@ target_include_directories(molsieve_made_batch PUBLIC ${CMAKE_CURRENT_SOURCE_DIR
 target_link_libraries(molsieve_made_batch PUBLIC molsieve::models PRIVATE molsieve::warnings m)
 
 molsieve_test(cpu_engine twin/cpu_engine_test.c LABEL twin USES molsieve_made_batch)
+molsieve_test(cpu_golden golden/cpu_test.c LABEL golden USES molsieve_golden)
+target_sources(test_cpu_golden PRIVATE golden/model_file.c)
