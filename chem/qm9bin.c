@@ -209,16 +209,16 @@ pl_code ch_next_qm9(ch_reader *r, bool *more, pl_error *err)
 {
     int32_t i = (int32_t)r->ordinal;
     pl_error wrong = { 0 };
-    pl_code code = r->qm9 ? PL_OK : ch_qm9_open(&r->qm9, r->path, err);
+    pl_code code = r->qm9 ? PL_OK : ch_qm9_open(&r->qm9, r->path, &wrong);
 
     if (code == PL_EINPUT) { /* a damaged file is one bad record */
         *more = i == 0;
         r->line = 1;
-        ch_reader_set_problem(r, "%s", err ? err->text : "damaged");
+        ch_reader_set_problem(r, "%s", wrong.text);
         return PL_OK;
     }
     if (code != PL_OK)
-        return code;
+        return pl_fail(err, code, "%s", wrong.text);
     *more = i < ch_qm9_count(r->qm9);
     if (!*more)
         return PL_OK;
