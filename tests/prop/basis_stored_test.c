@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stored bases give the scores of recomputed ones: float32 frames the same bits,
+ * 16-bit frames the same to their accuracy. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "made_mol.h"
+#include "models/engine.h"
+#include "models/feature.h"
+
+enum { N_GRAPHS = 6 };
+
+typedef struct world {
+    pl_arena *mem;
+    ch_graph_block graphs;
+    nn_basis_block q15, f32;
+    nn_se3 *model;
+    float *params;
+} world;
+
+static void must(pl_code code, const pl_error *err)
+{
+    if (code != PL_OK)
+        fail_msg("%s", err->text);
+}
+
+static void make_graphs(world *w)
+{
+    ch_graph graph[N_GRAPHS];
+    int64_t id[N_GRAPHS];
+    pl_bytes bytes;
+    pl_error err;
+
+    for (int32_t i = 0; i < N_GRAPHS; i++) {
+        ch_mol m = made_mol(4 + 4 * i, 9, (uint64_t)i, w->mem);
+        ch_graph_opts o = { .edges = i % 3 == 2 ? CH_EDGES_KNN : CH_EDGES_RADIUS, .cutoff = 3, .k = 3 };
+        id[i] = 1 + i;
+        must(ch_graph_build(&graph[i], &m, &o, w->mem, &err), &err);
+    }
+    must(ch_graph_block_pack(&bytes, id, graph, N_GRAPHS, w->mem, &err), &err);
+    must(ch_graph_block_unpack(&w->graphs, bytes, w->mem, &err), &err);
+    must(nn_basis_pack(&bytes, NN_BASIS_FRAME_Q15, 3, &w->graphs, w->mem, &err), &err);
+    must(nn_basis_unpack(&w->q15, bytes, &w->graphs, w->mem, &err), &err);
+    must(nn_basis_pack(&bytes, NN_BASIS_FRAME_F32, 3, &w->graphs, w->mem, &err), &err);
+    must(nn_basis_unpack(&w->f32, bytes, &w->graphs, w->mem, &err), &err);
+}
+
+static int open_world(void **state)
+{
+    static world w;
+    nn_inputs in = nn_inputs_qm9();
+    nn_se3_conf conf = { .layers = 3, .degrees = 4, .channels = 8, .heads = 2, .channels_div = 2, .norm = true,
+                         .layer_norm = true, .pooling = NN_POOL_MAX, .fusion = NN_FUSE_FULL, .outputs = 2,
+                         .node_features = nn_inputs_node_features(&in), .edge_features = nn_inputs_edge_features(&in) };
+    pl_error err;
+
+    w.mem = pl_arena_new(1 << 20);
+    make_graphs(&w);
+    must(nn_se3_plan(&w.model, &conf, w.mem, &err), &err);
+    w.params = PL_NEW(w.mem, float, w.model->n_floats);
+    nn_se3_init(w.model, w.params, 3);
+    *state = &w;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    world *w = *state;
+
+    pl_arena_free(w->mem);
+    return 0;
+}
+
+/* Scores of all graphs in one batch; y [N_GRAPHS][2]. */
+static void scores(float *y, const world *w, const nn_basis_block *basis, bool want_frames)
+{
+    nn_collate *c = nn_collate_new();
+    nn_inputs in = nn_inputs_qm9();
+    nn_item items[N_GRAPHS];
+    nn_collated out;
+    nn_engine *e;
+    pl_error err;
+
+    for (int32_t i = 0; i < N_GRAPHS; i++)
+        items[i] = nn_item_of(&w->graphs, basis, i);
+    must(nn_collate_run(c, &out, items, N_GRAPHS, &in, &err), &err);
+    assert_int_equal(out.batch.frame != NULL, want_frames);
+    must(nn_engine_cpu.open(&e, w->model, 1, &err), &err);
+    must(nn_engine_cpu.set_params(e, w->params, &err), &err);
+    must(nn_engine_cpu.forward(e, &out.batch, false, y, &err), &err);
+    nn_engine_cpu.close(e);
+    nn_collate_free(c);
+}
+
+static void float_frames_give_the_same_bits(void **state)
+{
+    float stored[2 * N_GRAPHS], computed[2 * N_GRAPHS];
+
+    scores(stored, *state, &((world *)*state)->f32, true);
+    scores(computed, *state, NULL, false);
+    for (int i = 0; i < 2 * N_GRAPHS; i++)
+        assert_true(stored[i] == computed[i]);
+}
+
+static void sixteen_bit_frames_give_the_same_to_their_accuracy(void **state)
+{
+    float stored[2 * N_GRAPHS], computed[2 * N_GRAPHS];
+    double worst = 0, scale = 0;
+
+    scores(stored, *state, &((world *)*state)->q15, true);
+    scores(computed, *state, NULL, false);
+    for (int i = 0; i < 2 * N_GRAPHS; i++) {
+        worst = fmax(worst, fabs((double)stored[i] - computed[i]));
+        scale = fmax(scale, fabs((double)computed[i]));
+        assert_true(isfinite(stored[i]));
+    }
+    assert_true(worst > 0); /* the stored ones were really used */
+    if (!(worst <= 2e-4 * scale))
+        fail_msg("scores differ by %g of %g", worst, scale);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(float_frames_give_the_same_bits),
+        cmocka_unit_test(sixteen_bit_frames_give_the_same_to_their_accuracy),
+    };
+
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
