@@ -68,6 +68,8 @@ void pl_workflow_schema(const pl_stage *const *known, pl_text *out);
 void pl_workflow_defaults(const pl_stage *const *known, pl_text *out);
 /* `molsieve help graph`: a settings table for people. */
 void pl_stage_help(const pl_stage *stage, pl_text *out);
+/* The same for the settings of the whole file. */
+void pl_workflow_help(pl_text *out);
 
 /* The step of a stage, or NULL if the workflow has none. */
 const pl_step *pl_workflow_step(const pl_workflow *wf, const char *name);

@@ -229,25 +229,40 @@ pl_code pl_workflow_dump(const pl_workflow *wf, bool with_origin, pl_text *out)
 
 /* ---- configs/default.yaml ---- */
 
-static void write_records(const pl_field *table, int depth, pl_text *out);
+/* The settings of one record of a list, as comments. */
+typedef struct record_writer {
+    pl_text *out;
+    int base;         /* depth of the list */
+    const char *skip;
+} record_writer;
+
+static void start_comment(const record_writer *r, int depth)
+{
+    indent(r->out, r->base);
+    pl_text_addf(r->out, "# %*s", (depth - r->base) * 2, "");
+}
+
+static void write_records(const pl_field *list, int depth, int base, pl_text *out);
 
 static void write_record_field(void *ctx, const pl_field *f, const char *name, int depth)
 {
-    pl_text *out = ctx;
-    size_t start = out->len;
+    const record_writer *r = ctx;
+    size_t start = r->out->len;
     char value[64], comment[1024], allowed[400];
     int64_t room[4] = { 0 }; /* one value of any type */
     pl_field one = *f;
 
+    if (r->skip != NULL && strcmp(r->skip, name) == 0)
+        return;
     one.at = 0;
     pl_fields_default((pl_field[]){ one, { 0 } }, room);
-    indent(out, depth);
-    pl_text_addf(out, "#   %s: %s", name, f->type < PL_TEXTS ? pl_field_value(&one, room, value) : "");
+    start_comment(r, depth);
+    pl_text_addf(r->out, "%s: %s", name, f->type < PL_TEXTS ? pl_field_value(&one, room, value) : "");
     (void)snprintf(comment, sizeof comment, "%s%s; %s", (f->flags & PL_REQUIRED) ? "required; " : "",
                    pl_field_allowed(f, allowed, sizeof allowed), f->help);
-    end_line(out, start, comment);
+    end_line(r->out, start, comment);
     if (f->type == PL_LIST)
-        write_records(f->sub, depth + 1, out);
+        write_records(f, depth + 1, r->base, r->out);
 }
 
 static void write_record_group(void *ctx, const pl_field *f, const char *name, size_t n_name, int depth, bool opens)
@@ -255,14 +270,21 @@ static void write_record_group(void *ctx, const pl_field *f, const char *name, s
     (void)f;
     if (!opens)
         return;
-    indent(ctx, depth);
-    pl_text_addf(ctx, "#   %.*s:\n", (int)n_name, name);
+    start_comment(ctx, depth);
+    pl_text_addf(((const record_writer *)ctx)->out, "%.*s:\n", (int)n_name, name);
 }
 
-static void write_records(const pl_field *table, int depth, pl_text *out)
+static void write_records(const pl_field *list, int depth, int base, pl_text *out)
 {
     static const pl_field_visit visit = { write_record_field, write_record_group };
-    pl_fields_walk(table, depth, &visit, out);
+    record_writer r = { out, base, (list->flags & PL_KEYED) ? "name" : NULL };
+
+    if (r.skip != NULL) {
+        start_comment(&r, depth);
+        pl_text_add(out, "NAME:\n");
+        depth++;
+    }
+    pl_fields_walk(list->sub, depth, &visit, &r);
 }
 
 static void explain_field(void *ctx, const pl_field *f, const char *name, int depth)
@@ -271,7 +293,7 @@ static void explain_field(void *ctx, const pl_field *f, const char *name, int de
 
     write_field(ctx, f, name, depth);
     if (f->type == PL_LIST)
-        write_records(f->sub, depth, w->out);
+        write_records(f, depth + 1, depth, w->out);
 }
 
 static void explain_fields(const pl_field *table, size_t conf_size, int depth, pl_text *out)
@@ -295,7 +317,7 @@ void pl_workflow_defaults(const pl_stage *const *known, pl_text *out)
     pl_text_add(out, "# Every setting with its default, what is allowed, and what it does.\n"
                      "# Written by `molsieve help --defaults` from the tables of the program.\n\n");
     explain_fields(pl_workflow_fields, sizeof(pl_workflow), 0, out);
-    pl_text_add(out, "# vars:                                           # name: value; used as ${vars.name}\n\nstages:\n");
+    pl_text_add(out, "# vars:                                          # name: value; used as ${vars.name}\n\nstages:\n");
     for (; *known != NULL; known++) {
         const pl_stage *s = *known;
         pl_text_addf(out, "\n  # %s\n  %s:\n", s->help, s->name);
@@ -347,3 +369,5 @@ void pl_stage_help(const pl_stage *stage, pl_text *out)
     pl_text_addf(out, "\nSettings, under `stages: %s:` in a workflow:\n\n", stage->name);
     pl_fields_help(stage->fields, 0, out);
 }
+
+void pl_workflow_help(pl_text *out) { pl_fields_help(pl_workflow_fields, 0, out); }

@@ -1,0 +1,16 @@
+/* stages/cmd.h - the commands, one file each: stages/cmd_<name>.c. */
+#ifndef ST_CMD_H
+#define ST_CMD_H
+
+#include "pipeline/cmd.h"
+
+extern const pl_cmd st_cmd_check;
+extern const pl_cmd st_cmd_completion;
+extern const pl_cmd st_cmd_doctor;
+extern const pl_cmd st_cmd_export;
+extern const pl_cmd st_cmd_help;
+extern const pl_cmd st_cmd_init;
+extern const pl_cmd st_cmd_query;
+extern const pl_cmd st_cmd_top;
+
+#endif

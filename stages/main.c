@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stages/main.c - the program: the one file that sees the whole house. */
+#include "pipeline/cmd.h"
+#include "stages/registry.h"
+#include "stages/schema.h"
+#include "stages/version.h"
+
+int main(int argc, char **argv)
+{
+    const pl_app app = {
+        .commands = st_commands,
+        .stages = st_stages,
+        .schema = &st_schema,
+        .version = st_version,
+        .details = st_version_details,
+    };
+
+    return pl_main(&app, argc, argv);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/registry.h"
+
+#include <stddef.h>
+
+#include "stages/basis.h"
+#include "stages/cmd.h"
+#include "stages/graph.h"
+#include "stages/prepare.h"
+#include "stages/rank.h"
+#include "stages/read.h"
+
+const pl_stage *const st_stages[] = {
+    &st_read,
+    &st_prepare,
+    &st_graph,
+    &st_basis,
+    &st_rank,
+    NULL
+};
+
+const pl_cmd *const st_commands[] = {
+    &st_cmd_check,
+    &st_cmd_help,
+    NULL
+};
