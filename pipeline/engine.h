@@ -60,6 +60,8 @@ typedef struct pl_runner {
     char summary[128]; /* of that stage: "100,000 molecules..." */
 } pl_runner;
 
+/* results.db -> results.previous.db: the last complete results while new ones are made. False: too long. */
+bool pl_previous_path(const pl_store *s, char *out, size_t size);
 /* Clears what a step and everything standing on it wrote, and inserts its new row. */
 pl_code pl_step_restart(pl_runner *r, int step, int64_t *stage_id, pl_error *err);
 pl_code pl_step_run(pl_runner *r, int step, pl_error *err);

@@ -143,7 +143,7 @@ static void drop_previous(const pl_runner *r)
     for (int i = 0; i < r->wf->n_steps; i++)
         if (!r->wanted[i])
             return;
-    if (snprintf(path, sizeof path, "%s.previous.db", r->store->results_path) < (int)sizeof path)
+    if (pl_previous_path(r->store, path, sizeof path))
         (void)unlink(path);
 }
 

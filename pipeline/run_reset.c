@@ -69,6 +69,14 @@ static const pl_stage *stage_named(const pl_runner *r, const char *name)
     return NULL;
 }
 
+bool pl_previous_path(const pl_store *s, char *out, size_t size)
+{
+    size_t n = strlen(s->results_path);
+    int stem = (int)(n > 3 && strcmp(s->results_path + n - 3, ".db") == 0 ? n - 3 : n);
+
+    return snprintf(out, size, "%.*s.previous.db", stem, s->results_path) < (int)size;
+}
+
 /* Old results are kept beside until the new ones are complete. */
 static pl_code keep_previous(pl_runner *r, pl_error *err)
 {
@@ -76,7 +84,7 @@ static pl_code keep_previous(pl_runner *r, pl_error *err)
     struct stat st;
     double have = pl_disk_free(r->store->results_path);
 
-    if (snprintf(path, sizeof path, "%s.previous.db", r->store->results_path) >= (int)sizeof path)
+    if (!pl_previous_path(r->store, path, sizeof path))
         return pl_fail(err, PL_EIO, "%s: path too long", r->store->results_path);
     if (access(path, F_OK) == 0)
         return PL_OK; /* an interrupted rerun: what is there is the last complete one */

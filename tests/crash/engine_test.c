@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real processes that are killed, stopped, doubled and starved: the digest stays.
+ * MOLSIEVE_KILLS sets the kills of each stage (default 200). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/base/rng.h"
+#include "toy.h"
+
+enum { UNITS = 24 };
+
+static char dir[256], clean[130];
+
+static void set(toy *t, const char *where, int64_t units, double pause)
+{
+    toy_make(t, where, units);
+    t->conf[0].pause = t->conf[1].pause = pause;
+    t->conf[2].pause = pause / 8; /* its steps are rows, not units */
+}
+
+/* The digest of a run that nobody disturbed. */
+static int undisturbed(void **state)
+{
+    char place[256];
+    toy t;
+    pl_code code;
+
+    (void)state;
+    toy_directory(place);
+    toy_make(&t, place, UNITS);
+    code = toy_run(&t, 2, NULL);
+    toy_digest(&t, clean);
+    toy_free(&t);
+    toy_remove(place);
+    return code != PL_OK;
+}
+
+static int new_dir(void **state)
+{
+    (void)state;
+    toy_directory(dir);
+    return dir[0] == '\0';
+}
+
+static int drop_dir(void **state)
+{
+    (void)state;
+    toy_remove(dir);
+    return 0;
+}
+
+/* A child that runs the workflow and ends with the exit status of the command. */
+static pid_t start(int64_t units, double pause, const char *fault)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        toy t;
+        pl_code code;
+
+        if (fault != NULL)
+            (void)setenv("MOLSIEVE_FAULT", fault, 1);
+        set(&t, dir, units, pause);
+        code = toy_run(&t, 2, NULL);
+        _exit(pl_code_exit(code));
+    }
+    return pid;
+}
+
+static int ended(pid_t pid)
+{
+    int status = -1;
+
+    (void)waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void sleep_ms(double ms)
+{
+    struct timespec t = { 0, (long)(ms * 1e6) };
+    (void)nanosleep(&t, NULL);
+}
+
+static void must_be_clean(int64_t units)
+{
+    char digest[130];
+    toy t;
+
+    toy_make(&t, dir, units);
+    assert_true(toy_sound(&t));
+    toy_digest(&t, digest);
+    toy_free(&t);
+    assert_string_equal(digest, clean);
+}
+
+/* Which stage was at work when the process died: 0, 1, 2, or -1. */
+static int stage_at_work(void)
+{
+    toy t;
+    int64_t n = -1;
+
+    toy_make(&t, dir, UNITS);
+    if (access(t.wf.storage.results, F_OK) == 0)
+        n = toy_int(&t, "SELECT 3*(name='count')+2*(name='square')+(name='walk') FROM stage WHERE state='running'");
+    toy_free(&t);
+    return n > 0 ? 3 - (int)n : -1;
+}
+
+static void kills_at_random_moments_change_nothing(void **state)
+{
+    const char *ask = getenv("MOLSIEVE_KILLS");
+    int want = ask ? (int)strtol(ask, NULL, 10) : 200, kills[3] = { 0 }, finished = 0;
+    pl_rng rng = pl_rng_at(20261121, 0, 1);
+
+    (void)state;
+    while (kills[0] < want || kills[1] < want || kills[2] < want) {
+        pid_t pid = start(UNITS, 0.0005, NULL);
+        int status, at;
+        toy t;
+
+        sleep_ms(1 + 40 * pl_rng_real(&rng));
+        (void)kill(pid, SIGKILL);
+        status = ended(pid);
+        if (status == 0) { /* it was faster: compare, and begin anew */
+            must_be_clean(UNITS);
+            toy_remove(dir);
+            finished++;
+            continue;
+        }
+        assert_int_equal(status, 128 + SIGKILL);
+        at = stage_at_work();
+        if (at >= 0)
+            kills[at]++;
+        toy_make(&t, dir, UNITS);
+        if (access(t.wf.storage.results, F_OK) == 0)
+            assert_true(toy_sound(&t));
+        toy_free(&t);
+    }
+    assert_int_equal(ended(start(UNITS, 0, NULL)), 0);
+    must_be_clean(UNITS);
+    print_message("kills while counting %d, squaring %d, walking %d; finished %d times\n", kills[0], kills[1], kills[2],
+                  finished);
+}
+
+static void every_fault_point_at_every_passage_changes_nothing(void **state)
+{
+    static const char *const points[] = {
+        "count.unit.after_features", "count.unit.before_commit", "count.unit.after_commit", "count.finish.before_commit",
+        "count.finish.after_commit", "square.unit.after_features", "square.unit.before_commit",
+        "square.unit.after_commit", "square.finish.before_commit", "square.finish.after_commit",
+        "walk.finish.before_commit", "walk.finish.after_commit",
+    };
+    char fault[80];
+    int deaths = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        for (int n = 1, status = 137; status == 137; n++) {
+            (void)snprintf(fault, sizeof fault, "%s:%d", points[i], n);
+            status = ended(start(UNITS, 0, fault));
+            assert_true(status == 137 || status == 0);
+            deaths += status == 137;
+            if (status == 137)
+                assert_int_equal(ended(start(UNITS, 0, NULL)), 0);
+            must_be_clean(UNITS);
+            toy_remove(dir);
+        }
+    }
+    assert_int_equal(deaths, 6 * UNITS + 6);
+}
+
+/* A long enough run, stopped after its first commits. */
+static pid_t start_and_wait_for_units(double pause)
+{
+    pid_t pid = start(400, pause, NULL);
+    toy t;
+
+    toy_make(&t, dir, 400);
+    for (int i = 0; i < 500; i++) {
+        sleep_ms(10);
+        if (access(t.wf.storage.results, F_OK) == 0 && toy_int(&t, "SELECT count(*) FROM unit") > 2)
+            break;
+    }
+    toy_free(&t);
+    return pid;
+}
+
+static void each_signal_ends_with_75_and_the_run_goes_on(void **state)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 400);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        pid_t pid = start_and_wait_for_units(0.01);
+        int64_t before = toy_int(&t, "SELECT count(*) FROM unit");
+
+        (void)kill(pid, signals[i]);
+        assert_int_equal(ended(pid), 75);
+        assert_true(toy_sound(&t));
+        assert_true(toy_int(&t, "SELECT count(*) FROM unit") >= before);
+        assert_int_equal(toy_int(&t, "SELECT count(*) FROM run WHERE state='stopped' AND exit_code=75"), (int)i + 1);
+    }
+    assert_int_equal(toy_int(&t, "SELECT resumed_from FROM run ORDER BY run_id DESC LIMIT 1"), 4);
+    toy_free(&t);
+}
+
+static void a_second_signal_ends_at_once(void **state)
+{
+    pid_t pid = start_and_wait_for_units(1.5); /* a unit in hand takes a while */
+    struct timespec a, b;
+    toy t;
+
+    (void)state;
+    (void)kill(pid, SIGTERM);
+    sleep_ms(50);
+    (void)clock_gettime(CLOCK_MONOTONIC, &a);
+    (void)kill(pid, SIGINT);
+    assert_int_equal(ended(pid), 128 + SIGINT);
+    (void)clock_gettime(CLOCK_MONOTONIC, &b);
+    assert_true((double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec) < 1.0);
+    toy_make(&t, dir, 400);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+}
+
+static void the_time_limit_stops_like_a_signal_and_grace_is_kept(void **state)
+{
+    pl_run_opts opts = { .workers = 2, .quiet = true, .max_time = 0.3, .grace = 25 };
+    pl_error err = { 0 };
+    pid_t pid;
+    toy t;
+
+    (void)state;
+    set(&t, dir, 400, 0.01);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ESTOP);
+    assert_non_null(strstr(err.text, "the time limit"));
+    toy_free(&t);
+    pid = fork(); /* grace of a second, a unit of ten */
+    if (pid == 0) {
+        set(&t, dir, 400, 10);
+        opts.grace = 1;
+        _exit(pl_code_exit(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL)) == 75 ? 1 : 2);
+    }
+    assert_int_equal(ended(pid), 75);
+}
+
+static void of_two_runs_one_is_refused_and_told_who_holds_the_lock(void **state)
+{
+    int refused = 0;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        pid_t a = start(UNITS, 0.001, NULL), b = start(UNITS, 0.001, NULL);
+        int ra = ended(a), rb = ended(b);
+
+        assert_true((ra == 0 || ra == 4) && (rb == 0 || rb == 4) && (ra == 0 || rb == 0));
+        refused += (ra == 4) + (rb == 4);
+        must_be_clean(UNITS);
+        toy_remove(dir);
+    }
+    assert_true(refused > 0);
+    print_message("refused %d of 40\n", refused);
+}
+
+static void a_file_size_limit_is_a_full_disk_that_loses_nothing(void **state)
+{
+    int n_full = 0;
+
+    (void)state;
+    for (rlim_t size = 20000; size < 200000; size += 12000) {
+        pid_t pid = fork();
+        int status;
+        if (pid == 0) {
+            struct rlimit limit = { size, size };
+            toy t;
+
+            (void)signal(SIGXFSZ, SIG_IGN);
+            (void)setrlimit(RLIMIT_FSIZE, &limit);
+            set(&t, dir, UNITS, 0);
+            _exit(pl_code_exit(toy_run(&t, 2, NULL)));
+        }
+        status = ended(pid);
+        assert_true(status == 6 || status == 0);
+        n_full += status == 6;
+        if (status == 6)
+            assert_int_equal(ended(start(UNITS, 0, NULL)), 0);
+        must_be_clean(UNITS);
+        toy_remove(dir);
+    }
+    assert_true(n_full > 3);
+    print_message("disk full in %d of 15 sizes\n", n_full);
+}
+
+/* A real small disk, where the machine lets us have one. */
+static void a_full_tmpfs_ends_with_6_and_goes_on_when_there_is_room(void **state)
+{
+    static const char *const small = "size=600k", *const large = "size=64m";
+    pl_error err = { 0 };
+    char digest[130], digest_clean[130];
+    toy t;
+
+    (void)state;
+    if (mkdir(dir, 0777) != 0 && access(dir, W_OK) != 0)
+        fail();
+    toy_make(&t, dir, 400);
+    if (mount("tmpfs", dir, "tmpfs", 0, small) != 0) {
+        toy_free(&t);
+        print_message("no tmpfs can be mounted here: not root\n");
+        skip();
+    }
+    assert_int_equal(toy_run(&t, 2, &err), PL_EIO);
+    print_message("%s\n", err.text);
+    assert_non_null(strstr(err.text, "free some space"));
+    assert_int_equal(mount("tmpfs", dir, "tmpfs", MS_REMOUNT, large), 0);
+    assert_true(toy_sound(&t));
+    assert_true(toy_int(&t, "SELECT count(*) FROM unit") > 0);
+    assert_int_equal(toy_run(&t, 2, &err), PL_OK);
+    toy_digest(&t, digest);
+    assert_true(toy_sound(&t));
+    assert_int_equal(umount(dir), 0);
+    assert_int_equal(toy_run(&t, 2, &err), PL_OK);
+    toy_digest(&t, digest_clean);
+    assert_string_equal(digest, digest_clean);
+    toy_free(&t);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, new_dir, drop_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(every_fault_point_at_every_passage_changes_nothing),
+        CASE(each_signal_ends_with_75_and_the_run_goes_on),
+        CASE(a_second_signal_ends_at_once),
+        CASE(the_time_limit_stops_like_a_signal_and_grace_is_kept),
+        CASE(of_two_runs_one_is_refused_and_told_who_holds_the_lock),
+        CASE(a_file_size_limit_is_a_full_disk_that_loses_nothing),
+        CASE(a_full_tmpfs_ends_with_6_and_goes_on_when_there_is_room),
+        CASE(kills_at_random_moments_change_nothing),
+    };
+    return cmocka_run_group_tests_name("crash", tests, undisturbed, NULL);
+}

@@ -1,0 +1,7 @@
+# The store, plans and runs, with three small stages of their own (toy.c).
+add_library(toy STATIC toy.c)
+target_link_libraries(toy PUBLIC molsieve::pipeline PRIVATE molsieve::warnings)
+target_include_directories(toy PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+
+molsieve_test(run unit/run_test.c LABEL unit USES toy)
+molsieve_test(engine_crash crash/engine_test.c LABEL crash TIMEOUT 300 USES toy)

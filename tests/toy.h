@@ -1,0 +1,43 @@
+/* tests/toy.h - a workflow of three small stages, for tests of the engine.
+ *
+ * count  (per unit): rows in `number`, a block per unit, some failures
+ * square (per unit): reads count's blocks; rows in `square`, a block per unit
+ * walk   (whole):    a long sum over `square` with its own checkpoints */
+#ifndef TOY_H
+#define TOY_H
+
+#include "pipeline/run.h"
+
+typedef struct toy_conf {
+    int64_t units, rows; /* of count: units, rows in each             */
+    int64_t offset;      /* of square: added to every value           */
+    int64_t fail_every;  /* of count: every n-th row fails; 0: none   */
+    double pause;        /* how: seconds of every work call           */
+} toy_conf;
+
+typedef struct toy {
+    pl_arena *mem;
+    pl_workflow wf;
+    pl_step step[3];
+    toy_conf conf[3];
+    char dir[256];
+} toy;
+
+extern const pl_schema toy_schema;
+extern const pl_stage toy_count, toy_square, toy_walk;
+
+/* A workflow in `dir` (which need not exist) of `units` units of 8 rows. */
+void toy_make(toy *t, const char *dir, int64_t units);
+void toy_free(toy *t);
+pl_code toy_run(toy *t, int workers, pl_error *err);
+/* Both digests, results and blocks, as one text of 129 characters. */
+void toy_digest(toy *t, char out[130]);
+/* The database is sound, and rows are there exactly for units that are marked. */
+bool toy_sound(toy *t);
+/* The answer of one number to one query on results.db; -1: no answer. */
+int64_t toy_int(toy *t, const char *sql);
+/* A new empty directory below $TMPDIR; removed by toy_remove. */
+void toy_directory(char out[256]);
+void toy_remove(const char *dir);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans and runs: what is reused, what runs again, what is recorded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/base/log.h"
+#include "toy.h"
+
+static char dir[256], other[256];
+
+static int fresh_dirs(void **state)
+{
+    (void)state;
+    toy_directory(dir);
+    toy_directory(other);
+    return dir[0] == '\0' || other[0] == '\0';
+}
+
+static int drop_dirs(void **state)
+{
+    (void)state;
+    toy_remove(dir);
+    toy_remove(other);
+    return 0;
+}
+
+static void must_run(toy *t, int workers)
+{
+    pl_error err = { 0 };
+    pl_code code = toy_run(t, workers, &err);
+
+    if (code != PL_OK)
+        fail_msg("%s: %s", err.where, err.text);
+}
+
+static void digest_of(const char *where, int64_t units, int workers, void (*change)(toy *), char out[130])
+{
+    toy t;
+
+    toy_make(&t, where, units);
+    if (change != NULL)
+        change(&t);
+    must_run(&t, workers);
+    toy_digest(&t, out);
+    toy_free(&t);
+}
+
+static void plan_of(toy *t, pl_step_plan plan[3])
+{
+    pl_store *s = NULL;
+    pl_error err = { 0 };
+
+    if (pl_store_open_read(&s, t->wf.storage.results, &toy_schema, &err) != PL_OK ||
+        pl_plan_keys(&t->wf, s, t->mem, &err) != PL_OK || pl_plan_steps(&t->wf, s, plan, t->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    pl_store_close(s);
+}
+
+static void the_content_does_not_depend_on_the_number_of_workers(void **state)
+{
+    char one[130], five[130];
+
+    (void)state;
+    digest_of(dir, 30, 1, NULL, one);
+    digest_of(other, 30, 5, NULL, five);
+    assert_string_equal(one, five);
+}
+
+static void a_finished_workflow_is_reused_and_nothing_is_opened(void **state)
+{
+    toy t;
+    pl_step_plan plan[3];
+    int64_t units, events;
+
+    (void)state;
+    toy_make(&t, dir, 20);
+    must_run(&t, 2);
+    units = toy_int(&t, "SELECT count(*) FROM unit");
+    events = toy_int(&t, "SELECT count(*) FROM event");
+    must_run(&t, 2);
+    assert_int_equal(units, 40);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit"), units);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM event"), events);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM run WHERE state='done'"), 2);
+    plan_of(&t, plan);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(plan[i].state, PL_STEP_DONE);
+    assert_string_equal(plan[0].reason, "done: 160 numbers in 20 units");
+    toy_free(&t);
+}
+
+static void change_offset(toy *t) { t->conf[1].offset = 5; }
+static void change_seed(toy *t) { t->wf.seed = 8; }
+
+static void a_changed_setting_reruns_its_stage_and_those_that_stand_on_it(void **state)
+{
+    toy t;
+    pl_step_plan plan[3];
+    char again[130], anew[130];
+
+    (void)state;
+    digest_of(dir, 12, 2, NULL, again);
+    toy_make(&t, dir, 12);
+    change_offset(&t);
+    plan_of(&t, plan);
+    assert_int_equal(plan[0].state, PL_STEP_DONE);
+    assert_int_equal(plan[1].state, PL_STEP_STALE);
+    assert_string_equal(plan[1].reason, "offset: 0 -> 5");
+    assert_int_equal(plan[2].state, PL_STEP_STALE);
+    assert_string_equal(plan[2].reason, "needs square, which runs again");
+    toy_free(&t);
+    digest_of(dir, 12, 2, change_offset, again);
+    digest_of(other, 12, 2, change_offset, anew);
+    assert_string_equal(again, anew);
+}
+
+static void old_results_are_kept_until_the_new_ones_are_complete(void **state)
+{
+    toy t;
+    pl_error err = { 0 };
+    char kept[400];
+
+    (void)state;
+    toy_make(&t, dir, 12);
+    must_run(&t, 2);
+    change_offset(&t);
+    (void)snprintf(kept, sizeof kept, "%s/results.previous.db", dir);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &(pl_run_opts){ .workers = 2, .quiet = true, .until = "square" }, t.mem,
+                            &err), PL_OK);
+    assert_int_equal(access(kept, F_OK), 0);
+    must_run(&t, 2);
+    assert_int_not_equal(access(kept, F_OK), 0);
+    toy_free(&t);
+}
+
+static void the_seed_reruns_only_stages_that_use_it(void **state)
+{
+    toy t;
+    pl_step_plan plan[3];
+    char d[130];
+
+    (void)state;
+    digest_of(dir, 5, 2, NULL, d);
+    toy_make(&t, dir, 5);
+    change_seed(&t);
+    plan_of(&t, plan);
+    assert_int_equal(plan[1].state, PL_STEP_DONE);
+    assert_int_equal(plan[2].state, PL_STEP_STALE);
+    assert_string_equal(plan[2].reason, "seed: 7 -> 8");
+    toy_free(&t);
+}
+
+static void how_a_stage_works_is_not_part_of_its_key(void **state)
+{
+    toy a, b;
+
+    (void)state;
+    toy_make(&a, dir, 5);
+    toy_make(&b, other, 5);
+    b.conf[0].pause = 0.25;
+    b.wf.text = "# a comment\nformat: 1\n";
+    b.wf.name = "another";
+    b.wf.workers = 9;
+    b.wf.limits.max_fraction = 0.5;
+    assert_int_equal(pl_plan_keys(&a.wf, NULL, a.mem, NULL), PL_OK);
+    assert_int_equal(pl_plan_keys(&b.wf, NULL, b.mem, NULL), PL_OK);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(a.step[i].key, b.step[i].key);
+    b.conf[0].units = 6;
+    assert_int_equal(pl_plan_keys(&b.wf, NULL, b.mem, NULL), PL_OK);
+    for (int i = 0; i < 3; i++)
+        assert_string_not_equal(a.step[i].key, b.step[i].key);
+    toy_free(&a);
+    toy_free(&b);
+}
+
+static void force_reruns_a_done_stage_with_the_same_result(void **state)
+{
+    toy t;
+    char before[130], after[130];
+    pl_error err = { 0 };
+    pl_run_opts opts = { .workers = 2, .quiet = true, .force = "square" };
+
+    (void)state;
+    digest_of(dir, 12, 2, NULL, before);
+    toy_make(&t, dir, 12);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE run_id=2"), 12);
+    toy_digest(&t, after);
+    assert_string_equal(before, after);
+    opts.force = "squre";
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "did you mean square"));
+    toy_free(&t);
+}
+
+static void until_runs_a_stage_and_what_it_needs(void **state)
+{
+    toy t;
+    pl_run_opts opts = { .workers = 1, .quiet = true, .until = "square" };
+
+    (void)state;
+    toy_make(&t, dir, 3);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL), PL_OK);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done'"), 2);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM walk"), 0);
+    toy_free(&t);
+}
+
+static void fresh_starts_in_a_new_directory_and_leaves_the_old_one(void **state)
+{
+    toy t;
+    char second[300];
+    pl_run_opts opts = { .workers = 1, .quiet = true, .fresh = true };
+
+    (void)state;
+    toy_make(&t, dir, 3);
+    must_run(&t, 1);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL), PL_OK);
+    (void)snprintf(second, sizeof second, "%s-2", dir);
+    assert_string_equal(t.wf.workdir, second);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM run"), 1);
+    toy_free(&t);
+}
+
+static void deleted_features_are_made_again_only_when_they_are_read(void **state)
+{
+    toy t;
+    pl_step_plan plan[3];
+    char features[300], before[130], after[130];
+
+    (void)state;
+    digest_of(dir, 6, 2, change_offset, after);
+    digest_of(other, 6, 2, NULL, before);
+    toy_make(&t, other, 6);
+    (void)snprintf(features, sizeof features, "%s/features.db", other);
+    (void)unlink(features);
+    plan_of(&t, plan);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(plan[i].state, PL_STEP_DONE);
+    change_offset(&t);
+    plan_of(&t, plan);
+    assert_string_equal(plan[0].reason, "its blocks in features.db are gone");
+    must_run(&t, 2);
+    toy_digest(&t, before);
+    assert_string_equal(before, after);
+    toy_free(&t);
+}
+
+static void too_many_failures_stop_with_their_reasons(void **state)
+{
+    toy t;
+    pl_error err = { 0 };
+    pl_run_opts opts = { .workers = 1, .quiet = true, .keep_going = true };
+
+    (void)state;
+    toy_make(&t, dir, 40);
+    t.conf[0].fail_every = 2;
+    t.wf.limits.max_fraction = 0.25;
+    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT);
+    assert_non_null(strstr(err.text, "20 of 40 failed"));
+    assert_non_null(strstr(err.text, "toy 20"));
+    assert_int_equal(toy_int(&t, "SELECT exit_code FROM run"), 3);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit"), 5); /* the unit is finished */
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ELIMIT);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done'"), 3);
+    toy_free(&t);
+}
+
+static void a_run_row_tells_who_what_and_how_it_ended(void **state)
+{
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    (void)setenv("SLURM_JOB_ID", "4711", 1);
+    must_run(&t, 2);
+    (void)unsetenv("SLURM_JOB_ID");
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM run WHERE scheduler='slurm' AND scheduler_job_id='4711' AND "
+                                 "length(uuid)=36 AND exit_code=0 AND workers=2 AND seed=7 AND length(config_sha256)=64"), 1);
+    toy_free(&t);
+}
+
+static void a_stage_that_left_the_workflow_is_cleared_with_what_it_stood_on(void **state)
+{
+    static const pl_stage *const known[] = { &toy_count, &toy_square, &toy_walk, NULL };
+    toy t;
+    pl_run_opts opts = { .workers = 2, .quiet = true, .known = known };
+
+    (void)state;
+    toy_make(&t, dir, 4);
+    must_run(&t, 2);
+    t.wf.n_steps = 1;
+    t.conf[0].units = 5;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL), PL_OK);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage"), 1);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM square"), 0);
+    toy_free(&t);
+}
+
+static void no_units_at_all_is_a_finished_stage(void **state)
+{
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 0);
+    must_run(&t, 3);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done'"), 3);
+    toy_free(&t);
+}
+
+static void a_full_enough_disk_is_refused_before_any_work(void **state)
+{
+    toy t;
+    pl_error err = { 0 };
+
+    (void)state;
+    toy_make(&t, dir, 4);
+    t.wf.limits.disk_free_min = 1e18;
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "limits.disk_free_min"));
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage"), 0);
+    toy_free(&t);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fresh_dirs, drop_dirs)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_content_does_not_depend_on_the_number_of_workers),
+        CASE(a_finished_workflow_is_reused_and_nothing_is_opened),
+        CASE(a_changed_setting_reruns_its_stage_and_those_that_stand_on_it),
+        CASE(old_results_are_kept_until_the_new_ones_are_complete),
+        CASE(the_seed_reruns_only_stages_that_use_it),
+        CASE(how_a_stage_works_is_not_part_of_its_key),
+        CASE(force_reruns_a_done_stage_with_the_same_result),
+        CASE(until_runs_a_stage_and_what_it_needs),
+        CASE(fresh_starts_in_a_new_directory_and_leaves_the_old_one),
+        CASE(deleted_features_are_made_again_only_when_they_are_read),
+        CASE(too_many_failures_stop_with_their_reasons),
+        CASE(a_run_row_tells_who_what_and_how_it_ended),
+        CASE(a_stage_that_left_the_workflow_is_cleared_with_what_it_stood_on),
+        CASE(no_units_at_all_is_a_finished_stage),
+        CASE(a_full_enough_disk_is_refused_before_any_work),
+    };
+    return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}
