@@ -9,6 +9,7 @@
 #include "stages/prepare.h"
 #include "stages/rank.h"
 #include "stages/read.h"
+#include "stages/write.h"
 
 const pl_stage *const st_stages[] = {
     &st_read,
@@ -16,6 +17,7 @@ const pl_stage *const st_stages[] = {
     &st_graph,
     &st_basis,
     &st_rank,
+    &st_write,
     NULL
 };
 

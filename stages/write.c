@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/write.h"
+
+#include <string.h>
+
+#include "chem/codec.h"
+#include "chem/sdf_write.h"
+#include "pipeline/progress.h"
+#include "pipeline/store.h"
+#include "pipeline/workflow.h"
+#include "stages/out_file.h"
+
+enum { MAX_COLUMNS = 128, FIXED = 17, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { CSV, SDF, SMI };
+
+typedef struct write_conf {
+    const char *path[FORMATS];
+} write_conf;
+
+#define AT(member) offsetof(write_conf, member)
+static const pl_field fields[] = {
+    { PL_TEXT, "csv", AT(path[CSV]), 0, 0, 0, "hits.csv", NULL, NULL, "table of the hits; in the workdir unless absolute", 0,
+      NULL, 0 },
+    { PL_TEXT, "sdf", AT(path[SDF]), 0, 0, 0, NULL, NULL, NULL, "conformers with the same columns as data fields", 0, NULL, 0 },
+    { PL_TEXT, "smi", AT(path[SMI]), 0, 0, 0, NULL, NULL, NULL, "SMILES and title", 0, NULL, 0 },
+    { 0 },
+};
+
+typedef struct write_state {
+    pl_env *env;
+    const char *prepare_key;
+    sqlite3_stmt *hits, *score;
+    st_out out[FORMATS];
+    bool wanted[FORMATS];
+    int n_properties, n_columns;
+    int64_t property[MAX_COLUMNS];
+    const char *name[MAX_COLUMNS]; /* of a column, unit included */
+    const char *value[MAX_COLUMNS];
+    pl_arena *row_mem, *block_mem;
+    ch_block_item *block; /* the unit that was needed last */
+    int32_t block_n;
+    int64_t block_unit;
+    pl_text line;
+} write_state;
+
+/* The first columns of every row, then two for each property. */
+static const char *const fixed_name[FIXED] = {
+    "rank", "title", "inchikey", "smiles", "formula", "objective", "mw (u)", "logp", "tpsa (Angstrom^2)", "hbd", "hba",
+    "rotb", "rings", "charge (e)", "removed", "geometry", "energy (kcal/mol)",
+};
+
+static const char hits_sql[] =
+    "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
+    "m.formula, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings, m.charge, m.removed, m.geometry, "
+    "m.energy, m.mol_id, m.unit FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const write_conf *c = step->conf;
+    int n = 0;
+
+    (void)wf;
+    for (int i = 0; i < FORMATS; i++) {
+        const char *path = c->path[i];
+        if (path == NULL || path[0] == '\0')
+            continue;
+        n++;
+        if (path[0] != '/' && (strncmp(path, "../", 3) == 0 || strstr(path, "/../") != NULL))
+            pl_problem_add(problems, step->node, "write: %s leads out of the workdir; give an absolute path if that is meant",
+                           path);
+    }
+    if (n == 0)
+        pl_problem_add(problems, step->node, "write: nothing to write; set csv, sdf or smi");
+}
+
+static pl_code name_columns(write_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_arena *mem = s->env->mem;
+    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT property_id, name, unit FROM property p WHERE EXISTS("
+                                 "SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name", err);
+
+    for (s->n_columns = 0; s->n_columns < FIXED; s->n_columns++)
+        s->name[s->n_columns] = fixed_name[s->n_columns];
+    while (code == PL_OK && row && s->n_columns + 2 <= MAX_COLUMNS) {
+        const char *name, *unit;
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        name = (const char *)sqlite3_column_text(st, 1);
+        unit = (const char *)sqlite3_column_text(st, 2);
+        unit = unit[0] != '\0' ? pl_sprintf(mem, " (%s)", unit) : "";
+        s->property[s->n_properties++] = sqlite3_column_int64(st, 0);
+        s->name[s->n_columns++] = unit ? pl_sprintf(mem, "%s%s", name, unit) : NULL;
+        s->name[s->n_columns++] = unit ? pl_sprintf(mem, "%s stdev%s", name, unit) : NULL;
+        if (s->name[s->n_columns - 1] == NULL || s->name[s->n_columns - 2] == NULL)
+            code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code open_files(write_state *s, const write_conf *c, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; i < FORMATS && code == PL_OK; i++) {
+        const char *path = c->path[i];
+        if (path == NULL || path[0] == '\0')
+            continue;
+        if (path[0] != '/')
+            path = pl_sprintf(s->env->mem, "%s/%s", s->env->wf->workdir, path);
+        s->wanted[i] = true;
+        code = path ? st_out_open(&s->out[i], path, s->env->mem, err) : pl_fail(err, PL_ENOMEM, "no memory for a path");
+    }
+    return code;
+}
+
+static pl_code open_stage(void *state, pl_env *env, pl_error *err)
+{
+    write_state *s = state;
+    pl_code code;
+
+    s->env = env;
+    s->block_unit = -1;
+    for (int i = 0; i < env->step->n_needs; i++) {
+        const pl_step *need = &env->wf->step[env->step->needs[i]];
+        if (strcmp(need->stage->name, "prepare") == 0)
+            s->prepare_key = need->key;
+    }
+    s->row_mem = pl_arena_new(1 << 14);
+    s->block_mem = pl_arena_new(1 << 20);
+    if (s->row_mem == NULL || s->block_mem == NULL || s->prepare_key == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory to write the hits");
+    code = pl_store_features(env->store, err);
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &s->hits, hits_sql, err);
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev FROM score WHERE property_id=? AND mol_id=?", err);
+    if (code == PL_OK)
+        code = name_columns(s, err);
+    return code == PL_OK ? open_files(s, env->step->conf, err) : code;
+}
+
+static void close_stage(void *state)
+{
+    write_state *s = state;
+
+    for (int i = 0; i < FORMATS; i++)
+        st_out_close(&s->out[i]);
+    (void)sqlite3_finalize(s->hits);
+    (void)sqlite3_finalize(s->score);
+    pl_text_free(&s->line);
+    pl_arena_free(s->row_mem);
+    pl_arena_free(s->block_mem);
+}
+
+/* ---- one row ---- */
+
+/* Numbers in the shortest form that reads back as the same number; NULL is empty. */
+static const char *cell(sqlite3_stmt *st, int column, pl_arena *mem)
+{
+    char buf[32];
+
+    switch (sqlite3_column_type(st, column)) {
+    case SQLITE_NULL: return "";
+    case SQLITE_FLOAT: return pl_strdup(mem, pl_real_str(sqlite3_column_double(st, column), buf));
+    default: return pl_strdup(mem, (const char *)sqlite3_column_text(st, column));
+    }
+}
+
+static pl_code fill_row(write_state *s, pl_error *err)
+{
+    int64_t mol_id = sqlite3_column_int64(s->hits, FIXED);
+    pl_code code = PL_OK;
+
+    pl_arena_reset(s->row_mem);
+    for (int i = 0; i < FIXED; i++)
+        s->value[i] = cell(s->hits, i, s->row_mem);
+    for (int i = 0; i < s->n_properties && code == PL_OK; i++) {
+        bool row = false;
+        (void)sqlite3_bind_int64(s->score, 1, s->property[i]);
+        (void)sqlite3_bind_int64(s->score, 2, mol_id);
+        code = pl_db_step(s->score, &row, err);
+        for (int k = 0; k < 2; k++)
+            s->value[FIXED + 2 * i + k] = code == PL_OK && row ? cell(s->score, k, s->row_mem) : "";
+        (void)sqlite3_reset(s->score);
+    }
+    for (int i = 0; i < s->n_columns && code == PL_OK; i++)
+        if (s->value[i] == NULL)
+            code = pl_fail(err, PL_ENOMEM, "no memory for a row");
+    return code;
+}
+
+/* RFC 4180: quoted only where it must be. */
+static void add_cell(pl_text *t, const char *s)
+{
+    if (strpbrk(s, ",\"\r\n") == NULL) {
+        pl_text_add(t, s);
+        return;
+    }
+    pl_text_add(t, "\"");
+    for (; *s != '\0'; s++)
+        pl_text_add_n(t, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
+    pl_text_add(t, "\"");
+}
+
+static pl_code write_csv(write_state *s, const char *const *cells, pl_error *err)
+{
+    pl_text_reset(&s->line);
+    for (int i = 0; i < s->n_columns; i++) {
+        pl_text_add(&s->line, i ? "," : "");
+        add_cell(&s->line, cells[i]);
+    }
+    pl_text_add(&s->line, "\n");
+    return st_out_add(&s->out[CSV], &s->line, err);
+}
+
+static pl_code write_smi(write_state *s, pl_error *err)
+{
+    pl_text_reset(&s->line);
+    pl_text_addf(&s->line, "%s\t%s\n", s->value[3], s->value[1]);
+    return st_out_add(&s->out[SMI], &s->line, err);
+}
+
+/* Blocks are sorted by id: they were filled in the order of the records. */
+static pl_code find_conformer(write_state *s, int64_t mol_id, int64_t unit, const ch_mol **mol, pl_error *err)
+{
+    static const ch_mol none;
+    int64_t first, n;
+    bool found = false;
+    pl_bytes bytes;
+    pl_code code = PL_OK;
+
+    if (unit != s->block_unit) {
+        pl_arena_reset(s->block_mem);
+        s->block_unit = -1;
+        s->block_n = 0;
+        code = pl_block_get(s->env->store, "conformer", s->prepare_key, unit, &found, &bytes, &first, &n, s->block_mem, err);
+        if (code == PL_OK && found)
+            code = ch_block_unpack(&s->block, &s->block_n, bytes, s->block_mem, err);
+        if (code != PL_OK)
+            return code;
+        s->block_unit = unit;
+    }
+    *mol = &none; /* features.db may be gone: the row is written without atoms */
+    for (int32_t lo = 0, hi = s->block_n - 1; lo <= hi;) {
+        int32_t mid = lo + (hi - lo) / 2;
+        if (s->block[mid].id == mol_id) {
+            *mol = &s->block[mid].mol;
+            break;
+        }
+        if (s->block[mid].id < mol_id)
+            lo = mid + 1;
+        else
+            hi = mid - 1;
+    }
+    return PL_OK;
+}
+
+static pl_code write_sdf(write_state *s, pl_error *err)
+{
+    const char *field[MAX_COLUMNS][2];
+    const ch_mol *mol;
+    int n = 0;
+    pl_code code = find_conformer(s, sqlite3_column_int64(s->hits, FIXED), sqlite3_column_int64(s->hits, FIXED + 1), &mol,
+                                  err);
+
+    if (code != PL_OK)
+        return code;
+    for (int i = 0; i < s->n_columns; i++)
+        if (s->value[i][0] != '\0')
+            field[n][0] = s->name[i], field[n++][1] = s->value[i];
+    pl_text_reset(&s->line);
+    ch_sdf_write(&s->line, mol, s->value[1], (const char *const (*)[2])field, n);
+    return st_out_add(&s->out[SDF], &s->line, err);
+}
+
+static pl_code write_row(write_state *s, pl_error *err)
+{
+    pl_code code = fill_row(s, err);
+
+    if (code == PL_OK && s->wanted[CSV])
+        code = write_csv(s, s->value, err);
+    if (code == PL_OK && s->wanted[SDF])
+        code = write_sdf(s, err);
+    if (code == PL_OK && s->wanted[SMI])
+        code = write_smi(s, err);
+    return code;
+}
+
+static pl_code finish(void *state, pl_error *err)
+{
+    write_state *s = state;
+    int64_t n = 0;
+    bool row = true;
+    pl_code code = s->wanted[CSV] ? write_csv(s, s->name, err) : PL_OK;
+
+    while (code == PL_OK && row) {
+        code = pl_db_step(s->hits, &row, err);
+        if (code == PL_OK && row)
+            code = write_row(s, err);
+        if (++n % PROGRESS_EVERY == 0)
+            pl_progress_set(s->env->progress, n, -1, NULL);
+        if (code == PL_OK && *s->env->stop)
+            code = pl_fail(err, PL_ESTOP, "stopped while writing the hits");
+    }
+    for (int i = 0; i < FORMATS && code == PL_OK; i++)
+        if (s->wanted[i])
+            code = st_out_keep(&s->out[i], err);
+    pl_progress_set(s->env->progress, n - 1, n - 1, NULL);
+    return code;
+}
+
+static const char *const needs[] = { "rank", "prepare", NULL };
+
+const pl_stage st_write = {
+    .name = "write",
+    .help = "write the ranking as csv, sdf and smi files",
+    .scope = PL_WHOLE,
+    .version = 1,
+    .fields = fields,
+    .conf_size = sizeof(write_conf),
+    .state_size = sizeof(write_state),
+    .needs = needs,
+    .item = "hits",
+    .check = check,
+    .open = open_stage,
+    .finish = finish,
+    .close = close_stage,
+};
