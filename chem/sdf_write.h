@@ -4,14 +4,19 @@
  * Angstrom; a molecule without positions is written flat, all zeros. Charges in
  * `M  CHG` lines. Aromatic bonds keep type 4, which readers of molecules know
  * although MDL meant it for queries.
- * fields: [n_fields] of {name, value}; a value with a line break keeps its
- * first line, NULL values are left out. Ends with $$$$. */
+ * Titles and values go on one line: line ends in them become blanks. Fields
+ * whose value is NULL are left out. The record ends with $$$$. */
 #ifndef CH_SDF_WRITE_H
 #define CH_SDF_WRITE_H
 
 #include "chem/mol.h"
 #include "pipeline/base/text.h"
 
-void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const char *const (*fields)[2], int n_fields);
+typedef struct ch_sdf_field {
+    const char *name, *value;
+} ch_sdf_field;
+
+/* Adds the record to out; title may be NULL. Check pl_text_ok. */
+void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_sdf_field *fields, int n_fields);
 
 #endif
