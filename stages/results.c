@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/results.h"
+
+#include <glob.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+/* The newest file that matches, or NULL. */
+static const char *newest(const char *pattern, pl_arena *mem)
+{
+    glob_t found = { 0 };
+    const char *best = NULL;
+    struct timespec when = { 0, 0 };
+
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            struct stat st;
+            if (ends_with(found.gl_pathv[i], ".previous.db") || stat(found.gl_pathv[i], &st) != 0)
+                continue;
+            if (best != NULL && (st.st_mtim.tv_sec < when.tv_sec ||
+                                 (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec <= when.tv_nsec)))
+                continue;
+            best = found.gl_pathv[i];
+            when = st.st_mtim;
+        }
+    if (best != NULL)
+        best = pl_strdup(mem, best);
+    globfree(&found);
+    return best;
+}
+
+static pl_code find_below(const char *dir, const char **path, pl_arena *mem, pl_error *err)
+{
+    const char *own = pl_sprintf(mem, "%s/results.db", dir);
+    const char *runs = pl_sprintf(mem, "%s/runs/*/results.db", dir);
+
+    *path = own ? newest(own, mem) : NULL;
+    if (*path == NULL && runs != NULL)
+        *path = newest(runs, mem);
+    if (*path != NULL)
+        return PL_OK;
+    return pl_fail(err, PL_EIO, "%s: no results.db and no runs/*/results.db here; name a database, a work directory or a "
+                                "workflow", strcmp(dir, ".") == 0 ? "current directory" : dir);
+}
+
+static pl_code find_of_workflow(const pl_app *app, const char *file, const char **path, pl_arena *mem, pl_error *err)
+{
+    pl_problems problems = { .mem = mem };
+    pl_workflow *wf = pl_workflow_load(file, NULL, 0, app->stages, &problems, mem);
+
+    if (wf == NULL)
+        return pl_fail(err, PL_ECONFIG, "%s: has problems, see `molsieve check %s`; or name the work directory", file, file);
+    *path = wf->storage.results;
+    return PL_OK;
+}
+
+pl_code st_results_find(const pl_app *app, const char *where, const char **path, pl_arena *mem, pl_error *err)
+{
+    struct stat st;
+
+    if (where == NULL)
+        return find_below(".", path, mem, err);
+    if (stat(where, &st) == 0 && S_ISDIR(st.st_mode))
+        return find_below(where, path, mem, err);
+    if (ends_with(where, ".yaml") || ends_with(where, ".yml"))
+        return find_of_workflow(app, where, path, mem, err);
+    *path = where;
+    return PL_OK;
+}
+
+pl_code st_results_open(const pl_app *app, const char *where, pl_store **out, pl_arena *mem, pl_error *err)
+{
+    const char *path;
+    pl_code code = st_results_find(app, where, &path, mem, err);
+
+    *out = NULL;
+    return code == PL_OK ? pl_store_open_read(out, path, app->schema, err) : code;
+}
