@@ -7,13 +7,13 @@
  *
  * What a record is, by format
  *   smi            a line; blank lines and lines that begin with '#' are not records
+ *   inchi          a line that begins with "InChI="; all others are commentary
  *   sdf mol mdl    up to and including the line $$$$; what follows the last
  *                  $$$$ is a record unless it is all blank
  *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not
  *   xyz            a count line, a comment line, count atom lines. After a
  *                  damaged record the reader goes on at the next line that is
- *                  one whole number and is followed by an atom two lines later.
- *                  QM9's original files (first comment "gdb N ...") keep only the
+ *                  one whole number. Columns after the position are dropped. QM9's original files (first comment "gdb N ...") keep only the
  *                  atoms; their trailing lines belong to the same record
  *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else the whole file
  *   csv tsv        a row (quotes may span lines); the first row names the columns

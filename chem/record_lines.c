@@ -34,6 +34,14 @@ const char *ch_word(const char **at, const char *end, size_t *n)
     return *n > 0 ? from : NULL;
 }
 
+/* Files of InChI carry other lines between (AuxInfo, structure numbers). */
+static bool is_line_record(const ch_reader *r, const ch_line *line)
+{
+    if (ch_line_blank(line->s, line->len) || line->s[0] == '#')
+        return false;
+    return strcmp(r->format->name, "inchi") != 0 || ch_line_starts(line, "InChI=");
+}
+
 /* SMILES and InChI: a line, its first word and a title. */
 pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
 {
@@ -45,7 +53,7 @@ pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
         pl_code code = ch_source_line(r->src, &line, more, err);
         if (code != PL_OK || !*more)
             return code;
-        if (!ch_line_blank(line.s, line.len) && line.s[0] != '#')
+        if (is_line_record(r, &line))
             break;
     }
     ch_reader_begin(r, &line);

@@ -54,6 +54,7 @@ extern "C" void omp_set_num_threads(int) __attribute__((weak));
 namespace {
 
 const size_t smiles_max = 4096; // bytes of one SMILES: far above 250 heavy atoms
+const int build_tries = 3;
 const int list_max = 100000;    // molecules of one file that we have to hold at once
 
 // ---- bytes in and out -----------------------------------------------------
@@ -196,8 +197,10 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
     bool read = conv.ReadString(&mol, text);
     std::string said = library_said();
+    if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
+        fail(CH_EMPTY, "nothing but blanks");
     if (!read)
-        fail(mol.NumAtoms() == 0 && said.empty() ? CH_EMPTY : CH_PARSE, said.empty() ? "not readable as " + format : said);
+        fail(CH_PARSE, said.empty() ? "not readable as " + format : said);
     if (mol.NumAtoms() == 0)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
     if (said.find("kekulize") != std::string::npos)
@@ -345,12 +348,24 @@ bool all_hydrogens_there(OBMol &mol)
     return true;
 }
 
+// Four bonds around one carbon cannot lie in a plane.
+bool flat_is_impossible(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetExplicitDegree() == 4 && a->GetAtomicNum() == 6)
+            return true;
+    return false;
+}
+
 // A flat molecule counts as 3D when its format has no 2D drawings or its header says so.
 bool is_real_3d(OBMol &mol, const std::string &format)
 {
-    if (is_smiles(format) || !mol.HasNonZeroCoords())
+    if (is_smiles(format) || (!mol.HasNonZeroCoords() && mol.NumAtoms() > 1))
         return false;
-    return z_spread(mol) > 1e-3 || mol.GetDimension() == 3 || format == "xyz" || format == "pdb";
+    if (z_spread(mol) > 1e-3)
+        return true;
+    bool said = format == "xyz" || format == "pdb" || (format == "sdf" && mol.GetDimension() == 3);
+    return said && !flat_is_impossible(mol);
 }
 
 void mol_check_geometry(OBMol &mol)
@@ -370,16 +385,6 @@ void mol_check_geometry(OBMol &mol)
                 fail(CH_GEOMETRY, "atoms " + number(j + 1) + " and " + number(i + 1) + " are closer than 0.6 Angstrom");
 }
 
-// Four bonds around one atom cannot lie in a plane: such a "3D" was never built.
-void mol_check_not_flat(OBMol &mol)
-{
-    if (mol.NumAtoms() <= 3 || z_spread(mol) > 1e-3)
-        return;
-    FOR_ATOMS_OF_MOL(a, mol)
-        if (a->GetExplicitDegree() == 4 && a->GetAtomicNum() == 6)
-            fail(CH_GEOMETRY, "flat, although atom " + number(a->GetIdx()) + " has four neighbours");
-}
-
 uint64_t hash_text(const std::string &s) // FNV-1a: any fixed function will do
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -393,6 +398,15 @@ struct Geometry {
     double energy = NAN;
 };
 
+// UFF's setup decides by a local variable that nobody sets (valgrind shows it), so what the stack held
+// before would leak into a result. Zeros below us make it the same every time.
+__attribute__((noinline)) void clean_stack()
+{
+    char room[128 << 10];
+    std::memset(room, 0, sizeof room);
+    asm volatile("" : : "r"(room) : "memory");
+}
+
 bool relax(OBMol &mol, const char *field, const PrepareOpts &o, double *energy)
 {
     OBForceField *ff = OBForceField::FindForceField(field);
@@ -400,6 +414,7 @@ bool relax(OBMol &mol, const char *field, const PrepareOpts &o, double *energy)
         return false;
     ff->SetLogFile(nullptr);
     ff->SetLogLevel(OBFF_LOGLVL_NONE);
+    clean_stack();
     if (!ff->Setup(mol))
         return false;
     if (o.sd_steps > 0)
@@ -458,6 +473,25 @@ Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOpts &o)
     return g;
 }
 
+// One in some hundred drug-like molecules ends with atoms on top of each other; another start mostly helps.
+Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const PrepareOpts &o)
+{
+    PrepareOpts again = o;
+    for (int left = build_tries - 1;; left--, again.seed = again.seed * 0x9e3779b97f4a7c15u + 1)
+        try {
+            OBMol built = mol;
+            Geometry g = mol_build(built, smiles, again);
+            mol_check_geometry(built);
+            if (built.NumAtoms() > 3 && z_spread(built) <= 1e-3 && flat_is_impossible(built))
+                fail(CH_GEOMETRY, "flat, although a carbon has four neighbours");
+            mol = built;
+            return g;
+        } catch (const Failure &) {
+            if (left == 0)
+                throw;
+        }
+}
+
 // Returns with hydrogens and, unless conformer is none, checked positions.
 Geometry mol_place(OBMol &mol, const std::string &smiles, const std::string &format, const PrepareOpts &o)
 {
@@ -473,8 +507,7 @@ Geometry mol_place(OBMol &mol, const std::string &smiles, const std::string &for
         mol.AddHydrogens(false, false);
         g.how = "input";
     } else {
-        g = mol_build(mol, smiles, o);
-        mol_check_not_flat(mol);
+        return mol_build_checked(mol, smiles, o);
     }
     mol_check_geometry(mol);
     return g;
