@@ -8,7 +8,7 @@
 
 /* Measured, one worker (tests/bench/results/features-2026-11-21.md): seconds a pair
  * (pairwise_f32: a directed edge). */
-static const double ENTRY_S[NN_BASIS_KINDS] = { 3e-7, 2e-7, 3e-7, 6e-6, 0 };
+static const double ENTRY_S[NN_BASIS_KINDS] = { 1e-6, 1e-6, 4e-7, 7e-6, 0 };
 
 typedef struct basis_conf {
     int32_t kind;

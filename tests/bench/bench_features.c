@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "chem/graph_block.h"
-#include "golden.h"
+#include "golden/golden.h"
 #include "models/feature.h"
 #include "toy.h"
 
@@ -47,7 +47,7 @@ static void must(pl_code code, const pl_error *err)
 
 /* ---- molecules ---- */
 
-static void read_molecule(ch_mol *m, const double *z, const double *pos, const int32_t *bond, const int32_t *kind,
+static void read_molecule(ch_mol *m, const int32_t *z, const double *pos, const int32_t *bond, const int32_t *kind,
                           bench *b)
 {
     pl_error err;
@@ -77,7 +77,8 @@ static void read_molecules(bench *b)
     const int32_t *atoms = golden_ints(all, &n_mol, b->mem, "num_atoms");
     const int32_t *bonds = golden_ints(all, &n, b->mem, "num_bonds");
     const int32_t *bond = golden_ints(all, &n, b->mem, "bonds"), *kind = golden_ints(all, &n, b->mem, "bond_kind");
-    const double *z = golden_get(all, &n, b->mem, "Z"), *pos = golden_get(all, &n, b->mem, "pos");
+    const int32_t *z = golden_ints(all, &n, b->mem, "Z");
+    const double *pos = golden_get(all, &n, b->mem, "pos");
 
     for (size_t i = 0; i < N; i++) {
         b->id[i] = (int64_t)i + 1;
