@@ -1,5 +1,5 @@
 # The reference operations of models/, and the stored tensors they must reproduce.
-add_library(molsieve_golden STATIC golden/golden.c golden/model_file.c)
+add_library(molsieve_golden STATIC golden/golden.c golden/model_file.c twin/sample.c)
 target_include_directories(molsieve_golden PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(molsieve_golden PUBLIC molsieve::models PkgConfig::CMOCKA PRIVATE molsieve::warnings)
 
@@ -10,3 +10,4 @@ add_test(NAME golden_models_large COMMAND test_golden_models large)
 set_tests_properties(golden_models_large PROPERTIES LABELS golden SKIP_RETURN_CODE 77 TIMEOUT 300
   ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED}")
 molsieve_test(golden_appendix golden/appendix_test.c LABEL golden USES molsieve_golden)
+molsieve_test(ref_gradient twin/ref_gradient_test.c LABEL twin USES molsieve_golden)
