@@ -261,7 +261,7 @@ static pl_code find_conformer(write_state *s, int64_t mol_id, int64_t unit, cons
 
 static pl_code write_sdf(write_state *s, pl_error *err)
 {
-    const char *field[MAX_COLUMNS][2];
+    ch_sdf_field field[MAX_COLUMNS];
     const ch_mol *mol;
     int n = 0;
     pl_code code = find_conformer(s, sqlite3_column_int64(s->hits, FIXED), sqlite3_column_int64(s->hits, FIXED + 1), &mol,
@@ -271,9 +271,9 @@ static pl_code write_sdf(write_state *s, pl_error *err)
         return code;
     for (int i = 0; i < s->n_columns; i++)
         if (s->value[i][0] != '\0')
-            field[n][0] = s->name[i], field[n++][1] = s->value[i];
+            field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
     pl_text_reset(&s->line);
-    ch_sdf_write(&s->line, mol, s->value[1], (const char *const (*)[2])field, n);
+    ch_sdf_write(&s->line, mol, s->value[1], field, n);
     return st_out_add(&s->out[SDF], &s->line, err);
 }
 
