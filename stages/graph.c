@@ -10,7 +10,7 @@
 #include "stages/blocks.h"
 
 /* Measured, one worker (tests/bench/results/features-2026-11-21.md): seconds a molecule and an edge. */
-static const double MOLECULE_S = 4e-6, EDGE_S = 5e-8;
+static const double MOLECULE_S = 6e-6, EDGE_S = 3e-8;
 
 typedef struct graph_conf {
     int32_t edges;
@@ -58,17 +58,23 @@ typedef struct graph_unit {
     refused *refused;
 } graph_unit;
 
-static pl_code graph_open(void *state, pl_env *env, pl_error *err)
+ch_graph_opts st_graph_opts(const pl_step *step)
 {
-    graph_state *s = state;
-    const graph_conf *c = env->step->conf;
+    const graph_conf *c = step->conf;
 
-    s->env = env;
-    s->next = env->units_done;
-    s->opts = (ch_graph_opts){
+    return (ch_graph_opts){
         .edges = (ch_edges)c->edges, .cutoff = (float)c->cutoff, .k = (int32_t)c->k,
         .max_neighbours = (int32_t)c->max_neighbours, .max_atoms = (int32_t)c->max_atoms,
         .max_edges = c->max_edges };
+}
+
+static pl_code graph_open(void *state, pl_env *env, pl_error *err)
+{
+    graph_state *s = state;
+
+    s->env = env;
+    s->next = env->units_done;
+    s->opts = st_graph_opts(env->step);
     return st_blocks_open(&s->conformers, env, "prepare", "conformer", err);
 }
 

@@ -6,10 +6,14 @@
 #ifndef ST_GRAPH_H
 #define ST_GRAPH_H
 
+#include "chem/graph.h"
 #include "pipeline/stage.h"
 #include "pipeline/store.h"
 
 extern const pl_stage st_graph;
+
+/* What the settings of that step ask ch_graph_build for. */
+ch_graph_opts st_graph_opts(const pl_step *step);
 
 /* Directed edges and pairs that the graph stage of `step` will make or has made,
  * from the sizes of the molecules: exact for full, good to some 20 % otherwise. */
