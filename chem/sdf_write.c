@@ -104,7 +104,7 @@ static void add_field(pl_text *out, const char *name, const char *value)
     pl_text_add(out, "\n");
 }
 
-void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const char *const (*fields)[2], int n_fields)
+void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_sdf_field *fields, int n_fields)
 {
     add_line(out, title ? title : "", TITLE_MAX);
     pl_text_add(out, mol->xyz ? "  molsieve          3D\n\n" : "  molsieve          2D\n\n");
@@ -114,7 +114,7 @@ void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const char
         add_v3000(out, mol);
     pl_text_add(out, "M  END\n");
     for (int i = 0; i < n_fields; i++)
-        if (fields[i][1] != NULL)
-            add_field(out, fields[i][0], fields[i][1]);
+        if (fields[i].value != NULL)
+            add_field(out, fields[i].name, fields[i].value);
     pl_text_add(out, "$$$$\n");
 }

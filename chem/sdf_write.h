@@ -12,7 +12,11 @@
 #include "chem/mol.h"
 #include "pipeline/base/text.h"
 
-/* Adds the record to out; fields are {name, value}; title may be NULL. Check pl_text_ok. */
-void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const char *const (*fields)[2], int n_fields);
+typedef struct ch_sdf_field {
+    const char *name, *value;
+} ch_sdf_field;
+
+/* Adds the record to out; title may be NULL. Check pl_text_ok. */
+void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_sdf_field *fields, int n_fields);
 
 #endif
