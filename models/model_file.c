@@ -168,6 +168,14 @@ static uint16_t bf16_of(float x)
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
+void nn_model_round(nn_model_file *m)
+{
+    for (size_t i = 0; m->bf16 && i < m->model->n_floats; i++) {
+        uint32_t bits = (uint32_t)bf16_of(m->params[i]) << 16;
+        memcpy(&m->params[i], &bits, sizeof bits);
+    }
+}
+
 static pl_code tensors_fill(nn_tensor *t, const nn_model_file *m, pl_arena *mem, pl_error *err)
 {
     for (int32_t k = 0; k < m->model->n_params; k++) {

@@ -48,6 +48,9 @@ typedef struct nn_model_file {
 /* Everything lives in mem. EIO: cannot be read. EDATA: not what it must be. */
 pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
 
+/* Rounds the parameters to what the file will hold: to bfloat16 if m->bf16. */
+void nn_model_round(nn_model_file *m);
+
 /* Old file or new file, never half. The same contents give the same bytes. */
 pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err);
 

@@ -5,10 +5,14 @@
 
 #include "stages/basis.h"
 #include "stages/cmd.h"
+#include "stages/evaluate.h"
 #include "stages/graph.h"
 #include "stages/prepare.h"
 #include "stages/rank.h"
 #include "stages/read.h"
+#include "stages/score.h"
+#include "stages/split.h"
+#include "stages/train.h"
 #include "stages/write.h"
 
 const pl_stage *const st_stages[] = {
@@ -16,6 +20,10 @@ const pl_stage *const st_stages[] = {
     &st_prepare,
     &st_graph,
     &st_basis,
+    &st_split,
+    &st_train,
+    &st_evaluate,
+    &st_score,
     &st_rank,
     &st_write,
     NULL

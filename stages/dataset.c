@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/graph_block.h"
+#include "pipeline/workflow.h"
+#include "stages/blocks.h"
+
+const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration" };
+const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "descriptors" };
+
+const nn_engine_kind *st_engine(int32_t choice)
+{
+    return choice == 1 ? &nn_engine_ref : &nn_engine_cpu;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static int part_number(const char *name)
+{
+    for (int p = 0; p < ST_PARTS; p++)
+        if (name && !strcmp(name, st_part_name[p]))
+            return p;
+    return ST_TRAIN;
+}
+
+static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
+{
+    d->mol_id = PL_NEW(d->mem, int64_t, n + 1);
+    d->value = PL_NEW(d->mem, double, n + 1);
+    d->descriptor = pl_arena_get(d->mem, (size_t)n + 1, sizeof *d->descriptor);
+    d->part = PL_NEW(d->mem, uint8_t, n + 1);
+    d->item = PL_NEW(d->mem, nn_item, n + 1);
+    if (!d->mol_id || !d->value || !d->descriptor || !d->part || !d->item)
+        return pl_fail(err, PL_ENOMEM, "a data set of %lld molecules", (long long)n);
+    return PL_OK;
+}
+
+static void row_take(st_dataset *d, sqlite3_stmt *st, double factor)
+{
+    int64_t i = d->n++;
+
+    d->mol_id[i] = sqlite3_column_int64(st, 0);
+    d->part[i] = (uint8_t)part_number((const char *)sqlite3_column_text(st, 1));
+    d->value[i] = sqlite3_column_double(st, 2) * factor;
+    for (int k = 0; k < ST_DESCRIPTORS; k++)
+        d->descriptor[i][k] = sqlite3_column_double(st, 3 + k);
+}
+
+static pl_code rows_read(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err)
+{
+    static const char sql[] =
+        "SELECT s.mol_id, s.part, l.value, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM split s "
+        "JOIN molecule m USING(mol_id) JOIN label l USING(mol_id) "
+        "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id";
+    sqlite3_stmt *st = NULL;
+    int64_t n;
+    bool row = true;
+    pl_code rc = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM split");
+
+    if (!rc)
+        rc = rows_alloc(d, n, err);
+    if (!rc)
+        rc = pl_db_prepare(env->store->db, &st, sql, err);
+    if (!rc)
+        (void)sqlite3_bind_text(st, 1, label, -1, SQLITE_STATIC);
+    while (!rc && row && d->n < n) {
+        rc = pl_db_step(st, &row, err);
+        if (!rc && row)
+            row_take(d, st, factor);
+    }
+    sqlite3_finalize(st);
+    if (!rc && d->n == 0)
+        rc = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; see `SELECT name FROM property`",
+                     label);
+    return rc;
+}
+
+/* ---- graphs -------------------------------------------------------------- */
+
+static bool holds_any(const st_dataset *d, const ch_graph_block *b, int64_t *cursor)
+{
+    int64_t first = b->n ? b->id[0] : 0, last = b->n ? b->id[b->n - 1] : -1;
+
+    while (*cursor < d->n && d->mol_id[*cursor] < first)
+        ++*cursor;
+    return *cursor < d->n && d->mol_id[*cursor] <= last;
+}
+
+/* Molecules and blocks both grow by id, so one pass over both joins them. */
+static void block_join(st_dataset *d, const ch_graph_block *b, const nn_basis_block *basis, int64_t cursor)
+{
+    for (int32_t k = 0; k < b->n && cursor < d->n; k++) {
+        while (cursor < d->n && d->mol_id[cursor] < b->id[k])
+            cursor++;
+        if (cursor < d->n && d->mol_id[cursor] == b->id[k])
+            d->item[cursor] = nn_item_of(b, basis, k);
+    }
+}
+
+static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks *bases, int64_t unit,
+                         int64_t *cursor, pl_error *err)
+{
+    ch_graph_block *b = PL_NEW(d->mem, ch_graph_block, 1);
+    nn_basis_block *basis = NULL;
+    pl_bytes bytes;
+    pl_code rc = b ? st_blocks_get(graphs, unit, &bytes, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of graphs");
+
+    if (!rc)
+        rc = ch_graph_block_unpack(b, bytes, d->mem, err);
+    if (rc || !holds_any(d, b, cursor))
+        return rc;
+    if (bases) {
+        basis = PL_NEW(d->mem, nn_basis_block, 1);
+        rc = basis ? st_blocks_get(bases, unit, &bytes, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of bases");
+        if (!rc)
+            rc = nn_basis_unpack(basis, bytes, b, d->mem, err);
+    }
+    if (!rc)
+        block_join(d, b, basis, *cursor);
+    return rc;
+}
+
+static pl_code graphs_load(st_dataset *d, pl_env *env, pl_error *err)
+{
+    st_blocks graphs, bases = { 0 };
+    int64_t cursor = 0;
+    pl_code rc = st_blocks_open(&graphs, env, "graph", "graph", err);
+
+    if (!rc && pl_workflow_step(env->wf, "basis"))
+        rc = st_blocks_open(&bases, env, "basis", "basis", err);
+    for (int64_t u = 0; !rc && u < graphs.n_units; u++) {
+        if (*env->stop)
+            return pl_fail(err, PL_ESTOP, "stopped while loading graphs");
+        rc = unit_load(d, &graphs, u < bases.n_units ? &bases : NULL, u, &cursor, err);
+    }
+    return rc;
+}
+
+/* Molecules without a graph leave the list; the graph stage has said why. */
+static void without_graph_drop(st_dataset *d)
+{
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < d->n; i++) {
+        if (!d->item[i].graph)
+            continue;
+        d->mol_id[kept] = d->mol_id[i];
+        d->value[kept] = d->value[i];
+        memcpy(d->descriptor[kept], d->descriptor[i], sizeof d->descriptor[i]);
+        d->part[kept] = d->part[i];
+        d->item[kept++] = d->item[i];
+    }
+    d->n_no_graph = d->n - kept;
+    d->n = kept;
+}
+
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err)
+{
+    pl_code rc;
+
+    *d = (st_dataset){ .mem = pl_arena_new(1 << 20) };
+    if (!d->mem)
+        return pl_fail(err, PL_ENOMEM, "a data set");
+    rc = rows_read(d, env, label, factor, err);
+    if (!rc)
+        rc = graphs_load(d, env, err);
+    if (!rc)
+        without_graph_drop(d);
+    return rc;
+}
+
+void st_dataset_close(st_dataset *d)
+{
+    pl_arena_free(d->mem);
+    *d = (st_dataset){ 0 };
+}
+
+pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err)
+{
+    bool there[256] = { false };
+
+    for (int64_t i = 0; i < d->n; i++)
+        for (int32_t k = 0; d->part[i] == part && k < d->item[i].graph->n_nodes; k++)
+            there[d->item[i].graph->z[k]] = true;
+    in->n_elements = 0;
+    for (int z = 1; z < 256; z++) {
+        if (!there[z])
+            continue;
+        if (in->n_elements == NN_MAX_ELEMENTS)
+            return pl_fail(err, PL_ECONFIG, "more than %d elements in the training molecules; list those to keep in "
+                           "model.elements", (int)NN_MAX_ELEMENTS);
+        in->element[in->n_elements++] = (uint8_t)z;
+    }
+    return PL_OK;
+}
+
+/* ---- samples ------------------------------------------------------------- */
+
+static pl_code samples_batch(void *ctx, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+{
+    st_samples *s = ctx;
+    nn_collated c;
+    pl_code rc;
+
+    if (n > s->gathered_cap) {
+        nn_item *more = realloc(s->gathered, (size_t)n * sizeof *more);
+        if (!more)
+            return pl_fail(err, PL_ENOMEM, "a batch of %d molecules", (int)n);
+        s->gathered = more;
+        s->gathered_cap = n;
+    }
+    for (int32_t i = 0; i < n; i++)
+        s->gathered[i] = s->d->item[s->at[which[i]]];
+    rc = nn_collate_run(s->collate, &c, s->gathered, n, s->inputs, err);
+    if (!rc && c.n_left)
+        rc = pl_fail(err, PL_EBUG, "a molecule with an unknown element came into a batch");
+    *out = c.batch;
+    return rc;
+}
+
+pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err)
+{
+    int32_t *edges = PL_NEW(d->mem, int32_t, d->n + 1);
+    int64_t n = 0;
+
+    *s = (st_samples){ .d = d, .inputs = inputs, .collate = nn_collate_new() };
+    s->at = PL_NEW(d->mem, int64_t, d->n + 1);
+    s->target = PL_NEW(d->mem, float, d->n + 1);
+    if (!s->collate || !s->at || !s->target || !edges)
+        return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
+    for (int64_t i = 0; i < d->n; i++) {
+        if (part != ST_PARTS && d->part[i] != part)
+            continue;
+        if (nn_inputs_unknown(inputs, d->item[i].graph)) {
+            s->n_unknown++;
+            continue;
+        }
+        s->at[n] = i;
+        edges[n++] = d->item[i].graph->n_edges;
+    }
+    s->samples = (nn_samples){ .ctx = s, .n = n, .edges = edges, .target = s->target, .batch = samples_batch };
+    return PL_OK;
+}
+
+void st_samples_close(st_samples *s)
+{
+    nn_collate_free(s->collate);
+    free(s->gathered);
+    *s = (st_samples){ 0 };
+}
+
+/* ---- baselines ----------------------------------------------------------- */
+
+static void counts_of(double *count, const nn_inputs *in, const ch_graph *g)
+{
+    int64_t all[256] = { 0 };
+
+    for (int32_t k = 0; k < g->n_nodes; k++)
+        all[g->z[k]]++;
+    for (int32_t k = 0; k < in->n_elements; k++)
+        count[k] = (double)all[in->element[k]];
+}
+
+pl_code st_baselines_fit(st_baselines *b, const st_samples *train, pl_arena *mem, pl_error *err)
+{
+    const st_dataset *d = train->d;
+    int64_t n = train->samples.n;
+    int32_t k = train->inputs->n_elements;
+    double *y = PL_NEW(mem, double, n + 1), *count = PL_NEW(mem, double, n * k + 1), stdev;
+    double *descriptor = PL_NEW(mem, double, n * ST_DESCRIPTORS + 1);
+    pl_code rc;
+
+    if (!y || !count || !descriptor)
+        return pl_fail(err, PL_ENOMEM, "baselines of %lld molecules", (long long)n);
+    b->inputs = train->inputs;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = train->at[i];
+        y[i] = d->value[at];
+        counts_of(count + i * k, train->inputs, d->item[at].graph);
+        memcpy(descriptor + i * ST_DESCRIPTORS, d->descriptor[at], sizeof d->descriptor[at]);
+    }
+    nn_metric_moments(y, n, &b->mean, &stdev);
+    rc = nn_metric_linear(b->composition, count, y, n, k, mem, err);
+    return rc ? rc : nn_metric_linear(b->descriptors, descriptor, y, n, ST_DESCRIPTORS, mem, err);
+}
+
+double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at)
+{
+    double count[NN_MAX_ELEMENTS];
+
+    if (kind == ST_BY_MEAN)
+        return b->mean;
+    if (kind == ST_BY_DESCRIPTORS)
+        return nn_metric_apply(b->descriptors, d->descriptor[at], ST_DESCRIPTORS);
+    counts_of(count, b->inputs, d->item[at].graph);
+    return nn_metric_apply(b->composition, count, b->inputs->n_elements);
+}

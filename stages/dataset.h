@@ -1,0 +1,71 @@
+/* stages/dataset.h - molecules with a target, their graphs in memory, as a model reads them.
+ *
+ * Loaded once from the split, the labels and the blocks of features.db; stored
+ * frames are used when the workflow has a basis stage that keeps them. In the
+ * order of the molecule ids. About 1 kB a molecule for bond graphs, 7 kB for
+ * radius 5 with frames. Units: as in the label table, times `factor`. */
+#ifndef ST_DATASET_H
+#define ST_DATASET_H
+
+#include "models/feature.h"
+#include "models/metric.h"
+#include "models/train.h"
+#include "pipeline/store.h"
+
+#define ST_ENGINES "cpu|ref"      /* choices of settings called `engine` */
+const nn_engine_kind *st_engine(int32_t choice);
+
+typedef enum st_part { ST_TRAIN, ST_VALID, ST_TEST, ST_CALIBRATION, ST_PARTS } st_part;
+extern const char *const st_part_name[ST_PARTS];
+
+enum { ST_DESCRIPTORS = 7 };     /* mw logp tpsa hbd hba rotb rings */
+
+typedef struct st_dataset {
+    int64_t n;                   /* molecules with a part, a label and a graph        */
+    int64_t n_no_graph;          /* had a part and a label, but no graph              */
+    int64_t *mol_id;             /* [n] growing                                       */
+    double *value;               /* [n] the target in its unit                        */
+    double (*descriptor)[ST_DESCRIPTORS]; /* [n]                                      */
+    uint8_t *part;               /* [n] st_part                                       */
+    nn_item *item;               /* [n]                                               */
+    pl_arena *mem;               /* the blocks                                        */
+} st_dataset;
+
+/* labels: name in the property table. ECONFIG when nothing has such a label. */
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err);
+void    st_dataset_close(st_dataset *d); /* zeroed is fine */
+
+/* Elements of the molecules of a part, by atomic number. ECONFIG: more than a model can have. */
+pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err);
+
+/* The molecules of a part that a model with these inputs can read, as samples. */
+typedef struct st_samples {
+    nn_samples samples;          /* its ctx points back here: do not move             */
+    const st_dataset *d;
+    int64_t *at;                 /* [samples.n] positions in the data set             */
+    int64_t n_unknown;           /* left out: an element the model does not know      */
+    float *target;               /* [samples.n]                                       */
+    const nn_inputs *inputs;
+    nn_collate *collate;
+    nn_item *gathered;
+    int32_t gathered_cap;
+} st_samples;
+
+/* ALL parts with part = ST_PARTS. Targets are not set. Arrays in d->mem. */
+pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err);
+void    st_samples_close(st_samples *s); /* zeroed is fine */
+
+/* Trivial predictions to hold against a model's: the mean of the training
+ * molecules, least squares on their element counts, and on their descriptors. */
+typedef enum st_baseline { ST_BY_MEAN, ST_BY_COMPOSITION, ST_BY_DESCRIPTORS, ST_BASELINES } st_baseline;
+extern const char *const st_baseline_name[ST_BASELINES];
+
+typedef struct st_baselines {
+    const nn_inputs *inputs;
+    double mean, composition[1 + NN_MAX_ELEMENTS], descriptors[1 + ST_DESCRIPTORS];
+} st_baselines;
+
+pl_code st_baselines_fit(st_baselines *b, const st_samples *train, pl_arena *mem, pl_error *err);
+double  st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/errors.h"
+
+const char *st_error_name(int kind)
+{
+    static const char *const name[ST_ERROR_KINDS] = { "mae", "rmse", "r2", "spearman" };
+
+    return name[kind];
+}
+
+double st_error_value(const nn_fit *f, int kind)
+{
+    const double value[ST_ERROR_KINDS] = { f->mae, f->rmse, f->r2, f->spearman };
+
+    return value[kind];
+}
+
+bool st_error_has_unit(int kind) { return kind < 2; }
+
+static pl_code fits_of(st_errors *out, const st_judge *j, const st_samples *s, const float *raw, pl_arena *mem,
+                       pl_error *err)
+{
+    int64_t n = s->samples.n;
+    double *y = PL_NEW(mem, double, n + 1), *p = PL_NEW(mem, double, n + 1);
+    pl_code rc;
+
+    if (!y || !p)
+        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        const ch_graph *g = j->d->item[s->at[i]].graph;
+        y[i] = j->d->value[s->at[i]];
+        p[i] = nn_model_value(j->m, g->z, g->n_nodes, (double)raw[i]);
+    }
+    rc = nn_metric_fit(&out->model, y, p, n, mem, err);
+    for (int b = 0; b < ST_BASELINES && !rc; b++) {
+        for (int64_t i = 0; i < n; i++)
+            p[i] = st_baseline_value(j->base, (st_baseline)b, j->d, s->at[i]);
+        rc = nn_metric_fit(&out->baseline[b], y, p, n, mem, err);
+    }
+    return rc;
+}
+
+pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err)
+{
+    st_samples s;
+    float *raw;
+    pl_code rc = st_samples_open(&s, j->d, part, &j->m->inputs, err);
+
+    *out = (st_errors){ .n_unknown = s.n_unknown };
+    if (!rc) {
+        raw = PL_NEW(mem, float, s.samples.n + 1);
+        rc = raw ? nn_predict(raw, j->kind, j->engine, 1, &s.samples, j->molecules, j->max_edges, j->host, err)
+                 : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
+        if (!rc)
+            rc = fits_of(out, j, &s, raw, mem, err);
+    }
+    st_samples_close(&s);
+    return rc;
+}

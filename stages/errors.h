@@ -1,0 +1,32 @@
+/* stages/errors.h - a model's errors on a part of the data, beside those of trivial predictions. */
+#ifndef ST_ERRORS_H
+#define ST_ERRORS_H
+
+#include "models/model_file.h"
+#include "stages/dataset.h"
+
+typedef struct st_errors {
+    int64_t n_unknown;                 /* molecules with elements the model does not know */
+    nn_fit model, baseline[ST_BASELINES];
+} st_errors;
+
+typedef struct st_judge {
+    const nn_model_file *m;
+    const nn_engine_kind *kind;
+    nn_engine *engine;                 /* has the parameters of m                         */
+    const st_dataset *d;
+    const st_baselines *base;
+    const nn_train_host *host;         /* for stop; may be NULL                           */
+    int64_t molecules, max_edges;      /* of a batch                                      */
+} st_judge;
+
+/* In the target's unit. An empty part has n = 0. */
+pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err);
+
+/* mae, rmse, r2, spearman of a fit by number 0..3; NaN when there is none. */
+enum { ST_ERROR_KINDS = 4 };
+const char *st_error_name(int kind);
+double st_error_value(const nn_fit *f, int kind);
+bool st_error_has_unit(int kind);      /* in the target's unit, not a pure number         */
+
+#endif

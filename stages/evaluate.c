@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/evaluate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/progress.h"
+#include "stages/errors.h"
+#include "stages/model_row.h"
+#include "stages/train.h"
+
+typedef struct evaluate_conf {
+    pl_list on;
+    int64_t molecules, max_edges, threads;
+    int32_t engine;
+} evaluate_conf;
+
+#define AT(member) offsetof(evaluate_conf, member)
+static const pl_field fields[] = {
+    { PL_TEXTS, "on", AT(on), 0, 0, 0, NULL, NULL, NULL, "parts: train, valid, test, calibration; valid and test if none is given",
+      0, NULL, 0 },
+    { PL_INT, "batch.molecules", AT(molecules), 240, 1, 100000, NULL, NULL, "molecules", "in a batch; same bits for any",
+      PL_HOW, NULL, 0 },
+    { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
+      PL_HOW, NULL, 0 },
+    { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers", PL_HOW, NULL, 0 },
+    { PL_CHOICE, "engine", AT(engine), 0, 0, 0, NULL, ST_ENGINES, NULL, "fast, or plain loops in double to check it by",
+      PL_HOW, NULL, 0 },
+    { 0 }
+};
+
+typedef struct evaluate_state {
+    pl_env *env;
+    const evaluate_conf *conf;
+    nn_model_file *m;
+    const char *path;
+    const nn_engine_kind *kind;
+    nn_engine *engine;
+    st_dataset d;
+    st_samples train;
+    st_baselines base;
+    nn_train_host host;
+    sqlite3_stmt *put;
+    int64_t model_id, property_id;
+} evaluate_state;
+
+static int part_of(const char *word)
+{
+    for (int p = 0; p < ST_PARTS; p++)
+        if (!strcmp(word, st_part_name[p]))
+            return p;
+    return -1;
+}
+
+static bool part_wanted(const evaluate_conf *c, st_part part)
+{
+    const char *const *word = c->on.items;
+
+    for (int32_t k = 0; k < c->on.n; k++)
+        if (part_of(word[k]) == (int)part)
+            return true;
+    return c->on.n == 0 && (part == ST_VALID || part == ST_TEST);
+}
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const evaluate_conf *c = step->conf;
+    const char *const *word = c->on.items;
+
+    (void)wf;
+    for (int32_t k = 0; k < c->on.n; k++)
+        if (part_of(word[k]) < 0)
+            pl_problem_add(problems, step->node, "on: %s is not train, valid, test or calibration", word[k]);
+}
+
+static bool host_stop(void *ctx)
+{
+    const evaluate_state *s = ctx;
+
+    return *s->env->stop != 0;
+}
+
+static pl_code evaluate_open(void *state, pl_env *env, pl_error *err)
+{
+    evaluate_state *s = state;
+
+    (void)err;
+    s->env = env;
+    s->conf = env->step->conf;
+    s->host = (nn_train_host){ .ctx = s, .stop = host_stop };
+    return PL_OK;
+}
+
+static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err)
+{
+    int threads = s->conf->threads > 0 ? (int)s->conf->threads : s->env->workers;
+    pl_code rc;
+
+    s->path = st_train_model_path(s->env->wf, train, s->env->mem);
+    if (!s->path)
+        return pl_fail(err, PL_ENOMEM, "evaluation");
+    rc = nn_model_read(&s->m, s->path, s->env->mem, err);
+    if (rc)
+        return rc;
+    s->kind = st_engine(s->conf->engine);
+    rc = s->kind->open(&s->engine, s->m->model, threads < 1 ? 1 : threads, err);
+    return rc ? rc : s->kind->set_params(s->engine, s->m->params, err);
+}
+
+static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
+{
+    const st_train_conf *c = train->conf;
+    pl_code rc = st_dataset_open(&s->d, s->env, st_train_label(c), st_train_target(c)->factor, err);
+
+    if (!rc)
+        rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->m->inputs, err);
+    return rc ? rc : st_baselines_fit(&s->base, &s->train, s->d.mem, err);
+}
+
+static pl_code row_put(evaluate_state *s, st_part part, const char *metric, bool has_unit, double value, int64_t n,
+                       pl_error *err)
+{
+    if (!isfinite(value))
+        return PL_OK;
+    (void)sqlite3_bind_int64(s->put, 1, s->model_id);
+    (void)sqlite3_bind_int64(s->put, 2, s->property_id);
+    (void)sqlite3_bind_text(s->put, 3, st_part_name[part], -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(s->put, 4, metric, -1, SQLITE_TRANSIENT);
+    if (has_unit)
+        (void)sqlite3_bind_text(s->put, 5, s->m->unit, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_double(s->put, 6, value);
+    (void)sqlite3_bind_int64(s->put, 7, n);
+    return pl_db_run(s->put, err);
+}
+
+static pl_code part_put(evaluate_state *s, st_part part, const st_errors *e, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < ST_ERROR_KINDS && !rc; k++) {
+        rc = row_put(s, part, st_error_name(k), st_error_has_unit(k), st_error_value(&e->model, k), e->model.n, err);
+        for (int b = 0; b < ST_BASELINES && !rc; b++) {
+            char name[48];
+            snprintf(name, sizeof name, "%s.%s", st_baseline_name[b], st_error_name(k));
+            rc = row_put(s, part, name, st_error_has_unit(k), st_error_value(&e->baseline[b], k), e->model.n, err);
+        }
+    }
+    return rc;
+}
+
+static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
+{
+    sqlite3 *db = s->env->store->db;
+    pl_code rc = pl_db_begin(db, err);
+
+    if (!rc)
+        rc = st_property_put(s->env->store, s->m, &s->property_id, err);
+    if (!rc)
+        rc = st_model_put(s->env->store, s->m, s->path, &s->model_id, s->env->mem, err);
+    if (!rc)
+        rc = pl_db_exec(db, "DELETE FROM evaluation", err);
+    if (!rc)
+        rc = pl_db_prepare(db, &s->put, "INSERT INTO evaluation(model_id,property_id,part,metric,unit,value,n) "
+                           "VALUES(?,?,?,?,?,?,?)", err);
+    for (int p = 0; p < ST_PARTS && !rc; p++)
+        if (part_wanted(s->conf, (st_part)p))
+            rc = part_put(s, (st_part)p, &e[p], err);
+    return rc;
+}
+
+static void note_put(const evaluate_state *s, const st_errors *e)
+{
+    const st_errors *shown = e[ST_TEST].model.n ? &e[ST_TEST] : &e[ST_VALID];
+    char note[160];
+
+    if (!shown->model.n)
+        return;
+    snprintf(note, sizeof note, "%s MAE %.4g %s (mean %.4g, composition %.4g, descriptors %.4g)",
+             shown == &e[ST_TEST] ? "test" : "valid", shown->model.mae, s->m->unit, shown->baseline[ST_BY_MEAN].mae,
+             shown->baseline[ST_BY_COMPOSITION].mae, shown->baseline[ST_BY_DESCRIPTORS].mae);
+    pl_progress_set(s->env->progress, s->d.n, s->d.n, note);
+}
+
+static pl_code evaluate_finish(void *state, pl_error *err)
+{
+    evaluate_state *s = state;
+    const pl_step *train = pl_workflow_step(s->env->wf, "train");
+    st_errors e[ST_PARTS] = { { 0 } };
+    st_judge judge = { .d = &s->d, .base = &s->base, .host = &s->host, .molecules = s->conf->molecules,
+                       .max_edges = s->conf->max_edges };
+    pl_code rc = model_open(s, train, err);
+
+    if (!rc)
+        rc = data_open(s, train, err);
+    judge.m = s->m;
+    judge.kind = s->kind;
+    judge.engine = s->engine;
+    for (int p = 0; p < ST_PARTS && !rc; p++)
+        if (part_wanted(s->conf, (st_part)p))
+            rc = st_errors_find(&e[p], &judge, (st_part)p, s->d.mem, err);
+    if (!rc)
+        note_put(s, e);
+    return rc ? rc : rows_put(s, e, err);
+}
+
+static void evaluate_close(void *state)
+{
+    evaluate_state *s = state;
+
+    sqlite3_finalize(s->put);
+    if (s->kind)
+        s->kind->close(s->engine);
+    st_samples_close(&s->train);
+    st_dataset_close(&s->d);
+}
+
+static const char *const needs[] = { "train", NULL };
+static const char *const reset_sql[] = { "DELETE FROM evaluation", NULL };
+
+const pl_stage st_evaluate = {
+    .name = "evaluate", .help = "errors of the trained model beside those of trivial predictions", .scope = PL_WHOLE,
+    .version = 1, .fields = fields, .conf_size = sizeof(evaluate_conf), .state_size = sizeof(evaluate_state),
+    .needs = needs, .item = "molecules", .check = check, .open = evaluate_open, .finish = evaluate_finish,
+    .close = evaluate_close, .reset_sql = reset_sql,
+};

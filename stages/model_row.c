@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/model_row.h"
+
+#include <string.h>
+
+/* The unit in the table; "" when there is no row or no unit. */
+static pl_code unit_of(pl_store *s, const char *name, char *unit, size_t size, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    pl_code rc = pl_db_prepare(s->db, &st, "SELECT unit FROM property WHERE name=?", err);
+
+    unit[0] = '\0';
+    if (!rc)
+        (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+    if (!rc)
+        rc = pl_db_step(st, &row, err);
+    if (!rc && row)
+        (void)sqlite3_snprintf((int)size, unit, "%s", (const char *)sqlite3_column_text(st, 0));
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static pl_code run_with(pl_store *s, const char *sql, const char *const *text, int n, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code rc = pl_db_prepare(s->db, &st, sql, err);
+
+    for (int k = 0; k < n && !rc; k++)
+        (void)sqlite3_bind_text(st, k + 1, text[k], -1, SQLITE_STATIC);
+    if (!rc)
+        rc = pl_db_run(st, err);
+    sqlite3_finalize(st);
+    return rc;
+}
+
+pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_error *err)
+{
+    const char *const text[] = { m->target, m->unit, m->better };
+    char unit[64];
+    pl_code rc = unit_of(s, m->target, unit, sizeof unit, err);
+
+    if (!rc && unit[0] && strcmp(unit, m->unit) != 0)
+        rc = pl_fail(err, PL_ECONFIG, "property %s is in %s, model %s predicts it in %s: give the target another name",
+                     m->target, unit, m->name, m->unit[0] ? m->unit : "no unit");
+    if (!rc)
+        rc = run_with(s, "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,'regression',?3) "
+                         "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3", text, 3, err);
+    return rc ? rc : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", m->target);
+}
+
+pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,
+                     pl_error *err)
+{
+    const char *const text[] = { m->name, path, m->sha256, nn_model_metadata(m, mem) };
+    pl_code rc;
+
+    if (!text[3])
+        return pl_fail(err, PL_ENOMEM, "metadata of model %s", m->name);
+    rc = run_with(s, "INSERT INTO model(name,path,sha256,metadata_json) VALUES(?1,?2,?3,?4) "
+                     "ON CONFLICT(name) DO UPDATE SET path=?2, sha256=?3, metadata_json=?4", text, 4, err);
+    return rc ? rc : pl_db_int(s->db, model_id, err, "SELECT model_id FROM model WHERE name=%Q", m->name);
+}

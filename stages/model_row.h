@@ -1,0 +1,16 @@
+/* stages/model_row.h - rows of `property` and `model`. Inside a transaction. */
+#ifndef ST_MODEL_ROW_H
+#define ST_MODEL_ROW_H
+
+#include "models/model_file.h"
+#include "pipeline/store.h"
+
+/* The property that m predicts; made if it is not there. ECONFIG when one of the
+ * same name is in another unit. */
+pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_error *err);
+
+/* By name: a row that is there is brought up to date and keeps its id. */
+pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,
+                     pl_error *err);
+
+#endif

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/score.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/element.h"
+#include "chem/graph_block.h"
+#include "pipeline/base/text.h"
+#include "stages/blocks.h"
+#include "stages/dataset.h"
+#include "stages/graph.h"
+#include "stages/model_row.h"
+#include "stages/train.h"
+
+enum { MODELS_MAX = 64 };
+
+/* Seconds a molecule and edge for one layer of 32 channels, one worker: for plans only. */
+static const double MOLECULE_S = 3e-3;
+
+typedef struct score_conf {
+    pl_list models;
+    int64_t molecules, max_edges;
+    int32_t engine;
+} score_conf;
+
+#define AT(member) offsetof(score_conf, member)
+static const pl_field fields[] = {
+    { PL_TEXTS, "models", AT(models), 0, 0, 0, NULL, NULL, NULL,
+      "names from the workflow's `models`; if none: the model trained in this workflow, or all of them", 0, NULL, 0 },
+    { PL_INT, "batch.molecules", AT(molecules), 240, 1, 100000, NULL, NULL, "molecules", "in a batch; same bits for any",
+      PL_HOW, NULL, 0 },
+    { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
+      PL_HOW, NULL, 0 },
+    { PL_CHOICE, "engine", AT(engine), 0, 0, 0, NULL, ST_ENGINES, NULL, "fast, or plain loops in double to check it by",
+      PL_HOW, NULL, 0 },
+    { 0 }
+};
+
+/* ---- which models -------------------------------------------------------- */
+
+typedef struct model_list {
+    int n;
+    const char *name[MODELS_MAX], *path[MODELS_MAX], *sha256[MODELS_MAX]; /* sha256 NULL: not pinned */
+    bool trained_here;                                                    /* the file comes later    */
+} model_list;
+
+static const pl_model_ref *ref_named(const pl_workflow *wf, const char *name)
+{
+    const pl_model_ref *ref = wf->models.items;
+
+    for (int32_t k = 0; k < wf->models.n; k++)
+        if (!strcmp(ref[k].name, name))
+            return &ref[k];
+    return NULL;
+}
+
+static void list_add(model_list *l, const pl_model_ref *ref)
+{
+    if (l->n == MODELS_MAX)
+        return;
+    l->name[l->n] = ref->name;
+    l->path[l->n] = ref->path;
+    l->sha256[l->n++] = ref->sha256;
+}
+
+static void list_fill(model_list *l, const pl_workflow *wf, const score_conf *c, pl_arena *mem)
+{
+    const char *const *word = c->models.items;
+    const pl_step *train = pl_workflow_step(wf, "train");
+    const pl_model_ref *ref = wf->models.items;
+
+    *l = (model_list){ 0 };
+    for (int32_t k = 0; k < c->models.n; k++)
+        if (ref_named(wf, word[k]))
+            list_add(l, ref_named(wf, word[k]));
+    if (c->models.n)
+        return;
+    l->trained_here = train != NULL;
+    if (train)
+        list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf), st_train_model_path(wf, train, mem), NULL });
+    for (int32_t k = 0; !train && k < wf->models.n; k++)
+        list_add(l, &ref[k]);
+}
+
+static void names_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const score_conf *c = step->conf;
+    const char *const *word = c->models.items;
+    const char *known[MODELS_MAX];
+    int n = 0;
+
+    for (int32_t k = 0; k < wf->models.n && n < MODELS_MAX; k++)
+        known[n++] = ((const pl_model_ref *)wf->models.items)[k].name;
+    for (int32_t k = 0; k < c->models.n; k++) {
+        const char *near = ref_named(wf, word[k]) ? NULL : pl_nearest(word[k], known, n);
+        if (!ref_named(wf, word[k]))
+            pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
+                           near ? "; did you mean " : "", near ? near : "");
+    }
+    if (!c->models.n && !wf->models.n && !pl_workflow_step(wf, "train"))
+        pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");
+    if (c->models.n > MODELS_MAX || wf->models.n > MODELS_MAX)
+        pl_problem_add(problems, step->node, "models: at most %d", MODELS_MAX);
+}
+
+static void model_check(const pl_workflow *wf, const pl_step *step, const model_list *l, int k, pl_arena *mem,
+                        pl_problems *problems)
+{
+    const pl_step *graph = pl_workflow_step(wf, "graph");
+    ch_graph_opts opts;
+    nn_model_file *m;
+    pl_error err = { 0 };
+
+    if (nn_model_read(&m, l->path[k], mem, &err)) {
+        pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
+        return;
+    }
+    if (l->sha256[k] && strcmp(l->sha256[k], m->sha256) != 0)
+        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k],
+                       m->sha256, l->sha256[k]);
+    if (!graph)
+        return;
+    opts = st_graph_opts(graph);
+    if (nn_model_graph_check(m, &opts, &err))
+        pl_problem_add(problems, graph->node, "graph: %s", err.text);
+}
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    model_list l;
+
+    names_check(wf, step, problems);
+    if (!mem)
+        return;
+    list_fill(&l, wf, step->conf, mem);
+    for (int k = 0; k < l.n && !l.trained_here; k++) {
+        model_check(wf, step, &l, k, mem, problems);
+        pl_arena_reset(mem);
+        list_fill(&l, wf, step->conf, mem);
+    }
+    pl_arena_free(mem);
+}
+
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
+                   pl_arena *mem, pl_error *err)
+{
+    model_list l;
+    json_t *all = json_object();
+    char *text;
+    pl_code rc = PL_OK;
+
+    list_fill(&l, wf, step->conf, mem);
+    for (int k = 0; k < l.n && !l.trained_here && !rc; k++) {
+        char hash[65];
+        rc = pl_file_hash(store, l.path[k], hash, err);
+        if (!rc)
+            json_object_set_new(all, l.name[k], json_string(hash));
+    }
+    text = rc ? NULL : json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    *extra_json = text ? pl_strdup(mem, text) : NULL;
+    free(text);
+    json_decref(all);
+    return rc || *extra_json ? rc : pl_fail(err, PL_ENOMEM, "key of score");
+}
+
+static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
+                        pl_error *err)
+{
+    model_list l;
+    st_sizes sizes;
+    pl_code rc = st_sizes_get(&sizes, store, err);
+
+    *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
+    if (rc || sizes.n_units < 0)
+        return rc;
+    list_fill(&l, wf, step->conf, mem);
+    out->n_items = (int64_t)sizes.n;
+    out->n_units = sizes.n_units;
+    out->bytes_results = 60.0 * sizes.n * l.n + 50.0 * sizes.n;
+    out->seconds = MOLECULE_S * sizes.n * l.n;
+    return PL_OK;
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+typedef struct scored_model {
+    nn_model_file *m;
+    const char *path;
+    int64_t model_id, property_id;
+} scored_model;
+
+typedef struct score_state {
+    pl_env *env;
+    const score_conf *conf;
+    st_blocks graphs, bases;       /* bases.n_units 0: computed by the engine */
+    int64_t next;
+    int n_models;
+    scored_model model[MODELS_MAX];
+    sqlite3_stmt *put_prediction, *put_score;
+} score_state;
+
+typedef struct score_worker {
+    const score_state *state;
+    const nn_engine_kind *kind;
+    nn_engine *engine[MODELS_MAX];
+    nn_collate *collate;
+    pl_arena *scratch;
+} score_worker;
+
+/* What became of one molecule with one model. */
+typedef struct outcome {
+    double value;
+    int32_t unknown; /* atomic number the model has not seen, or 0 */
+} outcome;
+
+typedef struct score_unit {
+    pl_bytes graphs, bases;
+    int32_t n;
+    int64_t *id;              /* [n]           */
+    outcome *outcome;         /* [n][n_models] */
+} score_unit;
+
+static pl_code models_open(score_state *s, pl_error *err)
+{
+    const pl_step *graph = pl_workflow_step(s->env->wf, "graph");
+    ch_graph_opts opts = st_graph_opts(graph);
+    model_list l;
+    pl_code rc = PL_OK;
+
+    list_fill(&l, s->env->wf, s->conf, s->env->mem);
+    for (int k = 0; k < l.n && !rc; k++) {
+        scored_model *m = &s->model[s->n_models++];
+        m->path = l.path[k];
+        rc = m->path ? nn_model_read(&m->m, m->path, s->env->mem, err) : pl_fail(err, PL_ENOMEM, "a model");
+        if (!rc) {
+            m->m->name = l.name[k];
+            rc = nn_model_graph_check(m->m, &opts, err);
+        }
+    }
+    return rc;
+}
+
+static pl_code rows_open(score_state *s, pl_error *err)
+{
+    pl_store *store = s->env->store;
+    pl_code rc = pl_db_begin(store->db, err);
+
+    for (int k = 0; k < s->n_models && !rc; k++) {
+        scored_model *m = &s->model[k];
+        rc = st_property_put(store, m->m, &m->property_id, err);
+        if (!rc)
+            rc = st_model_put(store, m->m, m->path, &m->model_id, s->env->mem, err);
+    }
+    if (rc) {
+        pl_db_rollback(store->db);
+        return rc;
+    }
+    rc = pl_db_commit(store->db, err);
+    if (!rc)
+        rc = pl_db_prepare(store->db, &s->put_prediction,
+                           "INSERT INTO prediction(mol_id,property_id,model_id,value) VALUES(?,?,?,?)", err);
+    return rc ? rc : pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,stdev,n_models) "
+                                   "VALUES(?,?,?,?,?)", err);
+}
+
+static pl_code score_open(void *state, pl_env *env, pl_error *err)
+{
+    score_state *s = state;
+    pl_code rc;
+
+    s->env = env;
+    s->conf = env->step->conf;
+    s->next = env->units_done;
+    rc = st_blocks_open(&s->graphs, env, "graph", "graph", err);
+    if (!rc && pl_workflow_step(env->wf, "basis"))
+        rc = st_blocks_open(&s->bases, env, "basis", "basis", err);
+    if (!rc)
+        rc = models_open(s, err);
+    return rc ? rc : rows_open(s, err);
+}
+
+static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
+{
+    score_state *s = state;
+    score_unit *u;
+    pl_code rc;
+
+    *more = s->next < s->graphs.n_units;
+    if (!*more)
+        return PL_OK;
+    u = PL_NEW(unit->mem, score_unit, 1);
+    if (!u)
+        return pl_fail(err, PL_ENOMEM, "a unit of graphs");
+    unit->data = u;
+    rc = st_blocks_get(&s->graphs, s->next, &u->graphs, unit->mem, err);
+    if (!rc && s->next < s->bases.n_units)
+        rc = st_blocks_get(&s->bases, s->next, &u->bases, unit->mem, err);
+    s->next++;
+    return rc;
+}
+
+/* ---- workers ------------------------------------------------------------- */
+
+static pl_code worker_open(void *worker, void *state, pl_error *err)
+{
+    score_worker *w = worker;
+    const score_state *s = state;
+    pl_code rc = PL_OK;
+
+    w->state = s;
+    w->kind = st_engine(s->conf->engine);
+    w->collate = nn_collate_new();
+    w->scratch = pl_arena_new(1 << 20);
+    if (!w->collate || !w->scratch)
+        return pl_fail(err, PL_ENOMEM, "a worker");
+    for (int k = 0; k < s->n_models && !rc; k++) {
+        rc = w->kind->open(&w->engine[k], s->model[k].m->model, 1, err);
+        if (!rc)
+            rc = w->kind->set_params(w->engine[k], s->model[k].m->params, err);
+    }
+    return rc;
+}
+
+static void worker_close(void *worker)
+{
+    score_worker *w = worker;
+
+    for (int k = 0; w->kind && k < MODELS_MAX; k++)
+        w->kind->close(w->engine[k]);
+    nn_collate_free(w->collate);
+    pl_arena_free(w->scratch);
+}
+
+/* One batch: items first .. first+count-1 of the unit. */
+static pl_code batch_run(score_worker *w, score_unit *u, const nn_item *item, int32_t first, int32_t count, int k,
+                         float *y, pl_error *err)
+{
+    const score_state *s = w->state;
+    const nn_model_file *m = s->model[k].m;
+    nn_collated c;
+    pl_code rc = nn_collate_run(w->collate, &c, item + first, count, &m->inputs, err);
+
+    if (!rc && c.batch.n_graphs)
+        rc = w->kind->forward(w->engine[k], &c.batch, false, y, err);
+    for (int32_t i = 0; i < c.batch.n_graphs && !rc; i++) {
+        const ch_graph *g = item[first + c.item[i]].graph;
+        u->outcome[(first + c.item[i]) * s->n_models + k].value = nn_model_value(m, g->z, g->n_nodes, (double)y[i]);
+    }
+    for (int32_t i = 0; i < c.n_left && !rc; i++)
+        u->outcome[(first + c.left[i].item) * s->n_models + k].unknown = c.left[i].element;
+    return rc;
+}
+
+static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_arena *mem, pl_error *err)
+{
+    ch_graph_block graphs;
+    nn_basis_block basis;
+    pl_code rc = ch_graph_block_unpack(&graphs, u->graphs, w->scratch, err);
+
+    if (!rc && u->bases.data)
+        rc = nn_basis_unpack(&basis, u->bases, &graphs, w->scratch, err);
+    if (rc)
+        return rc;
+    u->n = graphs.n;
+    u->id = PL_NEW(mem, int64_t, graphs.n + 1);
+    u->outcome = PL_NEW(mem, outcome, (int64_t)graphs.n * w->state->n_models + 1);
+    *item = PL_NEW(w->scratch, nn_item, graphs.n + 1);
+    if (!u->id || !u->outcome || !*item)
+        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)graphs.n);
+    for (int32_t i = 0; i < graphs.n; i++) {
+        u->id[i] = graphs.id[i];
+        (*item)[i] = nn_item_of(&graphs, u->bases.data ? &basis : NULL, i);
+    }
+    return PL_OK;
+}
+
+static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
+{
+    score_worker *w = worker;
+    const score_conf *c = w->state->conf;
+    score_unit *u = unit->data;
+    nn_item *item;
+    float *y;
+    pl_code rc;
+
+    pl_arena_reset(w->scratch);
+    rc = unit_unpack(w, u, &item, unit->mem, err);
+    if (rc)
+        return rc;
+    y = PL_NEW(w->scratch, float, u->n + 1);
+    if (!y)
+        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+    for (int32_t first = 0, count; first < u->n && !rc; first += count) {
+        count = nn_collate_take(item, first, u->n, (int32_t)c->molecules, c->max_edges);
+        for (int k = 0; k < w->state->n_models && !rc; k++)
+            rc = batch_run(w, u, item, first, count, k, y, err);
+    }
+    return rc;
+}
+
+/* ---- storing ------------------------------------------------------------- */
+
+static pl_code failure_put(score_state *s, int64_t mol_id, const outcome *o, const scored_model *m, pl_error *err)
+{
+    char message[160];
+
+    if (o->unknown)
+        (void)sqlite3_snprintf(sizeof message, message, "model %s has not seen element %s", m->m->name,
+                               ch_element_symbol(o->unknown));
+    else
+        (void)sqlite3_snprintf(sizeof message, message, "model %s gives no finite number", m->m->name);
+    return pl_failure_add(s->env, &(pl_failure){ .mol_id = mol_id, .code = o->unknown ? "element" : "not_finite",
+                                                 .message = message, .attempt = 1 }, err);
+}
+
+static bool is_good(const outcome *o)
+{
+    return !o->unknown && isfinite(o->value);
+}
+
+static pl_code predictions_put(score_state *s, int64_t mol_id, const outcome *o, int64_t *n_failed, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < s->n_models && !rc; k++) {
+        if (!is_good(&o[k])) {
+            rc = failure_put(s, mol_id, &o[k], &s->model[k], err);
+            ++*n_failed;
+            continue;
+        }
+        (void)sqlite3_bind_int64(s->put_prediction, 1, mol_id);
+        (void)sqlite3_bind_int64(s->put_prediction, 2, s->model[k].property_id);
+        (void)sqlite3_bind_int64(s->put_prediction, 3, s->model[k].model_id);
+        (void)sqlite3_bind_double(s->put_prediction, 4, o[k].value);
+        rc = pl_db_run(s->put_prediction, err);
+    }
+    return rc;
+}
+
+/* Mean and sample deviation over the models of the property of model k, of which k is the first good one. */
+static pl_code score_put(score_state *s, int64_t mol_id, const outcome *o, int k, pl_error *err)
+{
+    double mean = 0, square = 0;
+    int n = 0;
+
+    for (int j = k; j < s->n_models; j++)
+        if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j])) {
+            mean += o[j].value;
+            n++;
+        }
+    mean /= n;
+    for (int j = k; j < s->n_models; j++)
+        if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j]))
+            square += (o[j].value - mean) * (o[j].value - mean);
+    (void)sqlite3_bind_int64(s->put_score, 1, mol_id);
+    (void)sqlite3_bind_int64(s->put_score, 2, s->model[k].property_id);
+    (void)sqlite3_bind_double(s->put_score, 3, mean);
+    if (n > 1)
+        (void)sqlite3_bind_double(s->put_score, 4, sqrt(square / (n - 1)));
+    (void)sqlite3_bind_int(s->put_score, 5, n);
+    return pl_db_run(s->put_score, err);
+}
+
+static bool is_first_good(const score_state *s, const outcome *o, int k)
+{
+    for (int j = 0; j < k; j++)
+        if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j]))
+            return false;
+    return is_good(&o[k]);
+}
+
+static pl_code score_commit(void *state, pl_unit *unit, pl_error *err)
+{
+    score_state *s = state;
+    score_unit *u = unit->data;
+    pl_code rc = PL_OK;
+
+    for (int32_t i = 0; i < u->n && !rc; i++) {
+        const outcome *o = u->outcome + (int64_t)i * s->n_models;
+        int64_t before = unit->n_failed;
+        rc = predictions_put(s, u->id[i], o, &unit->n_failed, err);
+        for (int k = 0; k < s->n_models && !rc; k++)
+            if (is_first_good(s, o, k))
+                rc = score_put(s, u->id[i], o, k, err);
+        unit->n_ok += unit->n_failed == before;
+    }
+    unit->first = u->n ? u->id[0] : 0;
+    unit->last = u->n ? u->id[u->n - 1] : 0;
+    return rc;
+}
+
+static void score_close(void *state)
+{
+    score_state *s = state;
+
+    sqlite3_finalize(s->put_prediction);
+    sqlite3_finalize(s->put_score);
+}
+
+static const char *const needs[] = { "graph", "(basis)", "(train)", NULL };
+static const char *const reset_sql[] = { "DELETE FROM score", "DELETE FROM prediction", NULL };
+
+const pl_stage st_score = {
+    .name = "score", .help = "predictions of one or several models for every molecule", .scope = PL_PER_UNIT,
+    .version = 1, .fields = fields, .conf_size = sizeof(score_conf), .state_size = sizeof(score_state),
+    .worker_size = sizeof(score_worker), .needs = needs, .item = "molecules", .check = check, .key = key,
+    .estimate = estimate, .open = score_open, .next = score_next, .worker_open = worker_open, .work = score_work,
+    .worker_close = worker_close, .commit = score_commit, .close = score_close,
+    .reset_sql = reset_sql,
+};

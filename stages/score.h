@@ -1,0 +1,17 @@
+/* stages/score.h - the stage `score`: predictions of one or several models.
+ *
+ * Over the units of the graph stage, all models in one pass. The models are
+ * those named in `models`, else the one trained in this workflow, else all of
+ * the workflow's `models:` section. A molecule with an element that a model has
+ * not seen gets no prediction of it and a failure row; one without a graph has
+ * its failure row from the graph stage. Models of the same property are combined:
+ * score.mean, and the sample standard deviation if there are two or more. A
+ * prediction does not depend on the batch, the order or the workers. */
+#ifndef ST_SCORE_H
+#define ST_SCORE_H
+
+#include "pipeline/stage.h"
+
+extern const pl_stage st_score;
+
+#endif

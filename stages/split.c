@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/split.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/rng.h"
+#include "pipeline/progress.h"
+#include "pipeline/store.h"
+#include "pipeline/workflow.h"
+
+enum { TRAIN, VALID, TEST, CALIBRATION, PARTS, NO_PART = -1, SKELETON = 14 };
+enum { BY_RANDOM, BY_COLUMN, BY_FILE };
+enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
+
+static const char *const part_name[PARTS] = { "train", "valid", "test", "calibration" };
+
+typedef struct split_conf {
+    int32_t method, leaks;
+    double fraction[PARTS];
+    int64_t limit[PARTS];
+    const char *column, *path;
+} split_conf;
+
+#define AT(member) offsetof(split_conf, member)
+static const pl_field fields[] = {
+    { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file", NULL,
+      "random by seed; from a numeric label (0 train, 1 valid, 2 test); or from a file of lines `InChIKey-or-title part`",
+      0, NULL, 0 },
+    { PL_REAL, "fractions.train", AT(fraction[TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random: share to train on", 0, NULL, 0 },
+    { PL_REAL, "fractions.valid", AT(fraction[VALID]), 0.1, 0, 1, NULL, NULL, NULL,
+      "random: share to choose the epoch by", 0, NULL, 0 },
+    { PL_REAL, "fractions.test", AT(fraction[TEST]), 0.1, 0, 1, NULL, NULL, NULL,
+      "random: share that nothing looks at before the end", 0, NULL, 0 },
+    { PL_REAL, "fractions.calibration", AT(fraction[CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
+      "random: share kept for calibration", 0, NULL, 0 },
+    { PL_INT, "limit.train", AT(limit[TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
+      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
+    { PL_INT, "limit.valid", AT(limit[VALID]), 0, 0, 1e12, NULL, NULL, "molecules",
+      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
+    { PL_INT, "limit.test", AT(limit[TEST]), 0, 0, 1e12, NULL, NULL, "molecules",
+      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
+    { PL_TEXT, "column", AT(column), 0, 0, 0, "split", NULL, NULL, "column: name of the label", 0, NULL, 0 },
+    { PL_PATH, "path", AT(path), 0, 0, 0, NULL, NULL, NULL, "file: its name", PL_EXISTS, NULL, 0 },
+    { PL_CHOICE, "leaks", AT(leaks), LEAK_DROP, 0, 0, NULL, "drop|refuse|allow", NULL,
+      "a training molecule whose InChIKey skeleton is also held out: drop it, refuse the split, or allow it", 0, NULL, 0 },
+    { 0 }
+};
+
+typedef struct member {
+    int64_t mol_id;
+    uint64_t order;          /* hash of (seed, skeleton)    */
+    uint64_t own;            /* hash of (seed, InChIKey)    */
+    char key[28];
+    int part;
+} member;
+
+typedef struct split_state {
+    pl_env *env;
+    const split_conf *conf;
+    member *m;
+    int64_t n;
+} split_state;
+
+static uint64_t hash_text(uint64_t seed, const char *text, size_t n)
+{
+    uint64_t h = pl_splitmix64(seed);
+
+    for (size_t i = 0; i < n && text[i]; i++)
+        h = pl_splitmix64(h ^ (unsigned char)text[i]);
+    return h;
+}
+
+/* ---- before the run ------------------------------------------------------ */
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const split_conf *c = step->conf;
+    double sum = 0;
+
+    (void)wf;
+    for (int p = 0; p < PARTS; p++)
+        sum += c->fraction[p];
+    if (c->method == BY_RANDOM && !(fabs(sum - 1.0) <= 1e-6))
+        pl_problem_add(problems, step->node, "fractions add up to %g, not to 1", sum);
+    if (c->method == BY_RANDOM && !(c->fraction[TRAIN] > 0))
+        pl_problem_add(problems, step->node, "fractions.train is 0: nothing to train on");
+    if (c->method == BY_FILE && !c->path)
+        pl_problem_add(problems, step->node, "method: file needs `path`");
+}
+
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
+                   pl_arena *mem, pl_error *err)
+{
+    const split_conf *c = step->conf;
+    char hash[65];
+    pl_code rc;
+
+    (void)wf;
+    if (c->method != BY_FILE || !c->path)
+        return PL_OK;
+    rc = pl_file_hash(store, c->path, hash, err);
+    if (rc)
+        return rc;
+    *extra_json = pl_sprintf(mem, "{\"file\":\"%s\"}", hash);
+    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "key of split");
+}
+
+/* ---- reading the molecules ----------------------------------------------- */
+
+static pl_code members_read(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t total;
+    bool row = true;
+    pl_code rc = pl_db_int(s->env->store->db, &total, err, "SELECT count(*) FROM molecule");
+
+    if (rc)
+        return rc;
+    s->m = PL_NEW(s->env->mem, member, total + 1);
+    if (!s->m)
+        return pl_fail(err, PL_ENOMEM, "a split of %lld molecules", (long long)total);
+    rc = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey FROM molecule ORDER BY mol_id", err);
+    while (!rc && row && s->n < total) {
+        rc = pl_db_step(st, &row, err);
+        if (rc || !row)
+            break;
+        member *m = &s->m[s->n++];
+        const char *inchikey = (const char *)sqlite3_column_text(st, 1);
+        m->mol_id = sqlite3_column_int64(st, 0);
+        snprintf(m->key, sizeof m->key, "%s", inchikey ? inchikey : "");
+        m->order = hash_text(s->env->seed, m->key, SKELETON);
+        m->own = hash_text(s->env->seed, m->key, sizeof m->key);
+        m->part = NO_PART;
+    }
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+    int by_key;
+
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    by_key = strncmp(x->key, y->key, SKELETON);
+    if (!by_key && x->own != y->own)
+        by_key = x->own < y->own ? -1 : 1;
+    if (by_key)
+        return by_key;
+    return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
+}
+
+static bool same_group(const member *a, const member *b)
+{
+    return a->order == b->order && !strncmp(a->key, b->key, SKELETON);
+}
+
+/* ---- methods ------------------------------------------------------------- */
+
+/* A group goes where its first member falls. */
+static void split_random(split_state *s)
+{
+    double end[PARTS], sum = 0;
+    int part = 0;
+
+    for (int p = 0; p < PARTS; p++)
+        end[p] = (sum += s->conf->fraction[p]) * (double)s->n;
+    for (int64_t i = 0; i < s->n; i++) {
+        if (!i || !same_group(&s->m[i], &s->m[i - 1]))
+            while (part < PARTS - 1 && (double)i >= end[part] - 1e-9)
+                part++;
+        s->m[i].part = part;
+    }
+}
+
+static int compare_id(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+
+    return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
+}
+
+static member *member_of(const split_state *s, int64_t mol_id)
+{
+    const member key_of = { .mol_id = mol_id };
+
+    return bsearch(&key_of, s->m, (size_t)s->n, sizeof *s->m, compare_id);
+}
+
+/* Duplicates average their labels: half a part is no part. */
+static pl_code split_column(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t found = 0;
+    bool row = true;
+    pl_code rc = pl_db_prepare(s->env->store->db, &st,
+                               "SELECT l.mol_id, l.value FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
+
+    if (!rc)
+        (void)sqlite3_bind_text(st, 1, s->conf->column, -1, SQLITE_STATIC);
+    while (!rc && row) {
+        rc = pl_db_step(st, &row, err);
+        if (rc || !row)
+            break;
+        member *m = member_of(s, sqlite3_column_int64(st, 0));
+        double value = sqlite3_column_double(st, 1);
+        found++;
+        if (m && (value == TRAIN || value == VALID || value == TEST))
+            m->part = (int)value;
+    }
+    sqlite3_finalize(st);
+    if (!rc && found == 0)
+        rc = pl_fail(err, PL_ECONFIG, "no molecule has a label called %s; `column` names the one with 0, 1, 2",
+                     s->conf->column);
+    return rc;
+}
+
+static int part_of(const char *word)
+{
+    for (int p = 0; p < PARTS; p++)
+        if (!strcmp(word, part_name[p]) || (word[0] == '0' + p && !word[1]))
+            return p;
+    return NO_PART;
+}
+
+static pl_code line_apply(split_state *s, sqlite3_stmt *find, char *line, int number, pl_error *err)
+{
+    char *cut = NULL;
+    bool row = true;
+    pl_code rc = PL_OK;
+
+    for (char *c = line; *c; c++)
+        if (*c == ' ' || *c == '\t' || *c == ',')
+            cut = c;
+    if (!cut || part_of(cut + 1) == NO_PART)
+        return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
+                       s->conf->path, number);
+    *cut = '\0';
+    (void)sqlite3_bind_text(find, 1, line, -1, SQLITE_STATIC);
+    while (!rc && row) {
+        rc = pl_db_step(find, &row, err);
+        member *m = !rc && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
+        if (m)
+            m->part = part_of(cut + 1);
+    }
+    return rc;
+}
+
+static pl_code split_file(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *find = NULL;
+    char *save = NULL;
+    pl_bytes text;
+    int number = 0;
+    pl_code rc = pl_file_read(&text, s->conf->path, s->env->mem, err);
+
+    if (!rc)
+        rc = pl_db_prepare(s->env->store->db, &find,
+                           "SELECT mol_id FROM molecule WHERE inchikey=?1 UNION "
+                           "SELECT mol_id FROM record WHERE title=?1 AND mol_id IS NOT NULL", err);
+    if (rc)
+        return rc;
+    for (char *line = strtok_r((char *)text.data, "\n", &save); line && !rc; line = strtok_r(NULL, "\n", &save)) {
+        size_t n = strlen(line);
+        if (n && line[n - 1] == '\r')
+            line[--n] = '\0';
+        number++;
+        if (n && line[0] != '#')
+            rc = line_apply(s, find, line, number, err);
+    }
+    sqlite3_finalize(find);
+    return rc;
+}
+
+/* ---- afterwards ---------------------------------------------------------- */
+
+static bool group_held_out(const split_state *s, int64_t from, int64_t to)
+{
+    for (int64_t i = from; i < to; i++)
+        if (s->m[i].part > TRAIN)
+            return true;
+    return false;
+}
+
+/* Sorted by group. Held-out parts among themselves leak nothing into training. */
+static pl_code leaks_mend(split_state *s, int64_t *n_leaks, pl_error *err)
+{
+    *n_leaks = 0;
+    for (int64_t i = 0, j; i < s->n; i = j) {
+        for (j = i + 1; j < s->n && same_group(&s->m[j], &s->m[i]);)
+            j++;
+        if (!group_held_out(s, i, j))
+            continue;
+        for (int64_t k = i; k < j; k++) {
+            if (s->m[k].part != TRAIN)
+                continue;
+            ++*n_leaks;
+            if (s->conf->leaks == LEAK_REFUSE)
+                return pl_fail(err, PL_ECONFIG, "skeleton %.14s is both in train and held out; leaks: drop leaves such "
+                               "molecules out of train", s->m[k].key);
+            if (s->conf->leaks == LEAK_DROP)
+                s->m[k].part = NO_PART;
+        }
+    }
+    return PL_OK;
+}
+
+/* Sorted by hash, so what stays is a random sample. */
+static void limits_apply(split_state *s, int64_t count[PARTS])
+{
+    for (int p = 0; p < PARTS; p++)
+        count[p] = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        int p = s->m[i].part;
+        if (p == NO_PART)
+            continue;
+        if (s->conf->limit[p] && count[p] >= s->conf->limit[p])
+            s->m[i].part = NO_PART;
+        else
+            count[p]++;
+    }
+}
+
+static pl_code rows_write(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code rc = pl_db_begin(s->env->store->db, err);
+
+    if (!rc)
+        rc = pl_db_exec(s->env->store->db, "DELETE FROM split", err);
+    if (!rc)
+        rc = pl_db_prepare(s->env->store->db, &st, "INSERT INTO split(mol_id,part) VALUES(?,?)", err);
+    for (int64_t i = 0; i < s->n && !rc; i++) {
+        if (s->m[i].part == NO_PART)
+            continue;
+        (void)sqlite3_bind_int64(st, 1, s->m[i].mol_id);
+        (void)sqlite3_bind_text(st, 2, part_name[s->m[i].part], -1, SQLITE_STATIC);
+        rc = pl_db_run(st, err);
+    }
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static pl_code assign(split_state *s, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    if (s->conf->method == BY_COLUMN)
+        rc = split_column(s, err);
+    else if (s->conf->method == BY_FILE)
+        rc = split_file(s, err);
+    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_order);
+    if (s->conf->method == BY_RANDOM)
+        split_random(s);
+    return rc;
+}
+
+static pl_code finish(void *state, pl_error *err)
+{
+    split_state *s = state;
+    int64_t n_leaks = 0, count[PARTS];
+    char note[128];
+    pl_code rc = members_read(s, err);
+
+    if (!rc)
+        rc = assign(s, err);
+    if (!rc)
+        rc = leaks_mend(s, &n_leaks, err);
+    if (rc)
+        return rc;
+    limits_apply(s, count);
+    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_id);
+    if (count[TRAIN] == 0)
+        return pl_fail(err, PL_ECONFIG, "no molecule to train on among %lld", (long long)s->n);
+    snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[TRAIN],
+             (long long)count[VALID], (long long)count[TEST]);
+    if (n_leaks)
+        (void)pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? "warning" : "info",
+                           "%lld training molecules share their skeleton with a held-out one%s", (long long)n_leaks,
+                           s->conf->leaks == LEAK_ALLOW ? " and were kept" : " and were left out");
+    pl_progress_set(s->env->progress, s->n, s->n, note);
+    return rows_write(s, err);
+}
+
+static pl_code stage_open(void *state, pl_env *env, pl_error *err)
+{
+    split_state *s = state;
+
+    (void)err;
+    s->env = env;
+    s->conf = env->step->conf;
+    return PL_OK;
+}
+
+static void stage_close(void *state)
+{
+    (void)state; /* everything lives in env->mem */
+}
+
+static const char *const needs[] = { "prepare", NULL };
+static const char *const reset_sql[] = { "DELETE FROM split", NULL };
+
+const pl_stage st_split = {
+    .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 1,
+    .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs,
+    .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
+    .reset_sql = reset_sql, .uses_seed = true,
+};

@@ -1,0 +1,14 @@
+/* stages/split.h - the stage `split`: which molecules train, validate and test.
+ *
+ * Molecules that share the first block of the InChIKey (same atoms and bonds,
+ * stereo apart) are one group and never come into two parts. A random split
+ * orders the groups by a hash of (seed, key): it does not depend on the order
+ * of the records, and another molecule more moves few of the others. */
+#ifndef ST_SPLIT_H
+#define ST_SPLIT_H
+
+#include "pipeline/stage.h"
+
+extern const pl_stage st_split;
+
+#endif

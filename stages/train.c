@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "models/checkpoint.h"
+#include "pipeline/base/text.h"
+#include "pipeline/progress.h"
+#include "pipeline/run.h"
+#include "stages/graph.h"
+
+typedef struct train_state {
+    pl_env *env;
+    const st_train_conf *conf;
+    nn_train_conf loop;
+    st_dataset d;
+    st_samples train, valid;
+    nn_inputs inputs;
+    nn_model_file m;
+    nn_se3 *model;
+    const nn_engine_kind *kind;
+    nn_engine *engine;
+    nn_train_state s;
+    nn_train_host host;
+    const char *dir, *identity;    /* of checkpoints                                  */
+    bool latest_good;              /* latest.ckpt may become previous.ckpt            */
+    double saved_at;               /* seconds                                         */
+    double valid_mae;              /* of the last epoch, in the target's unit; or NaN */
+} train_state;
+
+static double clock_seconds(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- what the loop asks for ---------------------------------------------- */
+
+static bool host_stop(void *ctx)
+{
+    const train_state *t = ctx;
+
+    return *t->env->stop != 0;
+}
+
+static bool host_due(void *ctx)
+{
+    const train_state *t = ctx;
+
+    return clock_seconds() - t->saved_at >= t->conf->checkpoint_every;
+}
+
+static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
+{
+    train_state *t = ctx;
+    pl_code rc;
+
+    pl_fault("train", "checkpoint.before");
+    rc = nn_checkpoint_save(t->dir, t->identity, s, t->latest_good, err);
+    pl_fault("train", "checkpoint.after");
+    t->latest_good = !rc;
+    t->saved_at = clock_seconds();
+    return rc;
+}
+
+static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
+{
+    const train_state *t = ctx;
+    double loss = s->seen.n ? s->seen.loss / (double)s->seen.n : NAN;
+    char note[128];
+
+    if (isfinite(t->valid_mae))
+        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid MAE %.4g %s", (long long)s->epoch + 1,
+                 (long long)t->loop.epochs, loss, t->valid_mae, t->m.unit);
+    else
+        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f", (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
+    pl_progress_set(t->env->progress, s->epoch * n_train + s->cursor, t->loop.epochs * n_train, note);
+}
+
+static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum,
+                        pl_error *err)
+{
+    double n = (double)sum->n, scale = t->m.scale.stdev;
+    const struct { const char *name; double value; } rows[] = {
+        { "loss", sum->loss / n }, { "mae", scale * sum->abs / n }, { "rmse", scale * sqrt(sum->square / n) } };
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < 3 && sum->n && !rc; k++)
+        if (isfinite(rows[k].value))
+            rc = pl_metric_add(t->env, r->step, (double)r->epoch, part, rows[k].name, rows[k].value, err);
+    return rc;
+}
+
+/* Own transaction; the same rows again after a resume from an older checkpoint. */
+static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
+{
+    train_state *t = ctx;
+    sqlite3 *db = t->env->store->db;
+    pl_code rc = pl_db_begin(db, err);
+
+    if (!rc)
+        rc = sums_add(t, r, "train", &r->train, err);
+    if (!rc)
+        rc = sums_add(t, r, "valid", &r->valid, err);
+    if (!rc)
+        rc = pl_metric_add(t->env, r->step, (double)r->epoch, "train", "lr", r->lr, err);
+    if (rc) {
+        pl_db_rollback(db);
+        return rc;
+    }
+    t->valid_mae = r->valid.n ? t->m.scale.stdev * r->valid.abs / (double)r->valid.n : NAN;
+    pl_fault("train", "epoch.before_commit");
+    return pl_db_commit(db, err);
+}
+
+/* ---- setting up ---------------------------------------------------------- */
+
+/* Least squares on element counts, if wanted, then mean and deviation of the rest. */
+static pl_code scale_fit(train_state *t, pl_error *err)
+{
+    const st_target *target = st_train_target(t->conf);
+    nn_scale *scale = &t->m.scale;
+    int64_t n = t->train.samples.n;
+    double *rest = PL_NEW(t->d.mem, double, n + 1);
+    st_baselines base;
+    pl_code rc = rest ? st_baselines_fit(&base, &t->train, t->d.mem, err) : pl_fail(err, PL_ENOMEM, "targets");
+
+    if (rc)
+        return rc;
+    if (target->transform) {
+        scale->constant = base.composition[0];
+        memcpy(scale->offset, base.composition + 1, (size_t)t->inputs.n_elements * sizeof(double));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const ch_graph *g = t->d.item[t->train.at[i]].graph;
+        rest[i] = t->d.value[t->train.at[i]] - nn_model_offset(scale, &t->inputs, g->z, g->n_nodes);
+    }
+    nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
+    if (!(scale->stdev > 0))
+        return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn",
+                       target->name, (long long)n);
+    return PL_OK;
+}
+
+static void targets_fill(st_samples *s, const nn_scale *scale)
+{
+    for (int64_t i = 0; i < s->samples.n; i++) {
+        const ch_graph *g = s->d->item[s->at[i]].graph;
+        double rest = s->d->value[s->at[i]] - nn_model_offset(scale, s->inputs, g->z, g->n_nodes);
+        s->target[i] = (float)((rest - scale->mean) / scale->stdev);
+    }
+}
+
+static pl_code data_open(train_state *t, pl_error *err)
+{
+    const st_train_conf *c = t->conf;
+    pl_code rc = st_dataset_open(&t->d, t->env, st_train_label(c), st_train_target(c)->factor, err);
+
+    t->inputs = st_train_inputs(c);
+    if (!rc && t->inputs.n_elements == 0)
+        rc = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN, err);
+    if (!rc)
+        rc = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
+    if (!rc)
+        rc = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
+    if (!rc && t->train.samples.n == 0)
+        rc = pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
+                     st_train_label(c));
+    if (!rc)
+        rc = scale_fit(t, err);
+    if (rc)
+        return rc;
+    targets_fill(&t->train, &t->m.scale);
+    targets_fill(&t->valid, &t->m.scale);
+    if (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown)
+        (void)pl_event_add(t->env, "warning", "left out: %lld molecules without a graph, %lld training and %lld validation "
+                           "molecules with other elements than the model's", (long long)t->d.n_no_graph,
+                           (long long)t->train.n_unknown, (long long)t->valid.n_unknown);
+    return PL_OK;
+}
+
+static void model_describe(train_state *t)
+{
+    static const char *const better[] = { "low", "high", "none" };
+    const st_target *target = st_train_target(t->conf);
+    const pl_step *graph = pl_workflow_step(t->env->wf, "graph");
+
+    t->m.name = st_train_name(t->env->wf, t->conf);
+    t->m.target = target->name;
+    t->m.unit = target->unit;
+    t->m.better = better[target->better];
+    t->m.graph = st_graph_opts(graph);
+    t->m.bf16 = t->conf->dtype == 1;
+}
+
+static pl_code model_open(train_state *t, pl_error *err)
+{
+    pl_arena *mem = t->env->mem;
+    int threads = t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers;
+    pl_code rc;
+
+    t->m.inputs = t->inputs;
+    t->m.conf = st_train_network(t->conf, &t->inputs);
+    rc = nn_se3_plan(&t->model, &t->m.conf, mem, err);
+    if (!rc)
+        rc = nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, mem, err);
+    if (rc)
+        return rc;
+    t->m.model = t->model;
+    t->kind = st_engine(t->conf->engine);
+    return t->kind->open(&t->engine, t->model, threads < 1 ? 1 : threads, err);
+}
+
+/* Which training a checkpoint belongs to: the stage's key, and when the stage
+ * began, so that a rerun by force starts at zero. */
+static pl_code checkpoint_name(train_state *t, pl_error *err)
+{
+    const pl_env *env = t->env;
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    pl_code rc = pl_db_prepare(env->store->db, &st, "SELECT created_utc FROM stage WHERE stage_id=?", err);
+
+    if (!rc)
+        (void)sqlite3_bind_int64(st, 1, env->stage_id);
+    if (!rc)
+        rc = pl_db_step(st, &row, err);
+    if (!rc)
+        t->identity = pl_sprintf(env->mem, "%s %s", env->step->key,
+                                 row && sqlite3_column_text(st, 0) ? (const char *)sqlite3_column_text(st, 0) : "");
+    sqlite3_finalize(st);
+    t->dir = pl_sprintf(env->mem, "%s/checkpoints/%.16s", env->wf->workdir, env->step->key);
+    if (!rc && (!t->identity || !t->dir))
+        rc = pl_fail(err, PL_ENOMEM, "checkpoint");
+    return rc;
+}
+
+static pl_code checkpoint_load(train_state *t, pl_error *err)
+{
+    const char *found = nn_checkpoint_identity(t->dir, t->env->mem);
+    nn_checkpoint_from from;
+    pl_error why = { 0 };
+    pl_code rc;
+
+    if (found[0] && strcmp(found, t->identity) != 0 && !strncmp(found, t->identity, strlen(t->env->step->key)))
+        return pl_event_add(t->env, "info", "a checkpoint of an earlier run of this stage is not used: the stage was "
+                            "started again");
+    rc = nn_checkpoint_load(t->dir, t->identity, &t->s, &from, &why, err);
+    t->latest_good = !rc && from == NN_FROM_LATEST;
+    if (!rc && from == NN_FROM_PREVIOUS)
+        rc = pl_event_add(t->env, "warning", "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
+    if (!rc && from != NN_FROM_NOTHING)
+        rc = pl_event_add(t->env, "info", "training goes on in epoch %lld at step %lld", (long long)t->s.epoch + 1,
+                          (long long)t->s.step);
+    return rc;
+}
+
+/* ---- the stage ----------------------------------------------------------- */
+
+static pl_code train_open(void *state, pl_env *env, pl_error *err)
+{
+    train_state *t = state;
+
+    (void)err;
+    t->env = env;
+    t->conf = env->step->conf;
+    t->loop = t->conf->loop;
+    t->loop.seed = env->seed;
+    t->valid_mae = NAN;
+    t->saved_at = clock_seconds();
+    t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .due = host_due, .save = host_save,
+                               .epoch = host_epoch, .step = host_step };
+    return PL_OK;
+}
+
+static pl_code train_end(train_state *t, pl_error *err)
+{
+    t->m.params = t->s.best;
+    nn_model_round(&t->m);
+    return st_train_end(&(st_trained){ .env = t->env, .m = &t->m, .kind = t->kind, .engine = t->engine, .d = &t->d,
+                                       .train = &t->train, .state = &t->s, .host = &t->host }, err);
+}
+
+static pl_code train_finish(void *state, pl_error *err)
+{
+    train_state *t = state;
+    pl_code rc;
+
+    model_describe(t);
+    rc = data_open(t, err);
+    if (!rc)
+        rc = model_open(t, err);
+    if (!rc)
+        rc = checkpoint_name(t, err);
+    if (!rc)
+        rc = checkpoint_load(t, err);
+    if (!rc)
+        rc = nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
+    return rc ? rc : train_end(t, err);
+}
+
+static void train_close(void *state)
+{
+    train_state *t = state;
+
+    if (t->kind)
+        t->kind->close(t->engine);
+    st_samples_close(&t->train);
+    st_samples_close(&t->valid);
+    st_dataset_close(&t->d);
+}
+
+static const char *const needs[] = { "graph", "split", "(basis)", NULL };
+static const char *const reset_sql[] = {
+    "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM prediction) "
+    "AND model_id NOT IN (SELECT model_id FROM evaluation)", NULL };
+
+const pl_stage st_train = {
+    .name = "train", .help = "fits an SE(3)-Transformer to a label", .scope = PL_WHOLE, .version = 1,
+    .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
+    .item = "molecules", .check = st_train_check, .open = train_open, .finish = train_finish, .close = train_close,
+    .reset_sql = reset_sql, .uses_seed = true,
+};

@@ -1,0 +1,64 @@
+/* stages/train.h - the stage `train`: fits an SE(3)-Transformer to one label.
+ *
+ * Writes <workdir>/models/<name>.safetensors with the held-out errors in its
+ * metadata, and its row in `model`. Checkpoints are in <workdir>/checkpoints; a
+ * stop loses nothing, a kill at most `checkpoint.every`, and either way the
+ * weights end up the same bit for bit.
+ *
+ * The settings are in train_conf.c, the loop in models/train.c, what is stored at
+ * the end in train_end.c. */
+#ifndef ST_TRAIN_H
+#define ST_TRAIN_H
+
+#include "models/model_file.h"
+#include "models/train.h"
+#include "pipeline/stage.h"
+#include "pipeline/workflow.h"
+#include "stages/dataset.h"
+
+extern const pl_stage st_train;
+extern const pl_field st_train_fields[];
+
+typedef struct st_target {
+    const char *name, *column, *unit; /* column NULL: as name */
+    double factor;
+    int32_t better, transform;        /* low|high|none, none|composition */
+} st_target;
+
+typedef struct st_train_conf {
+    pl_list targets;                  /* st_target, exactly one                 */
+    const char *name;                 /* NULL: the workflow's                   */
+    nn_train_conf loop;               /* seed is set from the workflow          */
+    struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
+             bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
+    double checkpoint_every;
+    int32_t dtype, optimiser, engine;
+    int64_t threads;                  /* -1: as many as the run has workers     */
+} st_train_conf;
+
+void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+const st_target *st_train_target(const st_train_conf *c);
+const char *st_train_label(const st_train_conf *c);                      /* the property to learn     */
+const char *st_train_name(const pl_workflow *wf, const st_train_conf *c);
+/* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
+const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, pl_arena *mem);
+nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
+/* Elements not yet: those named, or none for `auto`. */
+nn_inputs st_train_inputs(const st_train_conf *c);
+
+/* The end of a training: m->params are what the file will hold. Adds the errors
+ * on all parts to the provenance, writes the file and, in a transaction that it
+ * leaves open, the rows. */
+typedef struct st_trained {
+    pl_env *env;
+    nn_model_file *m;
+    const nn_engine_kind *kind;
+    nn_engine *engine;
+    const st_dataset *d;
+    const st_samples *train;
+    const nn_train_state *state;
+    const nn_train_host *host;
+} st_trained;
+pl_code st_train_end(const st_trained *t, pl_error *err);
+
+#endif

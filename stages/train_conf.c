@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "chem/element.h"
+#include "pipeline/base/text.h"
+#include "stages/train.h"
+
+#define TARGET(member) offsetof(st_target, member)
+static const pl_field target_fields[] = {
+    { PL_TEXT, "name", TARGET(name), 0, 0, 0, NULL, NULL, NULL, "what the model predicts is called", PL_REQUIRED, NULL, 0 },
+    { PL_TEXT, "column", TARGET(column), 0, 0, 0, NULL, NULL, NULL, "label to learn, if it is called otherwise", 0, NULL, 0 },
+    { PL_TEXT, "unit", TARGET(unit), 0, 0, 0, "", NULL, NULL, "unit of the prediction", 0, NULL, 0 },
+    { PL_REAL, "factor", TARGET(factor), 1, 0, 0, NULL, NULL, NULL,
+      "label times this is the target, to change units (27.211386 for hartree to eV)", 0, NULL, 0 },
+    { PL_CHOICE, "better", TARGET(better), 2, 0, 0, NULL, "low|high|none", NULL, "which end a ranking wants", 0, NULL, 0 },
+    { PL_CHOICE, "transform", TARGET(transform), 0, 0, 0, NULL, "none|composition", NULL,
+      "composition: learn what is left after least squares on the element counts", 0, NULL, 0 },
+    { 0 }
+};
+
+#define AT(member) offsetof(st_train_conf, member)
+#define INT(key, member, dflt, min, max, unit, help) { PL_INT, key, AT(member), dflt, min, max, NULL, NULL, unit, help, 0, NULL, 0 }
+#define REAL(key, member, dflt, min, max, unit, help) { PL_REAL, key, AT(member), dflt, min, max, NULL, NULL, unit, help, 0, NULL, 0 }
+#define BOOL(key, member, dflt, help) { PL_BOOL, key, AT(member), dflt, 0, 0, NULL, NULL, NULL, help, 0, NULL, 0 }
+#define CHOICE(key, member, dflt, words, help) { PL_CHOICE, key, AT(member), dflt, 0, 0, NULL, words, NULL, help, 0, NULL, 0 }
+
+const pl_field st_train_fields[] = {
+    { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "what to learn; one a model", PL_REQUIRED,
+      target_fields, sizeof(st_target) },
+    { PL_TEXT, "name", AT(name), 0, 0, 0, NULL, NULL, NULL, "name of the model and its file; the workflow's if not given",
+      0, NULL, 0 },
+    INT("model.layers", model.layers, 7, 1, 64, NULL, "attention blocks"),
+    INT("model.degrees", model.degrees, 4, 1, NN_DEGREES, NULL, "degrees 0 to this less 1"),
+    INT("model.channels", model.channels, 32, 1, 512, NULL, "channels of each degree"),
+    INT("model.heads", model.heads, 8, 1, 64, NULL, "attention heads; divides channels / channels_div"),
+    INT("model.channels_div", model.channels_div, 2, 1, 16, NULL, "values and keys have channels / this"),
+    BOOL("model.norm", model.norm, 1, "norm after each attention block"),
+    BOOL("model.layer_norm", model.layer_norm, 1, "layer norm inside the radial networks"),
+    CHOICE("model.pooling", model.pooling, NN_POOL_MAX, "max|mean|sum", "how atoms become a molecule"),
+    CHOICE("model.fusion", model.fusion, NN_FUSE_FULL, "none|partial|full", "how radial networks are shared"),
+    { PL_TEXTS, "model.elements", AT(model.elements), 0, 0, 0, NULL, NULL, NULL,
+      "chemical symbols the model can read, if none is given, or auto: those of the training molecules", 0, NULL, 0 },
+    BOOL("model.z", model.z, 1, "the atomic number as a number beside the one-hot element"),
+    BOOL("model.charge", model.charge, 0, "the formal charge as a number"),
+    BOOL("model.bonds", model.bonds, 1, "the kind of bond, one-hot, on edges"),
+    INT("batch.molecules", loop.molecules, 240, 1, 100000, "molecules", "in a batch"),
+    INT("batch.max_edges", loop.max_edges, 70000, 0, 1e9, "edges", "directed edges in a batch; 0 is no limit"),
+    INT("epochs", loop.epochs, 100, 1, 1000000, "epochs", "passes over the training molecules"),
+    CHOICE("optimiser.type", optimiser, 0, "adamw", "Adam with decoupled weight decay"),
+    REAL("optimiser.lr", loop.lr, 0.002, 0, 10, NULL, "learning rate"),
+    REAL("optimiser.min_lr", loop.min_lr, 0.0002, 0, 10, NULL, "learning rate at the end of the cosine"),
+    REAL("optimiser.weight_decay", loop.weight_decay, 0.1, 0, 100, NULL, "of every parameter"),
+    REAL("optimiser.beta1", loop.beta1, 0.9, 0, 0.999999, NULL, "memory of the gradient"),
+    REAL("optimiser.beta2", loop.beta2, 0.999, 0, 0.9999999, NULL, "memory of its square"),
+    REAL("optimiser.eps", loop.eps, 1e-8, 0, 1, NULL, "added to the root of the square"),
+    REAL("optimiser.grad_clip", loop.grad_clip, 10, 0, 1e9, NULL, "largest global norm of the gradient; 0 is none"),
+    CHOICE("schedule.type", loop.schedule, NN_LR_COSINE_EPOCH, "constant|cosine_epoch|cosine_step",
+           "cosine from lr to min_lr, by epoch as the reference or by step"),
+    REAL("schedule.warmup", loop.warmup, 0, 0, 1e6, "epochs", "the learning rate rises from 0 over these"),
+    CHOICE("loss", loop.loss, NN_LOSS_L1, "l1|l2", "mean error or mean squared error, on the normalised target"),
+    REAL("ema", loop.ema, 0, 0, 0.9999999, NULL, "decay of an average of the weights, which is then the model; 0 is none"),
+    INT("early_stop.patience", loop.patience, 0, 0, 1000000, "epochs",
+        "stop after so many without a better validation error; 0 is never"),
+    { PL_DURATION, "checkpoint.every", AT(checkpoint_every), 600, 1, 86400, NULL, NULL, NULL,
+      "within an epoch; there is one at the end of each", PL_HOW, NULL, 0 },
+    CHOICE("dtype", dtype, 0, "f32|bf16", "numbers in the model file; bf16 is half the size"),
+    { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers; same bits for any",
+      PL_HOW, NULL, 0 },
+    { PL_CHOICE, "engine", AT(engine), 0, 0, 0, NULL, ST_ENGINES, NULL, "fast, or plain loops in double to check it by",
+      PL_HOW, NULL, 0 },
+    { 0 }
+};
+
+const st_target *st_train_target(const st_train_conf *c)
+{
+    return c->targets.items;
+}
+
+const char *st_train_label(const st_train_conf *c)
+{
+    const st_target *t = st_train_target(c);
+
+    return t->column ? t->column : t->name;
+}
+
+const char *st_train_name(const pl_workflow *wf, const st_train_conf *c)
+{
+    return c->name ? c->name : wf->name ? wf->name : "model";
+}
+
+const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, pl_arena *mem)
+{
+    return pl_sprintf(mem, "%s/models/%s.safetensors", wf->workdir, st_train_name(wf, train->conf));
+}
+
+nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
+{
+    return (nn_se3_conf){
+        .layers = (int32_t)c->model.layers, .degrees = (int32_t)c->model.degrees,
+        .channels = (int32_t)c->model.channels, .heads = (int32_t)c->model.heads,
+        .channels_div = (int32_t)c->model.channels_div, .norm = c->model.norm, .layer_norm = c->model.layer_norm,
+        .pooling = c->model.pooling, .fusion = c->model.fusion, .node_features = nn_inputs_node_features(in),
+        .edge_features = nn_inputs_edge_features(in), .outputs = 1 };
+}
+
+static bool elements_auto(const pl_list *list)
+{
+    const char *const *word = list->items;
+
+    return list->n == 0 || (list->n == 1 && !strcmp(word[0], "auto"));
+}
+
+nn_inputs st_train_inputs(const st_train_conf *c)
+{
+    nn_inputs in = { .z = c->model.z, .charge = c->model.charge, .bonds = c->model.bonds };
+    const char *const *word = c->model.elements.items;
+
+    for (int32_t k = 0; !elements_auto(&c->model.elements) && k < c->model.elements.n && k < NN_MAX_ELEMENTS; k++)
+        in.element[in.n_elements++] = (uint8_t)ch_element_number(word[k]);
+    return in;
+}
+
+static void elements_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+{
+    const char *const *word = c->model.elements.items;
+    nn_inputs in = st_train_inputs(c);
+    pl_error err;
+
+    if (elements_auto(&c->model.elements))
+        return;
+    for (int32_t k = 0; k < c->model.elements.n; k++)
+        if (!ch_element_number(word[k])) {
+            pl_problem_add(problems, step->node, "model.elements: %s is not a chemical symbol", word[k]);
+            return;
+        }
+    if (c->model.elements.n > NN_MAX_ELEMENTS)
+        pl_problem_add(problems, step->node, "model.elements: %d, at most %d", (int)c->model.elements.n, NN_MAX_ELEMENTS);
+    else if (nn_inputs_check(&in, &err))
+        pl_problem_add(problems, step->node, "model.elements: %s", err.text);
+}
+
+static bool is_file_name(const char *name)
+{
+    size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+    return name[0] && name[0] != '.' && !name[ok];
+}
+
+void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    nn_inputs one = { .n_elements = 1, .element = { 6 } };
+    nn_se3_conf network = st_train_network(c, &one);
+    pl_error err;
+
+    if (c->targets.n != 1)
+        pl_problem_add(problems, step->node, "targets: %d given, a model learns one", (int)c->targets.n);
+    else if (!(st_train_target(c)->factor != 0))
+        pl_problem_add(problems, step->node, "targets: factor is 0");
+    if (nn_se3_check(&network, &err))
+        pl_problem_add(problems, step->node, "model: %s", err.text);
+    if (!is_file_name(st_train_name(wf, c)))
+        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use letters, digits, . _ -",
+                       st_train_name(wf, c));
+    if (c->loop.min_lr > c->loop.lr)
+        pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
+    elements_check(c, step, problems);
+}

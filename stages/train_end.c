@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/text.h"
+#include "pipeline/run.h"
+#include "stages/errors.h"
+#include "stages/model_row.h"
+#include "stages/train.h"
+
+/* ---- provenance ---------------------------------------------------------- */
+
+/* One text of the database; "" when there is none. */
+static const char *text_of(const pl_env *env, const char *sql, int64_t id)
+{
+    sqlite3_stmt *st = NULL;
+    const char *text = NULL;
+    bool row = false;
+
+    if (pl_db_prepare(env->store->db, &st, sql, NULL) == PL_OK) {
+        (void)sqlite3_bind_int64(st, 1, id);
+        if (pl_db_step(st, &row, NULL) == PL_OK && row && sqlite3_column_text(st, 0))
+            text = pl_strdup(env->mem, (const char *)sqlite3_column_text(st, 0));
+    }
+    sqlite3_finalize(st);
+    return text ? text : "";
+}
+
+/* The files by name and hash; where they lay is nobody's business. */
+static json_t *json_data(const pl_env *env)
+{
+    json_t *list = json_array();
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+
+    if (pl_db_prepare(env->store->db, &st, "SELECT path, sha256, format, n_records FROM input_file ORDER BY file_id",
+                      NULL) != PL_OK)
+        return list;
+    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
+        const char *path = (const char *)sqlite3_column_text(st, 0), *slash = path ? strrchr(path, '/') : NULL;
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "file", slash ? slash + 1 : path ? path : "",
+                                              "sha256", (const char *)sqlite3_column_text(st, 1), "format",
+                                              (const char *)sqlite3_column_text(st, 2), "records",
+                                              (json_int_t)sqlite3_column_int64(st, 3)));
+    }
+    sqlite3_finalize(st);
+    return list;
+}
+
+static json_t *json_settings(const pl_workflow *wf, const char *stage)
+{
+    const pl_step *step = pl_workflow_step(wf, stage);
+    json_t *settings = step && step->params_json ? json_loads(step->params_json, 0, NULL) : NULL;
+
+    return settings ? settings : json_object();
+}
+
+/* Names the split whatever machine made it: hash over "InChIKey part" of every molecule. */
+static json_t *json_split(const pl_env *env)
+{
+    sqlite3_stmt *st = NULL;
+    pl_sha256 sum;
+    char hex[65];
+    bool row = true;
+
+    pl_sha256_start(&sum);
+    if (pl_db_prepare(env->store->db, &st, "SELECT m.inchikey, s.part FROM split s JOIN molecule m USING(mol_id) "
+                      "ORDER BY 1, 2", NULL) == PL_OK)
+        while (pl_db_step(st, &row, NULL) == PL_OK && row) {
+            pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
+            pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 1));
+        }
+    sqlite3_finalize(st);
+    pl_sha256_hex(&sum, hex);
+    return json_pack("{s:s, s:o}", "sha256", hex, "settings", json_settings(env->wf, "split"));
+}
+
+/* Rounded to 6 digits: it is for people. */
+static json_t *json_fit(const nn_fit *f)
+{
+    json_t *o = json_pack("{s:I}", "n", (json_int_t)f->n);
+
+    for (int k = 0; k < ST_ERROR_KINDS; k++) {
+        char text[32];
+        if (!isfinite(st_error_value(f, k)))
+            continue;
+        (void)snprintf(text, sizeof text, "%.6g", st_error_value(f, k));
+        json_object_set_new(o, st_error_name(k), json_real(strtod(text, NULL)));
+    }
+    return o;
+}
+
+static json_t *json_errors(const st_errors *e)
+{
+    json_t *o = json_fit(&e->model), *base = json_object();
+
+    for (int b = 0; b < ST_BASELINES; b++)
+        json_object_set_new(base, st_baseline_name[b], json_fit(&e->baseline[b]));
+    json_object_set_new(o, "baselines", base);
+    json_object_set_new(o, "unknown_elements", json_integer(e->n_unknown));
+    return o;
+}
+
+static json_t *json_training(const st_trained *t)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "molecules", (json_int_t)t->train->samples.n, "epochs",
+                     (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
+                     (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema",
+                     t->state->ema != NULL, "parameters", (json_int_t)t->state->n);
+}
+
+static pl_code provenance_make(const st_trained *t, const st_errors *e, pl_error *err)
+{
+    const pl_env *env = t->env;
+    json_t *errors = json_object(), *all;
+    char *text;
+
+    for (int p = ST_VALID; p < ST_PARTS; p++)
+        if (e[p].model.n)
+            json_object_set_new(errors, st_part_name[p], json_errors(&e[p]));
+    all = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I}",
+                    "program", "molsieve",
+                    "version", text_of(env, "SELECT program_version FROM run WHERE run_id=?", env->run_id),
+                    "date", text_of(env, "SELECT substr(created_utc,1,10) FROM stage WHERE stage_id=?", env->stage_id),
+                    "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env), "split", json_split(env),
+                    "settings", json_settings(env->wf, "train"), "training", json_training(t), "errors", errors,
+                    "seed", (json_int_t)env->seed);
+    text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    t->m->provenance = text ? pl_strdup(env->mem, text) : NULL;
+    free(text);
+    json_decref(all);
+    return t->m->provenance ? PL_OK : pl_fail(err, PL_ENOMEM, "provenance of the model");
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static pl_code metrics_put(const st_trained *t, const st_errors *e, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < ST_ERROR_KINDS && !rc; k++)
+        if (isfinite(st_error_value(&e[ST_TEST].model, k)))
+            rc = pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", st_error_name(k),
+                               st_error_value(&e[ST_TEST].model, k), err);
+    return rc;
+}
+
+static pl_code rows_put(const st_trained *t, const st_errors *e, const char *path, pl_error *err)
+{
+    int64_t property, model;
+    pl_code rc = pl_sha256_file(path, t->m->sha256, err);
+
+    if (!rc)
+        rc = pl_db_begin(t->env->store->db, err);
+    if (!rc)
+        rc = st_property_put(t->env->store, t->m, &property, err);
+    if (!rc)
+        rc = st_model_put(t->env->store, t->m, path, &model, t->env->mem, err);
+    return rc ? rc : metrics_put(t, e, err);
+}
+
+static pl_code file_write(const st_trained *t, const char *path, pl_error *err)
+{
+    const char *dir = pl_sprintf(t->env->mem, "%s/models", t->env->wf->workdir);
+    pl_code rc = dir ? pl_mkdirs(dir, err) : pl_fail(err, PL_ENOMEM, "the model file");
+
+    pl_fault("train", "model.before");
+    if (!rc)
+        rc = nn_model_write(t->m, path, err);
+    pl_fault("train", "model.after");
+    return rc;
+}
+
+pl_code st_train_end(const st_trained *t, pl_error *err)
+{
+    const st_train_conf *c = t->env->step->conf;
+    const char *path = st_train_model_path(t->env->wf, t->env->step, t->env->mem);
+    st_errors e[ST_PARTS] = { { 0 } };
+    st_baselines base;
+    st_judge judge = { .m = t->m, .kind = t->kind, .engine = t->engine, .d = t->d, .base = &base, .host = t->host,
+                       .molecules = c->loop.molecules, .max_edges = c->loop.max_edges };
+    pl_code rc = t->kind->set_params(t->engine, t->m->params, err);
+
+    if (!rc)
+        rc = st_baselines_fit(&base, t->train, t->d->mem, err);
+    for (int p = ST_VALID; p < ST_PARTS && !rc; p++)
+        rc = st_errors_find(&e[p], &judge, (st_part)p, t->d->mem, err);
+    if (!rc)
+        rc = provenance_make(t, e, err);
+    if (!rc)
+        rc = path ? file_write(t, path, err) : pl_fail(err, PL_ENOMEM, "the model file");
+    return rc ? rc : rows_put(t, e, path, err);
+}
