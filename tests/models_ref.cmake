@@ -11,3 +11,4 @@ set_tests_properties(golden_models_large PROPERTIES LABELS golden SKIP_RETURN_CO
   ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED}")
 molsieve_test(golden_appendix golden/appendix_test.c LABEL golden USES molsieve_golden)
 molsieve_test(ref_gradient twin/ref_gradient_test.c LABEL twin USES molsieve_golden)
+molsieve_test(ref_model prop/ref_model_test.c LABEL prop USES molsieve_golden)

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What must not change a molecule's outputs, and how features turn with it, for
+ * models of 1 to 5 degrees and every layout of the radial networks. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/engine.h"
+#include "twin/sample.h"
+
+static const double axis[3] = { 0.36, -0.48, 0.8 }, angle = 1.1;
+
+/* A small model with random weights. */
+typedef struct subject {
+    pl_arena *mem;
+    nn_se3 *model;
+    double *w;
+} subject;
+
+static void subject_make(subject *t, int degrees, nn_fusion fusion, nn_pooling pooling)
+{
+    const nn_se3_conf conf = { .layers = 2, .degrees = degrees, .channels = 4, .heads = 2, .channels_div = 2,
+                               .norm = true, .layer_norm = true, .pooling = pooling, .fusion = fusion,
+                               .node_features = SAMPLE_FEATURES, .edge_features = SAMPLE_SCALARS, .outputs = 2 };
+    float *w;
+
+    t->mem = pl_arena_new(1 << 20);
+    assert_int_equal(nn_se3_plan(&t->model, &conf, t->mem, NULL), PL_OK);
+    w = PL_NEW(t->mem, float, t->model->n_floats);
+    t->w = PL_NEW(t->mem, double, t->model->n_floats);
+    nn_se3_init(t->model, w, 7);
+    for (size_t k = 0; k < t->model->n_floats; k++)
+        t->w[k] = w[k];
+}
+
+/* The run lives until the subject is freed. */
+static const nn_ref_run *subject_run(subject *t, const sample *s)
+{
+    nn_ref_edges in = sample_edges(s);
+    nn_ref_ctx *ctx = PL_NEW(t->mem, nn_ref_ctx, 1);
+    nn_ref_graph *g;
+    nn_ref_run *run;
+
+    assert_int_equal(nn_ref_graph_new(&g, &in, t->model->conf.degrees - 1, t->mem, NULL), PL_OK);
+    *ctx = (nn_ref_ctx){ .model = t->model, .w = t->w, .graph = g, .mem = t->mem };
+    assert_int_equal(nn_ref_model_forward(ctx, &run, &s->node[0][0], s->first, s->n_graphs, NULL), PL_OK);
+    return run;
+}
+
+static void same(const char *what, const double *a, const double *b, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (!(fabs(a[k] - b[k]) <= 1e-11 * (1.0 + fabs(b[k]))))
+            fail_msg("%s [%d]: %.15g and %.15g", what, k, a[k], b[k]);
+}
+
+typedef void property(subject *t, const sample *s);
+
+/* Every number of degrees with every layout; pooling takes turns. */
+static void for_all_models(property *check)
+{
+    for (int degrees = 1; degrees <= NN_DEGREES; degrees++)
+        for (int fusion = NN_FUSE_NONE; fusion <= NN_FUSE_FULL; fusion++) {
+            subject t;
+            sample s;
+            sample_make(&s, (const int[]){ 5, 3 }, 2, (uint64_t)(10 * degrees + fusion));
+            subject_make(&t, degrees, (nn_fusion)fusion, (nn_pooling)((degrees + fusion) % 3));
+            check(&t, &s);
+            pl_arena_free(t.mem);
+        }
+}
+
+/* ---- rotation and translation -------------------------------------------- */
+
+/* Features of degree d of every module turn by D_d. */
+static void turned(const nn_ref_feat *before, const nn_ref_feat *after, int d)
+{
+    double turn[81], want[9];
+    int wide = 2 * d + 1;
+
+    sample_turn(turn, d, axis, angle);
+    for (int k = 0; k < before->n * before->fiber.ch[d]; k++) {
+        const double *x = before->d[d] + k * wide;
+        for (int i = 0; i < wide; i++) {
+            want[i] = 0.0;
+            for (int j = 0; j < wide; j++)
+                want[i] += turn[i * wide + j] * x[j];
+        }
+        same("turned feature", after->d[d] + k * wide, want, wide);
+    }
+}
+
+static void check_rotation(subject *t, const sample *s)
+{
+    const nn_ref_run *a = subject_run(t, s), *b;
+    sample moved = *s;
+    double r[9];
+
+    sample_rotation(r, axis, angle);
+    for (int n = 0; n < s->n_nodes; n++)
+        for (int k = 0; k < 3; k++)
+            moved.pos[n][k] = r[3 * k] * s->pos[n][0] + r[3 * k + 1] * s->pos[n][1] + r[3 * k + 2] * s->pos[n][2];
+    sample_vectors(&moved);
+    b = subject_run(t, &moved);
+    same("output", b->y, a->y, 4);
+    for (int m = 0; m < t->model->n_modules; m++)
+        for (int d = 0; d < t->model->conf.degrees; d++)
+            if (a->x[m].fiber.ch[d])
+                turned(&a->x[m], &b->x[m], d);
+}
+
+static void outputs_stay_and_features_turn_with_the_molecule(void **state)
+{
+    (void)state;
+    for_all_models(check_rotation);
+}
+
+static void check_translation(subject *t, const sample *s)
+{
+    sample moved = *s;
+
+    for (int n = 0; n < s->n_nodes; n++)
+        for (int k = 0; k < 3; k++)
+            moved.pos[n][k] += 0.5 * (k + 1);
+    sample_vectors(&moved);
+    same("output", subject_run(t, &moved)->y, subject_run(t, s)->y, 4);
+}
+
+static void outputs_stay_when_the_molecule_moves(void **state)
+{
+    (void)state;
+    for_all_models(check_translation);
+}
+
+/* A mirror image is another molecule: the model sees handedness from degree 1 up. */
+static void mirror_images_differ(void **state)
+{
+    subject t;
+    sample s, mirrored;
+    const nn_ref_run *a, *b;
+    (void)state;
+
+    sample_make(&s, (const int[]){ 5, 5 }, 2, 3);
+    subject_make(&t, 3, NN_FUSE_FULL, NN_POOL_SUM);
+    mirrored = s;
+    for (int n = 0; n < s.n_nodes; n++)
+        mirrored.pos[n][0] = -s.pos[n][0];
+    sample_vectors(&mirrored);
+    a = subject_run(&t, &s);
+    b = subject_run(&t, &mirrored);
+    assert_true(fabs(a->y[0] - b->y[0]) > 1e-6 * fabs(a->y[0]));
+    pl_arena_free(t.mem);
+}
+
+/* ---- order --------------------------------------------------------------- */
+
+static void check_node_order(subject *t, const sample *s)
+{
+    static const int to[8] = { 3, 0, 4, 1, 2, 7, 5, 6 }; /* inside each molecule */
+    sample p = *s;
+
+    for (int n = 0; n < s->n_nodes; n++) {
+        memcpy(p.pos[to[n]], s->pos[n], sizeof p.pos[n]);
+        memcpy(p.node[to[n]], s->node[n], sizeof p.node[n]);
+    }
+    for (int e = 0; e < s->n_edges; e++) {
+        p.src[e] = to[s->src[e]];
+        p.dst[e] = to[s->dst[e]];
+    }
+    same("output", subject_run(t, &p)->y, subject_run(t, s)->y, 4);
+}
+
+static void outputs_do_not_know_the_order_of_atoms(void **state)
+{
+    (void)state;
+    for_all_models(check_node_order);
+}
+
+static void check_edge_order(subject *t, const sample *s)
+{
+    sample p = *s;
+
+    for (int e = 0; e < s->n_edges; e++) {
+        int from = s->n_edges - 1 - e;
+        p.src[e] = s->src[from];
+        p.dst[e] = s->dst[from];
+        memcpy(p.scalar[e], s->scalar[from], sizeof p.scalar[e]);
+    }
+    sample_vectors(&p);
+    same("output", subject_run(t, &p)->y, subject_run(t, s)->y, 4);
+}
+
+static void outputs_do_not_know_the_order_of_edges(void **state)
+{
+    (void)state;
+    for_all_models(check_edge_order);
+}
+
+/* ---- company ------------------------------------------------------------- */
+
+/* Molecule g of a batch, on its own. */
+static sample alone(const sample *s, int g)
+{
+    sample one;
+    int from = s->first[g], n = s->first[g + 1] - from;
+
+    memset(&one, 0, sizeof one);
+    one.n_graphs = 1;
+    one.n_nodes = one.first[1] = n;
+    memcpy(one.pos, s->pos + from, sizeof *s->pos * (size_t)n);
+    memcpy(one.node, s->node + from, sizeof *s->node * (size_t)n);
+    for (int e = 0; e < s->n_edges; e++) {
+        if (s->src[e] < from || s->src[e] >= from + n)
+            continue;
+        one.src[one.n_edges] = s->src[e] - from;
+        one.dst[one.n_edges] = s->dst[e] - from;
+        memcpy(one.scalar[one.n_edges++], s->scalar[e], sizeof one.scalar[0]);
+    }
+    sample_vectors(&one);
+    return one;
+}
+
+static void check_company(subject *t, const sample *s)
+{
+    const nn_ref_run *together = subject_run(t, s);
+
+    for (int g = 0; g < s->n_graphs; g++) {
+        sample one = alone(s, g);
+        same("output", subject_run(t, &one)->y, together->y + 2 * g, 2);
+    }
+}
+
+static void outputs_do_not_know_the_rest_of_the_batch(void **state)
+{
+    (void)state;
+    for_all_models(check_company);
+}
+
+/* Atoms without neighbours get finite outputs and gradients, alone or in a batch. */
+static void lonely_atoms_are_fine(void **state)
+{
+    static const int atoms[][3] = { { 1, 0, 0 }, { 1, 4, 1 }, { 1, 1, 1 } };
+    static const double dy[6] = { 1, 1, 1, 1, 1, 1 };
+    (void)state;
+
+    for (int k = 0; k < 3; k++) {
+        subject t;
+        sample s;
+        sample_make(&s, atoms[k], k ? 3 : 1, 5);
+        subject_make(&t, 3, (nn_fusion)k, (nn_pooling)k);
+        nn_ref_edges in = sample_edges(&s);
+        nn_ref_ctx ctx = { .model = t.model, .w = t.w, .mem = t.mem };
+        nn_ref_graph *g;
+        nn_ref_run *run;
+        assert_int_equal(nn_ref_graph_new(&g, &in, 2, t.mem, NULL), PL_OK);
+        ctx.graph = g;
+        ctx.dw = PL_NEW(t.mem, double, t.model->n_floats);
+        assert_int_equal(nn_ref_model_forward(&ctx, &run, &s.node[0][0], s.first, s.n_graphs, NULL), PL_OK);
+        assert_int_equal(nn_ref_model_backward(&ctx, run, dy, NULL, NULL), PL_OK);
+        for (int j = 0; j < 2 * s.n_graphs; j++)
+            assert_true(isfinite(run->y[j]));
+        for (size_t j = 0; j < t.model->n_floats; j++)
+            assert_true(isfinite(ctx.dw[j]));
+        pl_arena_free(t.mem);
+    }
+}
+
+/* ---- the engine around it ------------------------------------------------ */
+
+static void narrow(float *to, const double *from, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        to[k] = (float)from[k];
+}
+
+/* The ref engine gives what the double model gives, rounded, and adds gradients. */
+static void engine_gives_the_rounded_outputs(void **state)
+{
+    static float node[SAMPLE_NODES * SAMPLE_FEATURES], edge[SAMPLE_EDGES * SAMPLE_SCALARS], vec[SAMPLE_EDGES][3];
+    const float dy[4] = { 1, 0.5f, -1, 2 };
+    subject t;
+    sample s;
+    nn_engine *e;
+    float y[4];
+    (void)state;
+
+    sample_make(&s, (const int[]){ 5, 4 }, 2, 8);
+    subject_make(&t, 4, NN_FUSE_FULL, NN_POOL_MAX);
+    narrow(node, &s.node[0][0], sizeof node / sizeof *node);
+    narrow(edge, &s.scalar[0][0], sizeof edge / sizeof *edge);
+    narrow(&vec[0][0], &s.vec[0][0], sizeof vec / sizeof(float));
+    nn_batch in = { .n_graphs = 2, .n_nodes = s.n_nodes, .n_edges = s.n_edges, .n_node_features = SAMPLE_FEATURES,
+                    .n_edge_features = SAMPLE_SCALARS, .first = s.first, .node = node, .src = s.src, .dst = s.dst,
+                    .edge = edge, .vec = (const float (*)[3])vec };
+    float *w = PL_NEW(t.mem, float, t.model->n_floats), *grad = PL_NEW(t.mem, float, t.model->n_floats);
+    float *twice = PL_NEW(t.mem, float, t.model->n_floats);
+    narrow(w, t.w, t.model->n_floats);
+    assert_int_equal(nn_engine_ref.open(&e, t.model, 1, NULL), PL_OK);
+    assert_int_equal(nn_engine_ref.backward(e, &in, dy, grad, NULL), PL_EBUG);
+    assert_int_equal(nn_engine_ref.set_params(e, w, NULL), PL_OK);
+    assert_int_equal(nn_engine_ref.forward(e, &in, true, y, NULL), PL_OK);
+    const nn_ref_run *run = subject_run(&t, &s);
+    for (int k = 0; k < 4; k++)
+        if (!(fabs(y[k] - run->y[k]) <= 1e-5 * (1 + fabs(run->y[k]))))
+            fail_msg("output %d: %.9g and %.9g", k, (double)y[k], run->y[k]);
+    assert_int_equal(nn_engine_ref.backward(e, &in, dy, grad, NULL), PL_OK);
+    memcpy(twice, grad, t.model->n_floats * sizeof *grad);
+    assert_int_equal(nn_engine_ref.backward(e, &in, dy, twice, NULL), PL_OK);
+    for (size_t k = 0; k < t.model->n_floats; k++)
+        assert_true(twice[k] == 2 * grad[k]);
+    in.n_edge_features++;
+    assert_int_equal(nn_engine_ref.forward(e, &in, true, y, NULL), PL_EBUG);
+    assert_true(nn_engine_ref.workspace_bytes(e) > t.model->n_floats * sizeof(double));
+    nn_engine_ref.close(e);
+    nn_engine_ref.close(NULL);
+    pl_arena_free(t.mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(outputs_stay_and_features_turn_with_the_molecule),
+        cmocka_unit_test(outputs_stay_when_the_molecule_moves),
+        cmocka_unit_test(mirror_images_differ),
+        cmocka_unit_test(outputs_do_not_know_the_order_of_atoms),
+        cmocka_unit_test(outputs_do_not_know_the_order_of_edges),
+        cmocka_unit_test(outputs_do_not_know_the_rest_of_the_batch),
+        cmocka_unit_test(lonely_atoms_are_fine),
+        cmocka_unit_test(engine_gives_the_rounded_outputs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
