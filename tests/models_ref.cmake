@@ -12,3 +12,4 @@ set_tests_properties(golden_models_large PROPERTIES LABELS golden SKIP_RETURN_CO
 molsieve_test(golden_appendix golden/appendix_test.c LABEL golden USES molsieve_golden)
 molsieve_test(ref_gradient twin/ref_gradient_test.c LABEL twin USES molsieve_golden)
 molsieve_test(ref_model prop/ref_model_test.c LABEL prop USES molsieve_golden)
+molsieve_test(models unit/models_test.c LABEL unit USES molsieve::models)
