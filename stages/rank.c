@@ -60,11 +60,25 @@ static const pl_field fields[] = {
 
 /* ---- before the run ---- */
 
+/* The factor in "1.5*" or ""; false if it is neither. */
+static bool read_factor(char *middle, double *k)
+{
+    size_t n = strlen(middle);
+
+    *k = 1;
+    if (n == 0)
+        return true;
+    if (middle[n - 1] != '*')
+        return false;
+    middle[n - 1] = '\0';
+    return pl_parse_real(middle, k) && *k >= 0;
+}
+
 pl_code st_rank_factor(double *k, const char *use, pl_error *err)
 {
-    char word[64], *p = word;
+    char word[64];
     size_t n = 0;
-    double sign;
+    bool good;
 
     for (const char *s = use; *s != '\0' && n < sizeof word - 1; s++)
         if (*s != ' ')
@@ -73,24 +87,17 @@ pl_code st_rank_factor(double *k, const char *use, pl_error *err)
     *k = 0;
     if (strcmp(word, "mean") == 0)
         return PL_OK;
-    if (strncmp(word, "mean", 4) == 0 && (word[4] == '+' || word[4] == '-') && n >= 10 &&
-        strcmp(word + n - 5, "stdev") == 0) {
-        sign = word[4] == '+' ? 1 : -1;
-        p = word + 5;
-        word[n - 5] = '\0'; /* what is left: "", or "1.0*" */
-        if (n - 6 > 5 && word[n - 6] == '*') {
-            word[n - 6] = '\0';
-            if (pl_parse_real(p, k) && *k >= 0) {
-                *k *= sign;
-                return PL_OK;
-            }
-        }
+    good = n >= 10 && strncmp(word, "mean", 4) == 0 && (word[4] == '+' || word[4] == '-') &&
+           strcmp(word + n - 5, "stdev") == 0;
+    if (good) {
+        word[n - 5] = '\0';
+        good = read_factor(word + 5, k);
     }
-    if (strcmp(word, "mean+") == 0 || strcmp(word, "mean-") == 0) {
-        *k = word[4] == '+' ? 1 : -1;
-        return PL_OK;
-    }
-    return pl_fail(err, PL_ECONFIG, "use: \"%s\" is not mean, mean - k*stdev or mean + k*stdev", use);
+    if (!good)
+        return pl_fail(err, PL_ECONFIG, "use: \"%s\" is not mean, mean - k*stdev or mean + k*stdev", use);
+    if (word[4] == '-')
+        *k = -*k;
+    return PL_OK;
 }
 
 static void check_bounds(const objective *o, const pl_step *step, pl_problems *problems)

@@ -57,6 +57,7 @@ const char *const st_schema_docs[][4] = {
     { "stage", "code_version", NULL, "version of the meaning of the stage" },
     { "stage", "state", NULL, "running (may be resumed) or done" },
     { "stage", "n_units", NULL, "units in all; NULL until known" },
+    { "stage", "n_blocks", NULL, "blocks of features.db that it wrote" },
     { "stage", "wall_s", "s", "wall-clock time spent on it over all runs" },
     { "stage", "created_utc", "UTC", "first started" },
     { "stage", "done_utc", "UTC", "finished" },

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* QM9's compact file against the same molecules as SDF, and against damage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "chem/qm9bin.h"
+#include "chem/record.h"
+
+static char binary[512], sdf[512], made[64];
+
+/* One molecule, two atoms, one bond; everything 8-aligned. */
+static size_t small_file(unsigned char out[256])
+{
+    static const uint32_t head[6] = { 1, 2, 1, 11, 4, 64 };
+    static const uint32_t offsets[] = { 42, 0, 0, 2, 0, 1 }; /* gdb + pad, atoms, bonds */
+    static const float xyz[6] = { 0, 0, 0, 0, 0, 1.1f };
+
+    memset(out, 0, 256);
+    memcpy(out, "QM9BIN01", 8);
+    memcpy(out + 8, head, sizeof head);
+    memcpy(out + 64, &offsets[0], 4);
+    memcpy(out + 72, &offsets[2], 8);
+    memcpy(out + 80, &offsets[4], 8);
+    out[88] = 1;                  /* valid */
+    out[96] = 6, out[97] = 8;     /* C O   */
+    out[104] = 0xFF, out[105] = 1; /* charges */
+    memcpy(out + 112, xyz, sizeof xyz);
+    out[136] = 0, out[137] = 1, out[138] = 3;
+    return 136 + 8 + 48 + 32;
+}
+
+static const char *write_bytes(const unsigned char *bytes, size_t n)
+{
+    FILE *f = fopen(made, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+    return made;
+}
+
+static void a_small_file_becomes_the_record_it_describes(void **state)
+{
+    static const char *const want = "gdb_42\n  QM9BIN01          3D\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
+                                    "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
+                                    "    0.0000    0.0000    1.1000 O   0  0  0  0  0  0  0  0  0  0  0  0\n"
+                                    "  1  2  3  0  0  0  0\nM  CHG  1   1  -1\nM  CHG  1   2   1\nM  END\n"
+                                    "> <gdb_index>\n42\n\n> <split>\n1\n\n> <A>\n0\n\n";
+    unsigned char bytes[256];
+    size_t n = small_file(bytes);
+    pl_text text = { 0 };
+    ch_qm9 *q;
+
+    (void)state;
+    assert_int_equal(ch_qm9_open(&q, write_bytes(bytes, n), NULL), PL_OK);
+    assert_int_equal(ch_qm9_count(q), 1);
+    assert_int_equal(ch_qm9_record(&text, q, 0, NULL), PL_OK);
+    assert_memory_equal(text.s, want, strlen(want));
+    pl_text_free(&text);
+    ch_qm9_close(q);
+}
+
+static void a_short_or_damaged_file_is_bad_input_and_never_read_beyond(void **state)
+{
+    unsigned char bytes[256];
+    size_t n = small_file(bytes);
+    ch_qm9 *q;
+
+    (void)state;
+    for (size_t len = 0; len < n; len++)
+        assert_int_equal(ch_qm9_open(&q, write_bytes(bytes, len), NULL), PL_EINPUT);
+    for (size_t at = 0; at < n; at++) {
+        unsigned char copy[256];
+        pl_text text = { 0 };
+        memcpy(copy, bytes, sizeof copy);
+        copy[at] ^= 0x84;
+        if (ch_qm9_open(&q, write_bytes(copy, n), NULL) == PL_OK)
+            for (int32_t i = 0; i < ch_qm9_count(q); i++)
+                (void)ch_qm9_record(&text, q, i, NULL);
+        pl_text_free(&text);
+        ch_qm9_close(q);
+    }
+}
+
+static double field_value(const ch_field *f, int n, const char *name)
+{
+    const ch_field *found = ch_field_find(f, n, name);
+
+    assert_non_null(found);
+    return found->value;
+}
+
+/* Positions as text: both files have four decimals. */
+static const char *atom_lines(const char *record)
+{
+    const char *p = strstr(record, "V2000\n");
+    assert_non_null(p);
+    return p + 6;
+}
+
+static void same_molecule(const ch_reader *ra, const ch_record *a, const ch_reader *rb, const ch_record *b, pl_arena *mem)
+{
+    static const char *const names[] = { "gdb_index", "A",  "B",    "C",  "mu", "alpha", "homo", "lumo",
+                                         "gap",       "r2", "zpve", "Cv", "U0", "U",     "H",    "G" };
+    ch_field *fa, *fb;
+    int na, nb, atoms = atoi(strstr(strstr(strchr(a->text, '\n') + 1, "\n") + 1, "\n") + 1) % 1000;
+
+    assert_int_equal(ch_record_fields(&fa, &na, ra, a, mem, NULL), PL_OK);
+    assert_int_equal(ch_record_fields(&fb, &nb, rb, b, mem, NULL), PL_OK);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        double x = field_value(fa, na, names[i]), y = field_value(fb, nb, names[i]);
+        if (x != y) /* the binary holds 11 of them as float32 */
+            assert_true((float)x == (float)y);
+    }
+    assert_true(atoms > 0);
+    const char *pa = atom_lines(a->text), *pb = atom_lines(b->text);
+    for (int i = 0; i < atoms && i < 29; i++, pa = strchr(pa, '\n') + 1, pb = strchr(pb, '\n') + 1)
+        for (int k = 0; k < 3; k++) {
+            double d = strtod(pa + 10 * k, NULL) - strtod(pb + 10 * k, NULL);
+            if (!(d <= 1.01e-4 && d >= -1.01e-4))
+                fail_msg("%s atom %d differs by %g", a->title, i, d);
+        }
+    assert_memory_equal(pa, pb, 9); /* the first bond */
+}
+
+static void the_binary_holds_the_molecules_of_the_sdf(void **state)
+{
+    ch_reader *a, *b;
+    ch_record ra, rb;
+    bool more = true, more_b = true;
+    int n = 0;
+    pl_arena *mem = pl_arena_new(1 << 16);
+
+    (void)state;
+    if (access(binary, R_OK) != 0 || access(sdf, R_OK) != 0) {
+        print_message("skipped: %s is not there; set MOLSIEVE_SHARED\n", binary);
+        pl_arena_free(mem);
+        skip();
+    }
+    assert_int_equal(ch_reader_open(&a, sdf, NULL, NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_open(&b, binary, NULL, NULL, NULL), PL_OK);
+    assert_string_equal(ch_reader_format(b), "qm9bin");
+    /* Both are in ascending order of the index; every molecule of the SDF is in the binary. */
+    while (ch_reader_next(a, &ra, &more, NULL) == PL_OK && more && n < 2500) {
+        do
+            assert_true(ch_reader_next(b, &rb, &more_b, NULL) == PL_OK && more_b && rb.problem == NULL);
+        while (strcmp(ra.title, rb.title) != 0);
+        same_molecule(a, &ra, b, &rb, mem);
+        pl_arena_reset(mem);
+        n++;
+    }
+    assert_int_equal(n, 2500);
+    ch_reader_close(a);
+    ch_reader_close(b);
+    pl_arena_free(mem);
+}
+
+static void a_reader_goes_on_where_it_was_told_to(void **state)
+{
+    ch_reader *r, *again;
+    ch_record x, y;
+    bool more;
+
+    (void)state;
+    if (access(binary, R_OK) != 0) {
+        print_message("skipped: %s is not there; set MOLSIEVE_SHARED\n", binary);
+        skip();
+    }
+    assert_int_equal(ch_reader_open(&r, binary, NULL, NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_skip(r, 1234, NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &x, &more, NULL), PL_OK);
+    assert_int_equal(ch_reader_open(&again, binary, "qm9bin", NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_seek(again, x.offset, x.ordinal, x.line, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(again, &y, &more, NULL), PL_OK);
+    assert_true(x.ordinal == y.ordinal && x.offset == y.offset && x.len == y.len);
+    assert_memory_equal(x.text, y.text, x.len);
+    ch_reader_close(r);
+    ch_reader_close(again);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_small_file_becomes_the_record_it_describes),
+        cmocka_unit_test(a_short_or_damaged_file_is_bad_input_and_never_read_beyond),
+        cmocka_unit_test(the_binary_holds_the_molecules_of_the_sdf),
+        cmocka_unit_test(a_reader_goes_on_where_it_was_told_to),
+    };
+    const char *shared = getenv("MOLSIEVE_SHARED");
+    int failed;
+
+    (void)snprintf(binary, sizeof binary, "%s/data/qm9/qm9_trainvalid.bin.gz", shared ? shared : "../shared");
+    (void)snprintf(sdf, sizeof sdf, "%s/data/qm9/qm9_dev_2500.sdf.gz", shared ? shared : "../shared");
+    (void)snprintf(made, sizeof made, "/tmp/qm9bin_test.%ld", (long)getpid());
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)unlink(made);
+    return failed;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schema and its documents, blocks of records, conditions, objectives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "pipeline/engine.h"
+#include "stages/rank.h"
+#include "stages/record_block.h"
+#include "stages/schema.h"
+#include "stages/where.h"
+
+static sqlite3 *open_schema(void)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, pl_engine_sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, st_schema.sql, NULL, NULL, NULL), SQLITE_OK);
+    return db;
+}
+
+static int find_doc(const char *table, const char *column)
+{
+    int n = 0;
+
+    for (int i = 0; st_schema.docs[i][0] != NULL; i++)
+        n += strcmp(st_schema.docs[i][0], table) == 0 && strcmp(st_schema.docs[i][1], column) == 0;
+    return n;
+}
+
+static void every_column_of_every_table_and_view_has_one_document(void **state)
+{
+    static const char sql[] = "SELECT s.name, c.name FROM sqlite_schema s, pragma_table_info(s.name) c "
+                              "WHERE s.type IN('table','view') AND s.name NOT LIKE 'sqlite_%' ORDER BY 1, c.cid";
+    sqlite3 *db = open_schema();
+    sqlite3_stmt *st = NULL;
+    int columns = 0, docs = 0;
+
+    (void)state;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+    for (; sqlite3_step(st) == SQLITE_ROW; columns++) {
+        const char *table = (const char *)sqlite3_column_text(st, 0), *column = (const char *)sqlite3_column_text(st, 1);
+        if (find_doc(table, column) != 1)
+            fail_msg("%s.%s has %d documents", table, column, find_doc(table, column));
+    }
+    while (st_schema.docs[docs][0] != NULL)
+        assert_true(strlen(st_schema.docs[docs++][3]) > 3);
+    assert_true(columns > 150);
+    assert_int_equal(docs, columns); /* none is left over */
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+}
+
+static void every_digest_query_fits_the_schema_and_names_no_row_id(void **state)
+{
+    sqlite3 *db = open_schema();
+    sqlite3_stmt *st;
+
+    (void)state;
+    for (int i = 0; st_schema.digest[i][0] != NULL; i++) {
+        if (sqlite3_prepare_v2(db, st_schema.digest[i][1], -1, &st, NULL) != SQLITE_OK)
+            fail_msg("%s: %s", st_schema.digest[i][0], sqlite3_errmsg(db));
+        for (int k = 0; k < sqlite3_column_count(st); k++) {
+            const char *name = sqlite3_column_name(st, k);
+            size_t n = strlen(name);
+            if ((n > 3 && strcmp(name + n - 3, "_id") == 0) || strstr(name, "utc") != NULL)
+                fail_msg("%s reads %s", st_schema.digest[i][0], name);
+        }
+        sqlite3_finalize(st);
+    }
+    sqlite3_close(db);
+}
+
+/* ---- blocks of records ---- */
+
+static const st_field two_fields[] = { { "gap (eV)", -0.25 }, { "homo", 1e300 } };
+static const st_record three[] = {
+    { .id = 7, .format = "smi", .text = "CCO ethanol\n", .len = 12 },
+    { .id = 8, .format = "sdf", .text = "a\0b", .len = 3, .field = two_fields, .n_fields = 2 },
+    { .id = INT64_MAX, .format = "xyz", .text = "", .len = 0 },
+};
+
+static bool same_records(const st_record *got, int32_t n)
+{
+    bool same = true;
+
+    for (int i = 0; i < n && same; i++)
+        same = got[i].id == three[i].id && got[i].len == three[i].len && got[i].n_fields == three[i].n_fields &&
+               memcmp(got[i].text, three[i].text, three[i].len + 1) == 0;
+    return same;
+}
+
+static void records_come_back_from_their_block_byte_for_byte(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    st_record *got;
+    pl_bytes block;
+    int32_t n;
+
+    (void)state;
+    assert_int_equal(st_records_pack(&block, three, 3, mem, NULL), PL_OK);
+    assert_int_equal(st_records_unpack(&got, &n, block, mem, NULL), PL_OK);
+    assert_int_equal(n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(same_records(got, 3));
+        assert_string_equal(got[i].format, three[i].format);
+        for (int k = 0; k < got[i].n_fields; k++) {
+            assert_string_equal(got[i].field[k].name, three[i].field[k].name);
+            assert_true(got[i].field[k].value == three[i].field[k].value);
+        }
+    }
+    assert_int_equal(st_records_pack(&block, NULL, 0, mem, NULL), PL_OK);
+    assert_int_equal(st_records_unpack(&got, &n, block, mem, NULL), PL_OK);
+    assert_int_equal(n, 0);
+    pl_arena_free(mem);
+}
+
+static void any_damage_to_a_block_is_bad_data(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    pl_bytes block;
+    st_record *got;
+    int32_t n;
+
+    (void)state;
+    assert_int_equal(st_records_pack(&block, three, 3, mem, NULL), PL_OK);
+    for (size_t len = 0; len < block.len; len++) {
+        unsigned char *copy = malloc(len + 1); /* exact, so that a read beyond is seen */
+        memcpy(copy, block.data, len);
+        assert_int_equal(st_records_unpack(&got, &n, (pl_bytes){ copy, len }, mem, NULL), PL_EDATA);
+        free(copy);
+    }
+    for (size_t bit = 0; bit < 8 * block.len; bit++) {
+        unsigned char *copy = malloc(block.len);
+        memcpy(copy, block.data, block.len);
+        copy[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        pl_code code = st_records_unpack(&got, &n, (pl_bytes){ copy, block.len }, mem, NULL);
+        /* A smaller count is a shorter list, and some bits of zlib's mean nothing. */
+        assert_true(code == PL_EDATA || (code == PL_OK && n <= 3 && same_records(got, n)));
+        free(copy);
+    }
+    pl_arena_free(mem);
+}
+
+/* ---- conditions and objectives ---- */
+
+static void a_condition_may_use_the_columns_of_molecule(void **state)
+{
+    static const char *const good[] = { "mw < 500", "mw between 200 and 450 and logp <= 4", "formula like '%Cl%'",
+                                        "abs(charge) = 0 -- neutral", "energy is null or energy < 100" };
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        assert_int_equal(st_where_check(good[i], NULL), PL_OK);
+}
+
+static void a_condition_may_not_read_or_change_anything_else(void **state)
+{
+    static const char *const bad[] = {
+        "weight < 500", "mw <", "mw < 500; DELETE FROM molecule", "mol_id IN (SELECT mol_id FROM score)",
+        "1) UNION SELECT sha256 FROM (input_file", "load_extension('x')", "mw < (SELECT max(value) FROM label)", "",
+    };
+    pl_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (st_where_check(bad[i], &err) != PL_ECONFIG)
+            fail_msg("accepted: %s", bad[i]);
+}
+
+static void an_objective_uses_the_mean_and_a_multiple_of_the_spread(void **state)
+{
+    static const struct {
+        const char *use;
+        double k;
+    } good[] = { { "mean", 0 },           { "mean - 1.5*stdev", -1.5 }, { "mean+stdev", 1 }, { "mean-stdev", -1 },
+                 { " mean + 2 * stdev ", 2 } };
+    static const char *const bad[] = { "", "median", "mean -", "mean * 2", "mean - -1*stdev", "mean - x*stdev", "stdev",
+                                       "mean - 1stdev", "mean + 1e999*stdev" };
+    double k;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(st_rank_factor(&k, good[i].use, NULL), PL_OK);
+        assert_true(k == good[i].k);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (st_rank_factor(&k, bad[i], NULL) != PL_ECONFIG)
+            fail_msg("accepted: \"%s\"", bad[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_column_of_every_table_and_view_has_one_document),
+        cmocka_unit_test(every_digest_query_fits_the_schema_and_names_no_row_id),
+        cmocka_unit_test(records_come_back_from_their_block_byte_for_byte),
+        cmocka_unit_test(any_damage_to_a_block_is_bad_data),
+        cmocka_unit_test(a_condition_may_use_the_columns_of_molecule),
+        cmocka_unit_test(a_condition_may_not_read_or_change_anything_else),
+        cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
