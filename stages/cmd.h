@@ -10,6 +10,7 @@ extern const pl_cmd st_cmd_doctor;
 extern const pl_cmd st_cmd_export;
 extern const pl_cmd st_cmd_help;
 extern const pl_cmd st_cmd_init;
+extern const pl_cmd st_cmd_model;
 extern const pl_cmd st_cmd_query;
 extern const pl_cmd st_cmd_top;
 

@@ -32,5 +32,6 @@ const pl_stage *const st_stages[] = {
 const pl_cmd *const st_commands[] = {
     &st_cmd_check,
     &st_cmd_help,
+    &st_cmd_model,
     NULL
 };

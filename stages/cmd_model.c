@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/element.h"
+#include "models/model_file.h"
+#include "stages/cmd.h"
+
+static const pl_opt opts[] = {
+    { "--json", 0, NULL, "info: all metadata as JSON" },
+    { "--sha256", 0, "HEX", "verify: the file must have this hash" },
+    { 0 }
+};
+
+/* ---- info ---------------------------------------------------------------- */
+
+static void print_real(const char *label, const json_t *o, const char *key, const char *unit)
+{
+    const json_t *value = json_object_get(o, key);
+
+    if (json_is_number(value))
+        (void)printf("  %s %.4g%s%s", label, json_number_value(value), unit[0] ? " " : "", unit);
+}
+
+static void print_errors(const json_t *provenance, const char *unit)
+{
+    const json_t *errors = json_object_get(provenance, "errors");
+    const char *part;
+    json_t *e, *base;
+
+    json_object_foreach((json_t *)errors, part, e) {
+        const char *name;
+        (void)printf("  %-11s", part);
+        print_real("MAE", e, "mae", unit);
+        print_real("RMSE", e, "rmse", unit);
+        print_real("R2", e, "r2", "");
+        print_real("Spearman", e, "spearman", "");
+        (void)printf("  (%lld molecules)\n", (long long)json_integer_value(json_object_get(e, "n")));
+        json_object_foreach(json_object_get(e, "baselines"), name, base) {
+            (void)printf("    %-13s", name);
+            print_real("MAE", base, "mae", unit);
+            print_real("RMSE", base, "rmse", unit);
+            (void)printf("\n");
+        }
+    }
+}
+
+static void print_graph(const nn_model_file *m)
+{
+    (void)printf("  graph       %s", nn_edges_name(m->graph.edges));
+    if (m->graph.edges == CH_EDGES_RADIUS)
+        (void)printf(", cutoff %g Angstrom", (double)m->graph.cutoff);
+    if (m->graph.edges == CH_EDGES_KNN)
+        (void)printf(", k %d", (int)m->graph.k);
+    (void)printf("\n  elements   ");
+    for (int32_t k = 0; k < m->inputs.n_elements; k++)
+        (void)printf(" %s", ch_element_symbol(m->inputs.element[k]));
+    (void)printf("\n  inputs      one-hot element%s%s%s\n", m->inputs.z ? ", atomic number" : "",
+                 m->inputs.charge ? ", formal charge" : "", m->inputs.bonds ? ", bond kind" : "");
+}
+
+static void print_training(const json_t *p)
+{
+    const json_t *t = json_object_get(p, "training");
+    const char *date = json_string_value(json_object_get(p, "date"));
+    const json_t *file;
+    size_t k;
+
+    if (!t)
+        return;
+    (void)printf("  trained     %s, %lld molecules, best of %lld epochs is %lld\n", date ? date : "?",
+                 (long long)json_integer_value(json_object_get(t, "molecules")),
+                 (long long)json_integer_value(json_object_get(t, "epochs")),
+                 (long long)json_integer_value(json_object_get(t, "best_epoch")));
+    json_array_foreach(json_object_get(p, "data"), k, file)
+        (void)printf("  data        %s\n", json_string_value(json_object_get(file, "file")));
+}
+
+static void print_info(const nn_model_file *m, const char *path)
+{
+    const nn_se3_conf *c = &m->conf;
+    json_t *p = json_loads(m->provenance, 0, NULL);
+
+    (void)printf("%s\n  name        %s\n  predicts    %s%s%s%s\n", path, m->name, m->target, m->unit[0] ? ", " : "", m->unit,
+                 !strcmp(m->better, "none") ? "" : !strcmp(m->better, "low") ? ", low is better" : ", high is better");
+    (void)printf("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
+                 (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats,
+                 m->bf16 ? "bf16" : "f32");
+    print_graph(m);
+    (void)printf("  sha256      %s\n", m->sha256);
+    print_training(p);
+    print_errors(p, m->unit);
+    json_decref(p);
+}
+
+static int print_json(const nn_model_file *m, pl_arena *mem)
+{
+    json_t *all = json_loads(nn_model_metadata(m, mem), 0, NULL);
+    char *text;
+
+    if (all) {
+        json_object_set_new(all, "sha256", json_string(m->sha256));
+        json_object_set_new(all, "parameters", json_integer((json_int_t)m->model->n_floats));
+    }
+    text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
+    (void)puts(text ? text : "null");
+    free(text);
+    json_decref(all);
+    return 0;
+}
+
+/* ---- verify -------------------------------------------------------------- */
+
+static int verify(const nn_model_file *m, const char *path, const char *wanted)
+{
+    pl_error err = { 0 };
+
+    if (wanted && strcmp(wanted, m->sha256) != 0) {
+        (void)pl_fail(&err, PL_EDATA, "%s: sha256 is %s, not %s", path, m->sha256, wanted);
+        return pl_cmd_fail(&err);
+    }
+    (void)printf("%s: good\n  %d tensors, %zu finite numbers\n  sha256 %s\n", path, (int)m->model->n_params,
+                 m->model->n_floats, m->sha256);
+    return 0;
+}
+
+/* ---- diff ---------------------------------------------------------------- */
+
+static int text_diff(const char *key, const json_t *a, const json_t *b)
+{
+    char *x, *y;
+
+    if (json_equal(a, b))
+        return 0;
+    x = json_dumps(a, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    y = json_dumps(b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    (void)printf("%s: %.200s -> %.200s\n", key, x ? x : "nothing", y ? y : "nothing");
+    free(x);
+    free(y);
+    return 1;
+}
+
+static int object_diff(const char *prefix, json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *value;
+    char path[256];
+    int n = 0;
+
+    json_object_foreach(a, key, value) {
+        json_t *other = json_object_get(b, key);
+        (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
+        if (json_is_object(value) && json_is_object(other) && strlen(path) < 200)
+            n += object_diff(path, value, other);
+        else
+            n += text_diff(path, value, other);
+    }
+    json_object_foreach(b, key, value) {
+        (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
+        if (!json_object_get(a, key))
+            n += text_diff(path, NULL, value);
+    }
+    return n;
+}
+
+static int tensors_diff(const nn_model_file *a, const nn_model_file *b)
+{
+    int n = 0;
+
+    for (int32_t k = 0; k < a->model->n_params; k++) {
+        const nn_param *p = &a->model->param[k];
+        int32_t j = nn_se3_find(b->model, p->name);
+        double most = 0;
+        if (j < 0 || b->model->param[j].size != p->size) {
+            (void)printf("%s: %s\n", p->name, j < 0 ? "only in the first" : "of another shape");
+            n++;
+            continue;
+        }
+        for (size_t i = 0; i < p->size; i++)
+            most = fmax(most, fabs((double)a->params[p->at + i] - (double)b->params[b->model->param[j].at + i]));
+        if (most > 0)
+            (void)printf("%s: largest difference %.3g\n", p->name, most);
+        n += most > 0;
+    }
+    return n;
+}
+
+/* 0 when they are the same, 1 when they differ, as diff does. */
+static int diff(const nn_model_file *a, const nn_model_file *b, pl_arena *mem)
+{
+    json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
+    int n = object_diff("", x, y) + tensors_diff(a, b);
+
+    json_decref(x);
+    json_decref(y);
+    if (n == 0)
+        (void)printf("no difference\n");
+    return n ? 1 : 0;
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static int run_with(const pl_args *args, pl_arena *mem)
+{
+    const char *what = args->arg[0];
+    bool two = !strcmp(what, "diff");
+    nn_model_file *m, *other;
+    pl_error err = { 0 };
+
+    if (!two && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0)
+        return pl_cmd_usage(args, "%s is not info, verify or diff", what);
+    if (args->n != (two ? 3 : 2))
+        return pl_cmd_usage(args, "model %s needs %s", what, two ? "two model files" : "one model file");
+    if (nn_model_read(&m, args->arg[1], mem, &err))
+        return pl_cmd_fail(&err);
+    if (two)
+        return nn_model_read(&other, args->arg[2], mem, &err) ? pl_cmd_fail(&err) : diff(m, other, mem);
+    if (!strcmp(what, "verify"))
+        return verify(m, args->arg[1], pl_arg(args, "--sha256"));
+    if (pl_arg(args, "--json"))
+        return print_json(m, mem);
+    print_info(m, args->arg[1]);
+    return 0;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_error err = { 0 };
+    int status;
+
+    (void)app;
+    if (!mem) {
+        (void)pl_fail(&err, PL_ENOMEM, "no memory");
+        return pl_cmd_fail(&err);
+    }
+    status = run_with(args, mem);
+    pl_arena_free(mem);
+    return status;
+}
+
+const pl_cmd st_cmd_model = {
+    .name = "model",
+    .args = "info|verify|diff FILE [FILE]",
+    .help = "what a model file holds, whether it is sound, how two differ",
+    .about = "info    what it predicts, from which inputs, how it was trained, how wrong it is\n"
+             "verify  every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
+             "diff    settings, provenance and weights of two files; exit 1 if they differ\n\n"
+             "  molsieve model info models/esol.safetensors\n"
+             "  molsieve model diff old.safetensors new.safetensors",
+    .opts = opts,
+    .min_args = 2,
+    .run = run,
+};

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "models/model_file.h"
+#include "models/safetensors.h"
+#include "models/w3j.h"
+#include "pipeline/base/rng.h"
+
+typedef struct bench {
+    pl_arena *mem;
+    nn_model_file m;
+    char path[64];
+} bench;
+
+static int bench_open(void **state)
+{
+    bench *b = calloc(1, sizeof *b);
+    nn_se3 *model;
+    int fd;
+
+    if (!b || !(b->mem = pl_arena_new(0)))
+        return 1;
+    strcpy(b->path, "/tmp/molsieve-model-XXXXXX");
+    if ((fd = mkstemp(b->path)) < 0 || close(fd))
+        return 1;
+    b->m = (nn_model_file){ .name = "tiny", .target = "gap", .unit = "eV", .better = "low", .provenance = "{\"a\":1}" };
+    b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
+    b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
+    b->m.scale = (nn_scale){ 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } };
+    b->m.conf = (nn_se3_conf){ .layers = 2, .degrees = 3, .channels = 4, .heads = 2, .channels_div = 2, .norm = true,
+                               .layer_norm = true, .pooling = NN_POOL_MEAN, .fusion = NN_FUSE_FULL, .outputs = 1 };
+    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
+    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
+    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) || !(b->m.params = PL_NEW(b->mem, float, model->n_floats)))
+        return 1;
+    b->m.model = model;
+    nn_se3_init(model, b->m.params, 5);
+    *state = b;
+    return 0;
+}
+
+static int bench_close(void **state)
+{
+    bench *b = *state;
+
+    (void)unlink(b->path);
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+static nn_model_file *written_and_read(bench *b)
+{
+    nn_model_file *back = NULL;
+    pl_error err = { 0 };
+
+    if (nn_model_write(&b->m, b->path, &err) || nn_model_read(&back, b->path, b->mem, &err))
+        fail_msg("%s", err.text);
+    return back;
+}
+
+static void what_is_written_is_read(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back = written_and_read(b);
+
+    assert_string_equal(back->name, "tiny");
+    assert_string_equal(back->target, "gap");
+    assert_string_equal(back->unit, "eV");
+    assert_string_equal(back->better, "low");
+    assert_string_equal(back->provenance, "{\"a\":1}");
+    assert_memory_equal(&back->conf, &b->m.conf, sizeof b->m.conf);
+    assert_memory_equal(&back->scale, &b->m.scale, sizeof b->m.scale);
+    assert_int_equal(back->inputs.n_elements, 3);
+    assert_memory_equal(back->inputs.element, b->m.inputs.element, 3);
+    assert_true(back->inputs.z && back->inputs.bonds && !back->inputs.charge && !back->bf16);
+    assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
+    assert_int_equal(strlen(back->sha256), 64);
+    assert_int_equal(nn_model_graph_check(back, &b->m.graph, NULL), PL_OK);
+}
+
+static void bfloat16_holds_exactly_the_rounded_numbers(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back;
+    float before[4] = { 1.0f, 1.00390625f, 1.01171875f, -3.14159274f };
+
+    b->m.bf16 = true;
+    memcpy(b->m.params, before, sizeof before);
+    nn_model_round(&b->m);
+    assert_true(b->m.params[0] == 1.0f);
+    assert_true(b->m.params[1] == 1.0f);        /* tie to even, down */
+    assert_true(b->m.params[2] == 1.015625f);   /* tie to even, up   */
+    assert_true(b->m.params[3] == -3.140625f);
+    back = written_and_read(b);
+    assert_true(back->bf16);
+    assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
+}
+
+static void the_same_model_gives_the_same_bytes(void **state)
+{
+    bench *b = *state;
+    char first[65];
+
+    memcpy(first, written_and_read(b)->sha256, sizeof first);
+    assert_string_equal(written_and_read(b)->sha256, first);
+}
+
+/* y stdev + mean + constant + offsets, for HBr with y = 2. */
+static void values_have_their_linear_part(void **state)
+{
+    bench *b = *state;
+    const uint8_t z[] = { 1, 35 }, strange[] = { 1, 9 };
+
+    assert_true(fabs(nn_model_value(&b->m, z, 2, 2.0) - (2 * 0.5 + 1.25 - 3.0 + 0.1 + 1.0 / 3)) <= 1e-12);
+    assert_true(fabs(nn_model_offset(&b->m.scale, &b->m.inputs, strange, 2) - (-3.0 + 0.1)) <= 1e-12);
+}
+
+static void other_graphs_are_refused_by_name(void **state)
+{
+    bench *b = *state;
+    ch_graph_opts o = b->m.graph;
+    pl_error err = { 0 };
+
+    o.cutoff = 5.0f;
+    assert_int_equal(nn_model_graph_check(&b->m, &o, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "cutoff: 5 Angstrom"));
+    o.edges = CH_EDGES_BONDS;
+    assert_int_equal(nn_model_graph_check(&b->m, &o, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "edges: bonds"));
+}
+
+/* Reads the file as tensors, changes them by `how`, writes and reads it back as a model. */
+typedef void change(nn_tensor *t, int *n, nn_meta *meta);
+
+static void refused_with(bench *b, change *how, const char *text)
+{
+    nn_tensors *all, out;
+    nn_tensor *t;
+    nn_meta *meta;
+    nn_model_file *back;
+    pl_error err = { 0 };
+
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_int_equal(nn_tensors_read(&all, b->path, b->mem, NULL), PL_OK);
+    t = PL_NEW(b->mem, nn_tensor, all->n + 1);
+    meta = PL_NEW(b->mem, nn_meta, all->n_meta + 1);
+    memcpy(t, all->t, (size_t)all->n * sizeof *t);
+    memcpy(meta, all->meta, (size_t)all->n_meta * sizeof *meta);
+    out = *all;
+    out.t = t;
+    out.meta = meta;
+    how(t, &out.n, meta);
+    assert_int_equal(nn_tensors_write(b->path, &out, NULL), PL_OK);
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+    if (!strstr(err.text, text) || !strstr(err.text, b->path))
+        fail_msg("'%s' does not say '%s' and the file", err.text, text);
+}
+
+static void drop_first(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)meta;
+    t[0] = t[--*n];
+}
+
+static void add_one(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)meta;
+    t[*n] = t[0];
+    t[(*n)++].name = "stowaway";
+}
+
+static void turn_one(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)meta;
+    for (int k = 0; k < *n; k++)
+        if (t[k].n_dims == 2 && t[k].dims[0] != t[k].dims[1]) {
+            int64_t d = t[k].dims[0];
+            t[k].dims[0] = t[k].dims[1];
+            t[k].dims[1] = d;
+            return;
+        }
+}
+
+static void poison_one(nn_tensor *t, int *n, nn_meta *meta)
+{
+    static float poison[100000];
+
+    (void)n;
+    (void)meta;
+    memcpy(poison, t[1].data, t[1].count * sizeof(float));
+    poison[t[1].count - 1] = NAN;
+    t[1].data = poison;
+}
+
+static nn_meta *meta_named(nn_meta *meta, const char *key)
+{
+    while (strcmp(meta->key, key) != 0)
+        meta++;
+    return meta;
+}
+
+static void break_json(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "scale")->value = "{\"mean\": 1";
+}
+
+static void zero_scale(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "scale")->value = "{\"mean\":1,\"std\":0,\"constant\":0,\"offsets\":[0,0,0]}";
+}
+
+static void odd_element(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "inputs")->value = "{\"elements\":[\"H\",\"Qq\",\"Br\"],\"z\":true,\"charge\":false,\"bonds\":true}";
+}
+
+static void more_elements(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "inputs")->value = "{\"elements\":[\"H\",\"C\",\"N\",\"Br\"],\"z\":true,\"charge\":false,\"bonds\":true}";
+    meta_named(meta, "scale")->value = "{\"mean\":1,\"std\":1,\"constant\":0,\"offsets\":[0,0,0,0]}";
+}
+
+static void future_format(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "format_version")->value = "2";
+}
+
+static void whatever_is_wrong_is_named(void **state)
+{
+    bench *b = *state;
+
+    refused_with(b, drop_first, "is missing");
+    refused_with(b, add_one, "tensor stowaway does not belong");
+    refused_with(b, turn_one, "the model needs");
+    refused_with(b, poison_one, "is not finite");
+    refused_with(b, break_json, "metadata scale is not JSON");
+    refused_with(b, zero_scale, "scale.std");
+    refused_with(b, odd_element, "inputs.elements");
+    refused_with(b, more_elements, "the model needs");
+    refused_with(b, future_format, "model file format 2");
+}
+
+static void truncated_and_foreign_files_are_refused(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back;
+    pl_bytes whole;
+    pl_error err = { 0 };
+
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->path, b->mem, NULL), PL_OK);
+    for (size_t len = 0; len < whole.len; len += whole.len / 50 + 1) {
+        assert_int_equal(pl_file_write(b->path, (pl_bytes){ whole.data, len }, NULL), PL_OK);
+        assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+    }
+    assert_int_equal(nn_model_read(&back, "/nowhere/model", b->mem, &err), PL_EIO);
+}
+
+/* Weights under the other sign convention come back negated exactly where (J, in,
+ * out) is in the list of spec 2.3; twice is nothing. */
+static void weights_of_the_other_convention_are_moved(void **state)
+{
+    bench *b = *state;
+    const nn_group *g = &b->m.model->module[2].u.attention.conv.group[0];
+    const nn_param *w2 = &b->m.model->param[g->w2];
+    nn_tensors *all, out;
+    nn_meta *meta;
+    nn_model_file *back;
+    int flipped = 0;
+
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_int_equal(nn_tensors_read(&all, b->path, b->mem, NULL), PL_OK);
+    out = *all;
+    meta = PL_NEW(b->mem, nn_meta, all->n_meta);
+    memcpy(meta, all->meta, (size_t)all->n_meta * sizeof *meta);
+    meta_named(meta, "w3j")->value = "e3nn-0.5";
+    out.meta = meta;
+    assert_int_equal(nn_tensors_write(b->path, &out, NULL), PL_OK);
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, NULL), PL_OK);
+    for (int32_t p = 0; p < g->n_paths; p++)
+        for (int32_t k = 0; k < g->path[p].n_freq; k++) {
+            size_t row = (size_t)(g->path[p].f0 + k); /* o = c = 0 */
+            int j = abs(g->path[p].d_in - g->path[p].d_out) + k;
+            float want = b->m.params[w2->at + row * 32 + 7], got = back->params[w2->at + row * 32 + 7];
+            bool flips = nn_w3j_sign_differs(j, g->path[p].d_in, g->path[p].d_out);
+            assert_true(got == (flips ? -want : want));
+            flipped += flips;
+        }
+    assert_int_equal(flipped, 3); /* (1,2,2) (2,1,2) (2,2,1) at degrees to 2 */
+}
+
+#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BENCH(what_is_written_is_read),
+        WITH_BENCH(bfloat16_holds_exactly_the_rounded_numbers),
+        WITH_BENCH(the_same_model_gives_the_same_bytes),
+        WITH_BENCH(values_have_their_linear_part),
+        WITH_BENCH(other_graphs_are_refused_by_name),
+        WITH_BENCH(whatever_is_wrong_is_named),
+        WITH_BENCH(truncated_and_foreign_files_are_refused),
+        WITH_BENCH(weights_of_the_other_convention_are_moved),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
