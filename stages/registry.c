@@ -31,7 +31,18 @@ const pl_stage *const st_stages[] = {
 
 const pl_cmd *const st_commands[] = {
     &st_cmd_check,
-    &st_cmd_help,
+    &st_cmd_plan,
+    &st_cmd_run,
+    &st_cmd_explain,
+    &st_cmd_status,
+    &st_cmd_failures,
+    &st_cmd_retry,
+    &st_cmd_top,
+    &st_cmd_query,
+    &st_cmd_export,
+    &st_cmd_db,
     &st_cmd_model,
+    &st_cmd_help,
+    &st_cmd_completion,
     NULL
 };

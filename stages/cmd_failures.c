@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stages/cmd.h"
+#include "stages/results.h"
+
+static const pl_opt opts[] = {
+    { "--stage", 0, "STAGE", "only failures of this stage; lists them" },
+    { "--code", 0, "CODE", "only failures with this code; lists them" },
+    { "--limit", 'n', "N", "list at most so many (default 50; 0: all)" },
+    { "--csv", 0, NULL, "list all as CSV" },
+    { "--json", 0, NULL, "list all as JSON, one object a line" },
+    { 0 }
+};
+
+static const char counts_sql[] =
+    "SELECT stage,code,count(*),min(message) FROM v_failures WHERE (?1 IS NULL OR stage=?1) AND (?2 IS NULL OR code=?2)"
+    " GROUP BY stage,code ORDER BY 3 DESC,1,2";
+static const char list_sql[] =
+    "SELECT stage,code,place,ordinal,title,raw_smiles,message,signal,cpu_s,attempt,at_utc FROM v_failures"
+    " WHERE (?1 IS NULL OR stage=?1) AND (?2 IS NULL OR code=?2) ORDER BY stage,place,ordinal LIMIT ?3";
+
+static const char *text_of(sqlite3_stmt *st, int i)
+{
+    const unsigned char *text = sqlite3_column_text(st, i);
+    return text ? (const char *)text : "";
+}
+
+typedef void print_row(sqlite3_stmt *st);
+
+static void print_count(sqlite3_stmt *st)
+{
+    (void)printf("%8lld  %-9s %-12s %.90s\n", (long long)sqlite3_column_int64(st, 2), text_of(st, 0), text_of(st, 1),
+                 text_of(st, 3));
+}
+
+static void print_line(sqlite3_stmt *st)
+{
+    (void)printf("%s%s%s%s%s: %s: %s: %s\n", text_of(st, 2), text_of(st, 2)[0] ? " " : "", text_of(st, 4),
+                 text_of(st, 4)[0] ? " " : "", text_of(st, 5), text_of(st, 0), text_of(st, 1), text_of(st, 6));
+}
+
+static void print_csv(sqlite3_stmt *st)
+{
+    for (int i = 0; i < sqlite3_column_count(st); i++) {
+        const char *text = text_of(st, i);
+        bool quote = strpbrk(text, ",\"\r\n") != NULL;
+
+        (void)fputs(i ? quote ? ",\"" : "," : quote ? "\"" : "", stdout);
+        for (const char *c = text; *c != '\0'; c++)
+            (void)printf("%s%c", *c == '"' ? "\"" : "", *c);
+        (void)fputs(quote ? "\"" : "", stdout);
+    }
+    (void)printf("\r\n");
+}
+
+static void print_json(sqlite3_stmt *st)
+{
+    pl_text line = { 0 };
+
+    for (int i = 0; i < sqlite3_column_count(st); i++) {
+        int type = sqlite3_column_type(st, i);
+        pl_text_add(&line, i ? "," : "{");
+        pl_text_add_json(&line, sqlite3_column_name(st, i));
+        pl_text_add(&line, ":");
+        if (type == SQLITE_TEXT)
+            pl_text_add_json(&line, text_of(st, i));
+        else
+            pl_text_add(&line, type == SQLITE_NULL ? "null" : text_of(st, i));
+    }
+    (void)printf("%s}\n", pl_text_str(&line));
+    pl_text_free(&line);
+}
+
+static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64_t limit, print_row *print, int64_t *n,
+                        pl_error *err)
+{
+    sqlite3_stmt *st;
+    bool row = true;
+    pl_code code = pl_db_prepare(s->db, &st, sql, err);
+
+    *n = 0;
+    if (code != PL_OK)
+        return code;
+    if (pl_arg(args, "--stage") != NULL)
+        (void)sqlite3_bind_text(st, 1, pl_arg(args, "--stage"), -1, SQLITE_STATIC);
+    if (pl_arg(args, "--code") != NULL)
+        (void)sqlite3_bind_text(st, 2, pl_arg(args, "--code"), -1, SQLITE_STATIC);
+    if (sqlite3_bind_parameter_count(st) > 2)
+        (void)sqlite3_bind_int64(st, 3, limit > 0 ? limit : -1);
+    if (print == print_csv) {
+        for (int i = 0; i < sqlite3_column_count(st); i++)
+            (void)printf("%s%s", i ? "," : "", sqlite3_column_name(st, i));
+        (void)printf("\r\n");
+    }
+    while ((code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        print(st);
+        (*n)++;
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_error *err)
+{
+    int64_t kinds = 0, listed = 0;
+    pl_code code = each_row(s, counts_sql, args, 0, print_count, &kinds, err);
+
+    if (code == PL_OK && kinds == 0)
+        (void)printf("no failures\n");
+    if (code != PL_OK || kinds == 0)
+        return code;
+    if (pl_arg(args, "--stage") == NULL && pl_arg(args, "--code") == NULL) {
+        (void)printf("list them: molsieve failures --code CODE; all of them: molsieve failures --csv\n");
+        return code;
+    }
+    (void)printf("\n");
+    code = each_row(s, list_sql, args, limit, print_line, &listed, err);
+    if (code == PL_OK && limit > 0 && listed == limit)
+        (void)printf("... the first %lld; --limit 0 lists all\n", (long long)limit);
+    return code;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *limit_text = pl_arg(args, "--limit");
+    pl_arena *mem = pl_arena_new(1 << 14);
+    pl_store *s = NULL;
+    pl_error err = { 0 };
+    int64_t limit = 50, n;
+    pl_code code = mem ? PL_OK : pl_fail(&err, PL_ENOMEM, "out of memory");
+
+    if (limit_text != NULL && (!pl_parse_int(limit_text, &limit) || limit < 0)) {
+        pl_arena_free(mem);
+        return pl_cmd_usage(args, "--limit %s: write a whole number", limit_text);
+    }
+    if (code == PL_OK)
+        code = st_results_open(app, args->n > 0 ? args->arg[0] : NULL, &s, mem, &err);
+    if (code == PL_OK && (pl_arg(args, "--csv") || pl_arg(args, "--json")))
+        code = each_row(s, list_sql, args, 0, pl_arg(args, "--csv") ? print_csv : print_json, &n, &err);
+    else if (code == PL_OK)
+        code = print_people(s, args, limit, &err);
+    pl_store_close(s);
+    pl_arena_free(mem);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+}
+
+const pl_cmd st_cmd_failures = {
+    .name = "failures",
+    .args = "[WHERE]",
+    .help = "records and molecules that failed, with reasons",
+    .about = "Without options: how many, by stage and code, with an example of each. Every failed record has a place\n"
+             "(file:line), a code and a message. WHERE as for `molsieve status`.\n\n"
+             "  molsieve failures\n"
+             "  molsieve failures runs/screen --code timeout\n"
+             "  molsieve failures --csv > failures.csv\n",
+    .opts = opts,
+    .run = run,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pipeline/base/log.h"
+#include "stages/cmd.h"
+#include "stages/plan_print.h"
+#include "stages/run_words.h"
+#include "stages/version.h"
+
+static const pl_opt opts[] = {
+    { "--dry-run", 'n', NULL, "print the plan, do nothing" },
+    { "--jobs", 'j', "N", "worker threads and processes (default: the workflow's, else all processors)" },
+    { "--keep-going", 'k', NULL, "after a failed stage go on with those that do not need it; pass limits of failures" },
+    { "--until", 0, "STAGE", "run this stage and what it needs, no more" },
+    { "--from", 0, "STAGE", "run this stage and all after it again" },
+    { "--force", 'f', "STAGE", "run this stage again even if it is done" },
+    { "--fresh", 0, NULL, "start over in a new work directory (DIR-2, DIR-3, ...); the old one stays" },
+    { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m), or auto: ask the scheduler" },
+    { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
+    { "--quiet", 'q', NULL, "only warnings and errors" },
+    { "--verbose", 'v', NULL, "more about what is going on" },
+    { "--log", 0, "FILE", "append the log to this file too" },
+    { "--log-format", 0, "FORM", "text or json" },
+    { 0 }
+};
+
+static bool read_time(const pl_args *args, const char *name, double *out)
+{
+    const char *text = pl_arg(args, name);
+
+    if (text == NULL || (strcmp(name, "--max-time") == 0 && strcmp(text, "auto") == 0)) {
+        *out = text ? -1 : *out;
+        return true;
+    }
+    return pl_parse_duration(text, out) && *out > 0;
+}
+
+/* Everything on the command line that can be wrong; 0 or the exit status. */
+static int read_options(const pl_args *args, pl_run_opts *out)
+{
+    const char *jobs = pl_arg(args, "--jobs");
+    int64_t n = 0;
+
+    if (jobs != NULL && (!pl_parse_int(jobs, &n) || n < 1 || n > 4096))
+        return pl_cmd_usage(args, "--jobs %s: write a number from 1 to 4096", jobs);
+    if (!read_time(args, "--max-time", &out->max_time))
+        return pl_cmd_usage(args, "--max-time %s: write a time such as 3h50m, or auto", pl_arg(args, "--max-time"));
+    if (!read_time(args, "--grace", &out->grace))
+        return pl_cmd_usage(args, "--grace %s: write a time such as 25s", pl_arg(args, "--grace"));
+    out->workers = (int)n;
+    out->keep_going = pl_arg(args, "--keep-going") != NULL;
+    out->fresh = pl_arg(args, "--fresh") != NULL;
+    out->until = pl_arg(args, "--until");
+    out->from = pl_arg(args, "--from");
+    out->force = out->force ? out->force : pl_arg(args, "--force");
+    out->quiet = pl_arg(args, "--quiet") != NULL;
+    return 0;
+}
+
+static int dry_run(const pl_app *app, pl_workflow *wf, const pl_run_opts *o, pl_arena *mem)
+{
+    st_plan plan;
+    pl_error err = { 0 };
+    pl_text out = { 0 };
+
+    if (st_plan_make(&plan, app, wf, o, mem, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    st_plan_table(&plan, &out);
+    (void)fputs(pl_text_str(&out), stdout);
+    pl_text_free(&out);
+    return 0;
+}
+
+static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf, pl_run_opts *o, pl_arena *mem)
+{
+    st_log log;
+    pl_error err = { 0 };
+    pl_code code;
+
+    o->progress_tty = isatty(STDERR_FILENO) && getenv("MOLSIEVE_PLAIN") == NULL;
+    o->max_time = st_time_left(o->max_time == 0 ? wf->limits.max_time : o->max_time, o->grace);
+    if (!st_log_open(&log, pl_arg(args, "--log"), pl_arg(args, "--log-format"),
+                     o->quiet ? PL_WARN : pl_arg(args, "--verbose") ? PL_DEBUG : PL_INFO, o->progress_tty))
+        return pl_cmd_usage(args, "--log %s: cannot be written", pl_arg(args, "--log"));
+    code = pl_run(wf, app->schema, o, mem, &err);
+    st_log_close(&log);
+    if (code != PL_OK)
+        return pl_cmd_fail(&err);
+    if (!o->quiet)
+        st_summary_print(app, wf, mem);
+    return 0;
+}
+
+int st_run_command(const pl_app *app, const pl_args *args, const char *command, const char *force)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_run_opts o = { .grace = 25, .force = force, .command = command, .argc = args->argc, .argv = args->argv,
+                      .known = app->stages, .program_version = app->version, .git_commit = st_commit };
+    const char *form = pl_arg(args, "--log-format");
+    pl_workflow *wf;
+    int status = read_options(args, &o);
+
+    if (status == 0 && form != NULL && strcmp(form, "text") != 0 && strcmp(form, "json") != 0)
+        status = pl_cmd_usage(args, "--log-format %s: write text or json", form);
+    if (status == 0 && mem == NULL)
+        status = pl_code_exit(PL_ENOMEM);
+    wf = status == 0 ? pl_cmd_load(app, args, mem, &status) : NULL;
+    if (wf != NULL)
+        status = pl_arg(args, "--dry-run") ? dry_run(app, wf, &o, mem) : run_for_real(app, args, wf, &o, mem);
+    pl_arena_free(mem);
+    return status;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    return st_run_command(app, args, "run", NULL);
+}
+
+const pl_cmd st_cmd_run = {
+    .name = "run",
+    .args = "FILE [stage.setting=value ...]",
+    .help = "run a workflow; what is done is reused, what was begun goes on",
+    .about = "Stop it at any moment by any means; the same command continues. TERM, INT, USR1, USR2 and XCPU finish\n"
+             "what is in hand and end with status 75; a second signal ends at once, and that is safe too.\n"
+             "Changed settings run their stage and those after it again; `molsieve plan` shows it before.\n\n"
+             "  molsieve run workflows/screen.yaml\n"
+             "  molsieve run workflows/screen.yaml stages.graph.cutoff=4.5 -j 8\n"
+             "  molsieve run workflows/train.yaml --max-time auto --log train.log --log-format json\n",
+    .opts = opts,
+    .min_args = 1,
+    .run = run,
+};

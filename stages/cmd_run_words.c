@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stages/run_words.h"
+
+/* ---- the log ---- */
+
+static void put_json(FILE *to, const char *at, const char *level, const char *line)
+{
+    pl_text text = { 0 };
+
+    pl_text_addf(&text, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":", at, level);
+    pl_text_add_json(&text, line);
+    pl_text_add(&text, "}\n");
+    (void)fputs(pl_text_str(&text), to);
+    (void)fflush(to);
+    pl_text_free(&text);
+}
+
+static void put_text(FILE *to, const char *at, const char *level, const char *line)
+{
+    (void)fprintf(to, "%s %-5s %s\n", at, level, line);
+    (void)fflush(to);
+}
+
+static void sink(void *ctx, pl_level level, const char *line)
+{
+    static const char *const words[] = { "error", "warn", "info", "debug" };
+    st_log *log = ctx;
+    time_t now = time(NULL);
+    struct tm tm;
+    char at[32];
+
+    (void)gmtime_r(&now, &tm);
+    (void)strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (log->file != NULL)
+        (log->json ? put_json : put_text)(log->file, at, words[level], line);
+    if (log->tty) /* the progress line stands where the cursor is */
+        (void)fprintf(stderr, "\r\033[K%s%s%s\n", level <= PL_WARN ? words[level] : "", level <= PL_WARN ? ": " : "", line);
+    else
+        (log->json ? put_json : put_text)(stderr, at, words[level], line);
+}
+
+bool st_log_open(st_log *log, const char *path, const char *form, pl_level max, bool tty)
+{
+    *log = (st_log){ .json = form != NULL && strcmp(form, "json") == 0, .tty = tty, .max = max };
+    if (path != NULL && (log->file = fopen(path, "a")) == NULL)
+        return false;
+    pl_log_to(sink, log, max);
+    return true;
+}
+
+void st_log_close(st_log *log)
+{
+    pl_log_to(NULL, NULL, PL_ERROR);
+    if (log->file != NULL)
+        (void)fclose(log->file);
+    log->file = NULL;
+}
+
+/* ---- time ---- */
+
+/* "EndTime=2026-01-31T12:00:00" of `scontrol show job`; 0: not told. */
+static time_t ask_slurm(void)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+    char line[1024], command[128];
+    time_t end = 0;
+    FILE *p;
+
+    if (job == NULL || job[strspn(job, "0123456789_")] != '\0')
+        return 0;
+    (void)snprintf(command, sizeof command, "scontrol show job %s 2>/dev/null", job);
+    p = popen(command, "r");
+    while (p != NULL && fgets(line, sizeof line, p) != NULL) {
+        const char *at = strstr(line, "EndTime=");
+        struct tm tm = { .tm_isdst = -1 };
+        if (at != NULL && strptime(at + 8, "%Y-%m-%dT%H:%M:%S", &tm) != NULL)
+            end = mktime(&tm);
+    }
+    if (p != NULL)
+        (void)pclose(p);
+    return end;
+}
+
+double st_time_left(double limit, double grace)
+{
+    const char *known = getenv("SLURM_JOB_END_TIME");
+    int64_t seconds = 0;
+    time_t end;
+    double left;
+
+    if (limit >= 0)
+        return limit;
+    end = known != NULL && pl_parse_int(known, &seconds) ? (time_t)seconds : ask_slurm();
+    if (end == 0)
+        return 0;
+    left = difftime(end, time(NULL)) - grace - 30;
+    return left > 1 ? left : 1;
+}
+
+/* ---- the last words ---- */
+
+static bool has_rows(pl_store *s, const char *table)
+{
+    int64_t n = 0;
+
+    return pl_db_int(s->db, &n, NULL, "SELECT EXISTS(SELECT 1 FROM %w)", table) == PL_OK && n == 1;
+}
+
+static void print_funnel(pl_store *s)
+{
+    static const char sql[] = "SELECT records,ok,duplicate,filtered,failed,molecules,scored,hits FROM v_funnel";
+    static const char *const names[] = { " records: ", " ok, ", " duplicate, ", " filtered, ", " failed -> ",
+                                         " molecules -> ", " scored -> ", " ranked\n" };
+    sqlite3_stmt *st;
+    bool row = false;
+    char n[32];
+
+    if (!has_rows(s, "record") || pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    if (pl_db_step(st, &row, NULL) == PL_OK && row)
+        for (int i = 0; i < 8; i++)
+            (void)printf("%s%s", pl_count_str(sqlite3_column_int64(st, i), n), names[i]);
+    (void)sqlite3_finalize(st);
+}
+
+static void print_top(pl_store *s)
+{
+    static const char sql[] = "SELECT rank,smiles,property,unit,score,coalesce(titles,'') FROM v_hits WHERE rank<=5"
+                              " ORDER BY rank,property";
+    sqlite3_stmt *st;
+    bool row = false;
+    int64_t last = 0;
+
+    if (!has_rows(s, "hit") || pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
+        if (sqlite3_column_int64(st, 0) != last)
+            (void)printf("%s%4lld  %-44.80s  %.24s", last ? "\n" : "", (long long)sqlite3_column_int64(st, 0),
+                         (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 5));
+        last = sqlite3_column_int64(st, 0);
+        (void)printf("  %s %.3f %s", (const char *)sqlite3_column_text(st, 2), sqlite3_column_double(st, 4),
+                     (const char *)sqlite3_column_text(st, 3));
+    }
+    (void)printf("\n");
+    (void)sqlite3_finalize(st);
+}
+
+static const char *from_here(const char *path)
+{
+    char *here = getcwd(NULL, 0);
+    size_t n = here ? strlen(here) : 0;
+
+    if (n > 1 && strncmp(path, here, n) == 0 && path[n] == '/')
+        path += n + 1;
+    free(here);
+    return path;
+}
+
+void st_summary_print(const pl_app *app, const pl_workflow *wf, pl_arena *mem)
+{
+    const char *path = from_here(wf->storage.results);
+    pl_store *s = NULL;
+
+    (void)mem;
+    if (pl_store_open_read(&s, wf->storage.results, app->schema, NULL) != PL_OK)
+        return;
+    print_funnel(s);
+    print_top(s);
+    (void)printf("results: %s\n", path);
+    if (has_rows(s, "hit"))
+        (void)printf("next:\n  molsieve top -n 20 %s\n  molsieve query \"SELECT * FROM v_hits LIMIT 10\" %s\n"
+                     "  molsieve failures %s\n", path, path, path);
+    else
+        (void)printf("next:\n  molsieve status %s\n  molsieve query \"SELECT * FROM v_funnel\" %s\n"
+                     "  molsieve failures %s\n", path, path, path);
+    pl_store_close(s);
+}

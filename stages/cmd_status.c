@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stages/cmd.h"
+#include "stages/results.h"
+
+static const pl_opt opts[] = {
+    { "--watch", 'w', NULL, "look again every two seconds until the run ends" },
+    { "--json", 0, NULL, "print JSON" },
+    { 0 }
+};
+
+/* The last row of the run table. */
+typedef struct last_run {
+    int64_t run_id;
+    char state[16], command[32], host[128], started[32], ended[32], reason[400];
+} last_run;
+
+static void copy_column(char *to, size_t size, sqlite3_stmt *st, int column)
+{
+    const unsigned char *text = sqlite3_column_text(st, column);
+    (void)snprintf(to, size, "%s", text ? (const char *)text : "");
+}
+
+static pl_code read_run(pl_store *s, last_run *out, pl_error *err)
+{
+    static const char sql[] = "SELECT run_id,state,command,coalesce(host,''),started_utc,coalesce(ended_utc,''),"
+                              "coalesce(stop_reason,'') FROM run ORDER BY run_id DESC LIMIT 1";
+    sqlite3_stmt *st;
+    bool row = false;
+    pl_code code = pl_db_prepare(s->db, &st, sql, err);
+
+    *out = (last_run){ 0 };
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (row) {
+        out->run_id = sqlite3_column_int64(st, 0);
+        copy_column(out->state, sizeof out->state, st, 1);
+        copy_column(out->command, sizeof out->command, st, 2);
+        copy_column(out->host, sizeof out->host, st, 3);
+        copy_column(out->started, sizeof out->started, st, 4);
+        copy_column(out->ended, sizeof out->ended, st, 5);
+        copy_column(out->reason, sizeof out->reason, st, 6);
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* Whether some process of this machine holds the lock, without touching it: taking
+ * it even for a moment could turn away a run that starts just then. */
+static bool lock_is_held(const char *results)
+{
+    char path[4096], line[256], want[64];
+    const char *slash = strrchr(results, '/');
+    struct stat st;
+    bool held = false;
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "%.*s.lock", slash ? (int)(slash - results) + 1 : 0, results);
+    if (stat(path, &st) != 0 || (f = fopen("/proc/locks", "r")) == NULL)
+        return false;
+    (void)snprintf(want, sizeof want, ":%llu ", (unsigned long long)st.st_ino);
+    while (!held && fgets(line, sizeof line, f) != NULL)
+        held = strstr(line, "FLOCK") != NULL && strstr(line, want) != NULL;
+    (void)fclose(f);
+    return held;
+}
+
+/* A run that died without a word is still `running` in the table. */
+static void judge(last_run *r, const char *results)
+{
+    char host[128] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    if (strcmp(r->state, "running") != 0 || strcmp(host, r->host) != 0 || lock_is_held(results))
+        return;
+    (void)snprintf(r->state, sizeof r->state, "lost");
+    (void)snprintf(r->reason, sizeof r->reason, "the process is gone; run the same command again to continue");
+}
+
+static json_t *rows_json(sqlite3_stmt *st)
+{
+    json_t *list = json_array();
+    bool row = false;
+
+    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
+        json_t *o = json_object();
+        for (int i = 0; i < sqlite3_column_count(st); i++) {
+            int type = sqlite3_column_type(st, i);
+            json_t *v = type == SQLITE_INTEGER ? json_integer(sqlite3_column_int64(st, i))
+                        : type == SQLITE_FLOAT ? json_real(sqlite3_column_double(st, i))
+                        : type == SQLITE_NULL  ? json_null()
+                                               : json_string((const char *)sqlite3_column_text(st, i));
+            (void)json_object_set_new(o, sqlite3_column_name(st, i), v);
+        }
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *query_json(pl_store *s, const char *sql)
+{
+    sqlite3_stmt *st;
+    json_t *list;
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return json_array();
+    list = rows_json(st);
+    (void)sqlite3_finalize(st);
+    return list;
+}
+
+static const char stages_sql[] = "SELECT stage,state,units,done,ok,failed,wall_s FROM v_progress";
+
+static void print_json(pl_store *s, const last_run *r)
+{
+    json_t *all = json_pack("{s:s, s:{s:I, s:s, s:s, s:s, s:s, s:s, s:s}, s:o, s:o, s:o}", "results", s->results_path,
+                            "run", "run_id", (json_int_t)r->run_id, "state", r->state, "command", r->command, "host",
+                            r->host, "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages",
+                            query_json(s, stages_sql), "failures",
+                            query_json(s, "SELECT stage,code,count(*) AS n FROM failure GROUP BY 1,2 ORDER BY 3 DESC"),
+                            "funnel", query_json(s, "SELECT * FROM v_funnel"));
+    char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
+
+    (void)puts(text ? text : "null");
+    free(text);
+    json_decref(all);
+}
+
+static void print_stages(pl_store *s)
+{
+    sqlite3_stmt *st;
+    bool row = false;
+    char a[32], b[32], c[32];
+
+    if (pl_db_prepare(s->db, &st, stages_sql, NULL) != PL_OK)
+        return;
+    (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
+    while (pl_db_step(st, &row, NULL) == PL_OK && row)
+        (void)printf("  %-9s %-8s %8lld %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
+                     (const char *)sqlite3_column_text(st, 1), (long long)sqlite3_column_int64(st, 3),
+                     pl_count_str(sqlite3_column_int64(st, 4), a), pl_count_str(sqlite3_column_int64(st, 5), b),
+                     pl_duration_str(sqlite3_column_double(st, 6), c));
+    (void)sqlite3_finalize(st);
+}
+
+static void print_text(pl_store *s, const last_run *r)
+{
+    (void)printf("%s\n", s->results_path);
+    if (r->run_id == 0)
+        (void)printf("no run yet\n");
+    else
+        (void)printf("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host,
+                     r->started, r->ended[0] ? ", ended " : "", r->ended, r->reason[0] ? ": " : "", r->reason);
+    print_stages(s);
+}
+
+static int show_once(const pl_app *app, const char *where, bool json, pl_arena *mem, bool *running)
+{
+    pl_store *s = NULL;
+    pl_error err = { 0 };
+    last_run r = { 0 };
+    pl_code code = st_results_open(app, where, &s, mem, &err);
+
+    if (code == PL_OK)
+        code = read_run(s, &r, &err);
+    if (code == PL_OK) {
+        judge(&r, s->results_path);
+        (json ? print_json : print_text)(s, &r);
+        (void)fflush(stdout);
+    }
+    *running = strcmp(r.state, "running") == 0;
+    pl_store_close(s);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *where = args->n > 0 ? args->arg[0] : NULL;
+    bool watch = pl_arg(args, "--watch") != NULL, json = pl_arg(args, "--json") != NULL, running = true;
+    int status = 0;
+
+    do {
+        pl_arena *mem = pl_arena_new(1 << 14);
+        if (watch && !json && isatty(STDOUT_FILENO))
+            (void)printf("\033[H\033[2J");
+        if (mem == NULL)
+            return pl_code_exit(PL_ENOMEM);
+        status = show_once(app, where, json, mem, &running);
+        pl_arena_free(mem);
+        if (watch && running && status == 0)
+            (void)sleep(2);
+    } while (watch && running && status == 0);
+    return status;
+}
+
+const pl_cmd st_cmd_status = {
+    .name = "status",
+    .args = "[WHERE]",
+    .help = "how far a run is; safe while it runs",
+    .about = "WHERE is a workflow, a work directory or a results.db; without it the newest one below the current\n"
+             "directory. A run whose process is gone is shown as lost: run the same command again to continue.\n\n"
+             "  molsieve status\n"
+             "  molsieve status runs/screen --watch\n"
+             "  molsieve status workflows/screen.yaml --json\n",
+    .opts = opts,
+    .run = run,
+};

@@ -1,0 +1,30 @@
+/* stages/run_words.h - what `run` and `retry` share: options, log lines, the last words. */
+#ifndef ST_RUN_WORDS_H
+#define ST_RUN_WORDS_H
+
+#include "pipeline/base/log.h"
+#include "pipeline/cmd.h"
+#include "pipeline/run.h"
+
+/* The whole `run` command; `force` overrides --force. Returns the exit status. */
+int st_run_command(const pl_app *app, const pl_args *args, const char *command, const char *force);
+
+/* The log: to stderr, and to a file if one is named; lines of text or JSON objects. */
+typedef struct st_log {
+    FILE *file;
+    bool json, tty;
+    pl_level max;
+} st_log;
+
+/* False: the file cannot be written. The log is the program's one sink until closed. */
+bool st_log_open(st_log *log, const char *path, const char *form, pl_level max, bool tty);
+void st_log_close(st_log *log);
+
+/* Seconds that may be used: a fixed limit as it is; -1 (auto): what the scheduler
+ * leaves, less the grace and half a minute; 0: no limit. */
+double st_time_left(double limit, double grace);
+
+/* The funnel, where the results are, the top of the ranking, what to do next. */
+void st_summary_print(const pl_app *app, const pl_workflow *wf, pl_arena *mem);
+
+#endif
