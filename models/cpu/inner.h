@@ -15,7 +15,7 @@
 #include "models/engine.h"
 
 enum {
-    NN_TILE = 60,       /* pairs of a tile; a multiple of NN_ROWS and 4     */
+    NN_TILE = 96,       /* pairs of a tile; a multiple of NN_ROWS and 4     */
     NN_PIECES = 8,
     NN_CHUNK = 16,      /* nodes worked on together                          */
     NN_CHUNK_ROWS = NN_CHUNK * (2 * NN_MAX_DEGREE + 1)

@@ -25,13 +25,31 @@ static inline void radial_block(const nn_cpu_radial *g, const float *w, const fl
     }
 }
 
+/* Units from .. to-1 of the next panel. Weights come from the last-level cache or
+ * memory, in an order (the active units) that the processor does not guess; asked
+ * for a few lines at a time they arrive while the present panel is in use. */
+static inline void panel_prefetch(const nn_cpu_radial *g, const float *next, int from, int to)
+{
+    for (int q = from; q < to && q < g->n_k; q++) {
+        __builtin_prefetch(next + g->k[q] * NN_PANEL);
+        __builtin_prefetch(next + g->k[q] * NN_PANEL + NN_PANEL / 2);
+    }
+}
+
 static void radial(const nn_cpu_radial *g)
 {
-    for (int p = 0; p < g->n_panels; p++)
+    int blocks = (g->n_rows + NK_R - 1) / NK_R, share = (g->n_k + blocks - 1) / blocks;
+
+    for (int p = 0; p < g->n_panels; p++) {
+        const float *w = g->w + (size_t)p * NN_PANEL_FLOATS;
         for (int j = 0; j < NN_PANEL; j += 2 * NK_W)
-            for (int row = 0; row < g->n_rows; row += NK_R)
-                radial_block(g, g->w + (size_t)p * NN_PANEL_FLOATS + j, g->h + (size_t)row * NN_H,
-                             g->r + (size_t)row * g->r_ld + p * NN_PANEL + j);
+            for (int i = 0; i < blocks; i++) {
+                size_t row = (size_t)i * NK_R;
+                if (j == 0)
+                    panel_prefetch(g, w + NN_PANEL_FLOATS, i * share, (i + 1) * share);
+                radial_block(g, w + j, g->h + row * NN_H, g->r + row * g->r_ld + p * NN_PANEL + j);
+            }
+    }
 }
 
 /* Partial sums of 4 rows times n units (n <= 6), lane by lane; summed over lanes
@@ -102,7 +120,8 @@ static inline __attribute__((always_inline)) void dw_block(const nn_cpu_radial *
 
 static void radial_dw(const nn_cpu_radial *g)
 {
-    for (int p = 0; p < g->n_panels; p++)
+    for (int p = 0; p < g->n_panels; p++) {
+        panel_prefetch(g, g->dw + (size_t)(p + 1) * NN_PANEL_FLOATS, 0, g->n_k);
         for (int j = 0; j < NN_PANEL; j += 2 * NK_W) {
             float *dw = g->dw + (size_t)p * NN_PANEL_FLOATS + j;
             const float *r = g->r + p * NN_PANEL + j;
@@ -114,6 +133,7 @@ static void radial_dw(const nn_cpu_radial *g)
             for (; q < g->n_k; q++)
                 dw_block(g, dw, r, q, 1);
         }
+    }
 }
 
 /* ---- SO(2) products -------------------------------------------------------- */
@@ -269,7 +289,8 @@ static void rotate(const float *d, const nn_cpu_layout *f, const float *x, float
 {
     const float *at[NN_DEGREES] = { d, d, d + 9, d + 34, d + 83 };
 
-    memcpy(y, x, (size_t)f->pad[0] * sizeof *y);
+    for (int k = 0; k < f->pad[0]; k += NK_W)
+        store(y + k, load(x + k));
     for (int l = 1; l < f->n_degrees; l++) {
         int n = 2 * l + 1, row = transposed ? 1 : n, col = transposed ? n : 1;
         const float *from = x + f->at[l];
