@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stages/cmd.h"
+#include "stages/results.h"
+#include "stages/rows.h"
+
+static const pl_opt opts[] = {
+    { "--format", 'f', "FORMAT", "table, csv, json or jsonl" },
+    { "--csv", 0, NULL, "the same as --format csv" },
+    { "--json", 0, NULL, "the same as --format json" },
+    { "--db", 0, "WHERE", "results database, work directory or workflow; without it the newest here" },
+    { "--file", 0, "FILE", "read the SQL from a file; - is standard input" },
+    { 0 }
+};
+
+static const char examples[] =
+    "\nExamples:\n"
+    "  molsieve query v_funnel\n"
+    "  molsieve query \"SELECT code, count(*) AS n FROM failure GROUP BY code ORDER BY n DESC\"\n"
+    "  molsieve query --csv \"SELECT inchikey, smiles, mw, logp FROM molecule WHERE logp < 3 ORDER BY mw\"\n"
+    "  molsieve query \"SELECT * FROM column_doc WHERE tbl='molecule'\"\n";
+
+static pl_code print_text(void *ctx, const pl_text *text, pl_error *err)
+{
+    if (fwrite(pl_text_str(text), 1, text->len, ctx) != text->len)
+        return pl_fail_errno(err, "standard output");
+    return PL_OK;
+}
+
+/* Reading, and nothing that reaches another file or changes the connection. */
+static int only_reading(void *unused, int action, const char *a, const char *b, const char *c, const char *d)
+{
+    static const char *const pragmas[] = { "table_info", "table_list", "index_list", "index_info", "table_xinfo",
+                                           "foreign_key_list", "user_version", "application_id", "page_count",
+                                           "page_size", "schema_version", "database_list", "compile_options",
+                                           "freelist_count", "journal_mode", "encoding" };
+    (void)unused, (void)c, (void)d;
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
+    case SQLITE_FUNCTION: return b != NULL && strcmp(b, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+    case SQLITE_PRAGMA:
+        for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
+            if (strcmp(a, pragmas[i]) == 0 && (b == NULL || strstr(pragmas[i], "_list") || strstr(pragmas[i], "_info") ||
+                                               strstr(pragmas[i], "_xinfo")))
+                return SQLITE_OK;
+        return SQLITE_DENY;
+    default: return SQLITE_DENY;
+    }
+}
+
+static pl_code fail_sql(sqlite3 *db, pl_error *err)
+{
+    int why = sqlite3_errcode(db) & 0xff;
+
+    if (why == SQLITE_AUTH)
+        return pl_fail(err, PL_ECONFIG, "SQL: only reading is allowed here (%s)", sqlite3_errmsg(db));
+    if (why != SQLITE_ERROR)
+        return pl_db_fail(db, err);
+    return pl_fail(err, PL_ECONFIG, "SQL: %s", sqlite3_errmsg(db));
+}
+
+/* One statement; what follows it may only be blank or a comment. */
+static pl_code prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, pl_error *err)
+{
+    const char *rest;
+    sqlite3_stmt *more = NULL;
+    bool two;
+
+    *out = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, out, &rest) != SQLITE_OK)
+        return fail_sql(db, err);
+    if (*out == NULL)
+        return pl_fail(err, PL_ECONFIG, "SQL: there is no statement in it");
+    two = sqlite3_prepare_v2(db, rest, -1, &more, NULL) != SQLITE_OK || more != NULL;
+    (void)sqlite3_finalize(more);
+    return two ? pl_fail(err, PL_ECONFIG, "SQL: one statement at a time; a second one begins with '%.20s'", rest) : PL_OK;
+}
+
+static pl_code read_stdin(const char **out, pl_arena *mem, pl_error *err)
+{
+    pl_text text = { 0 };
+    char part[4096];
+    size_t n;
+
+    while ((n = fread(part, 1, sizeof part, stdin)) > 0)
+        pl_text_add_n(&text, part, n);
+    *out = pl_text_ok(&text) ? pl_strdup(mem, pl_text_str(&text)) : NULL;
+    pl_text_free(&text);
+    return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "standard input: out of memory");
+}
+
+/* What to run: a file, standard input, the name of a table or view, or SQL. */
+static pl_code get_sql(const pl_args *args, sqlite3 *db, const char **sql, pl_arena *mem, pl_error *err)
+{
+    const char *file = pl_arg(args, "--file"), *word = args->n > 0 ? args->arg[0] : NULL;
+    pl_bytes bytes = { 0 };
+    int64_t is_name = 0;
+    pl_code code = PL_OK;
+
+    if (file != NULL && strcmp(file, "-") == 0)
+        return read_stdin(sql, mem, err);
+    if (file != NULL) {
+        code = pl_file_read(&bytes, file, mem, err);
+        *sql = bytes.data;
+        return code;
+    }
+    code = pl_db_int(db, &is_name, err, "SELECT count(*) FROM sqlite_master WHERE type IN('table','view') AND name=%Q", word);
+    *sql = is_name ? pl_sprintf(mem, "SELECT * FROM \"%s\"", word) : word;
+    return code;
+}
+
+static pl_code list_tables(sqlite3 *db, pl_error *err)
+{
+    sqlite3_stmt *st;
+    pl_code code = pl_db_prepare(db, &st,
+        "SELECT s.name, s.type, (SELECT group_concat(name,', ') FROM pragma_table_info(s.name)) AS columns "
+        "FROM sqlite_master s WHERE s.type IN('table','view') AND s.name NOT LIKE 'sqlite_%' ORDER BY s.type DESC, s.name",
+        err);
+
+    if (code == PL_OK)
+        code = st_rows_write(st, ST_TABLE, 90, NULL, print_text, stdout, err);
+    (void)sqlite3_finalize(st);
+    if (code == PL_OK)
+        (void)fputs(examples, stdout);
+    return code;
+}
+
+static pl_code query(const pl_args *args, pl_store *store, st_format format, pl_arena *mem, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    const char *sql = NULL;
+    int64_t n = 0;
+    pl_code code = PL_OK;
+
+    if (args->n == 0 && pl_arg(args, "--file") == NULL)
+        return list_tables(store->db, err);
+    code = get_sql(args, store->db, &sql, mem, err);
+    if (code == PL_OK && sql == NULL)
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
+    (void)sqlite3_set_authorizer(store->db, only_reading, NULL);
+    if (code == PL_OK)
+        code = prepare(store->db, sql, &st, err);
+    if (code == PL_OK)
+        code = st_rows_write(st, format, isatty(STDOUT_FILENO) ? 60 : 0, &n, print_text, stdout, err);
+    (void)sqlite3_finalize(st);
+    if (code == PL_OK && format == ST_TABLE && isatty(STDOUT_FILENO))
+        (void)fprintf(stderr, "%lld row%s\n", (long long)n, n == 1 ? "" : "s");
+    return code;
+}
+
+static pl_code get_format(const pl_args *args, st_format *format, pl_error *err)
+{
+    const char *word = pl_arg(args, "--format");
+
+    *format = pl_arg(args, "--csv") ? ST_CSV : pl_arg(args, "--json") ? ST_JSON : ST_TABLE;
+    return word != NULL ? st_format_parse(format, word, err) : PL_OK;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_store *store = NULL;
+    st_format format;
+    pl_error err = { 0 };
+    pl_code code = mem ? get_format(args, &format, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
+
+    if (args->n > 1 || (args->n == 1 && pl_arg(args, "--file") != NULL)) {
+        pl_arena_free(mem);
+        return pl_cmd_usage(args, "one query at a time; quote the SQL; --db names the database");
+    }
+    if (code == PL_OK)
+        code = st_results_open(app, pl_arg(args, "--db"), &store, mem, &err);
+    if (code == PL_OK)
+        code = query(args, store, format, mem, &err);
+    pl_store_close(store);
+    pl_arena_free(mem);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+}
+
+const pl_cmd st_cmd_query = {
+    .name = "query",
+    .args = "[SQL | TABLE | VIEW]",
+    .help = "ask the results database with SQL; reading only",
+    .about = "Without an argument: lists the tables and views. The database is opened read-only, so this is safe\n"
+             "during a run; any SQLite tool can read it too.\n\n"
+             "  molsieve query\n  molsieve query v_hits\n"
+             "  molsieve query --json \"SELECT inchikey, mw FROM molecule WHERE mw < 200\"\n",
+    .opts = opts,
+    .run = run,
+};

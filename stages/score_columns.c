@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/score_columns.h"
+
+#include <string.h>
+
+#include "pipeline/store.h"
+
+/* An SQL identifier in quotes: name, more words, and the unit in parentheses. */
+static void add_name(pl_text *sql, const char *name, const char *more, const char *unit)
+{
+    pl_text_add(sql, " AS \"");
+    for (; *name != '\0'; name++)
+        pl_text_add_n(sql, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
+    pl_text_add(sql, more);
+    if (unit != NULL && unit[0] != '\0' && strcmp(unit, "1") != 0 && strchr(unit, '"') == NULL)
+        pl_text_addf(sql, " (%s)", unit);
+    pl_text_add(sql, "\"");
+}
+
+static void add_one(pl_text *sql, const char *table, const char *column, int64_t property_id)
+{
+    pl_text_addf(sql, ", (SELECT x.%s FROM %s x WHERE x.property_id=%lld AND x.mol_id=m.mol_id)", column, table,
+                 (long long)property_id);
+}
+
+pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
+{
+    sqlite3_stmt *st;
+    bool row = true;
+    pl_code code = pl_db_prepare(db, &st,
+        "SELECT property_id, name, unit, (SELECT max(n_models) FROM score s WHERE s.property_id=p.property_id), "
+        "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) FROM property p ORDER BY name", err);
+
+    while (code == PL_OK) {
+        const char *name, *unit;
+        int64_t id;
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        id = sqlite3_column_int64(st, 0);
+        name = (const char *)sqlite3_column_text(st, 1);
+        unit = (const char *)sqlite3_column_text(st, 2);
+        if (sqlite3_column_int(st, 3) > 0) {
+            add_one(sql, "score", "mean", id);
+            add_name(sql, name, "", unit);
+        }
+        if (sqlite3_column_int(st, 3) > 1) {
+            add_one(sql, "score", "stdev", id);
+            add_name(sql, name, " stdev", unit);
+        }
+        if (labels && sqlite3_column_int(st, 4)) {
+            add_one(sql, "label", "value", id);
+            add_name(sql, name, " measured", unit);
+        }
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}

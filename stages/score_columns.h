@@ -1,0 +1,15 @@
+/* stages/score_columns.h - one column a property, for SELECTs over molecules. */
+#ifndef ST_SCORE_COLUMNS_H
+#define ST_SCORE_COLUMNS_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "pipeline/base/text.h"
+
+/* Adds ", (...) AS "esol (log10(mol/L))"" for each scored property to a SELECT in
+ * which `m` is the molecule; its standard deviation too where several models
+ * scored it; with labels, also what was measured. */
+pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err);
+
+#endif
