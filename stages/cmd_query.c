@@ -11,7 +11,6 @@ static const pl_opt opts[] = {
     { "--format", 'f', "FORMAT", "table, csv, json or jsonl" },
     { "--csv", 0, NULL, "the same as --format csv" },
     { "--json", 0, NULL, "the same as --format json" },
-    { "--db", 0, "WHERE", "results database, work directory or workflow; without it the newest here" },
     { "--file", 0, "FILE", "read the SQL from a file; - is standard input" },
     { 0 }
 };
@@ -130,6 +129,12 @@ static pl_code list_tables(sqlite3 *db, pl_error *err)
     return code;
 }
 
+/* `query runs/x`: one argument that is a place, not a question. */
+static bool only_place(const pl_args *args)
+{
+    return args->n == 1 && access(args->arg[0], F_OK) == 0;
+}
+
 static pl_code query(const pl_args *args, pl_store *store, st_format format, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -137,7 +142,7 @@ static pl_code query(const pl_args *args, pl_store *store, st_format format, pl_
     int64_t n = 0;
     pl_code code = PL_OK;
 
-    if (args->n == 0 && pl_arg(args, "--file") == NULL)
+    if (pl_arg(args, "--file") == NULL && (args->n == 0 || only_place(args)))
         return list_tables(store->db, err);
     code = get_sql(args, store->db, &sql, mem, err);
     if (code == PL_OK && sql == NULL)
@@ -161,6 +166,13 @@ static pl_code get_format(const pl_args *args, st_format *format, pl_error *err)
     return word != NULL ? st_format_parse(format, word, err) : PL_OK;
 }
 
+/* Where the database is: the argument after the SQL, if there is one. */
+static const char *place(const pl_args *args)
+{
+    bool file = pl_arg(args, "--file") != NULL;
+    return only_place(args) || (file && args->n == 1) ? args->arg[0] : args->n > 1 ? args->arg[1] : NULL;
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
@@ -169,12 +181,12 @@ static int run(const pl_app *app, const pl_args *args)
     pl_error err = { 0 };
     pl_code code = mem ? get_format(args, &format, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
 
-    if (args->n > 1 || (args->n == 1 && pl_arg(args, "--file") != NULL)) {
+    if (args->n > (pl_arg(args, "--file") ? 1 : 2)) {
         pl_arena_free(mem);
-        return pl_cmd_usage(args, "one query at a time; quote the SQL; --db names the database");
+        return pl_cmd_usage(args, "one query at a time; put the SQL in quotes");
     }
     if (code == PL_OK)
-        code = st_results_open(app, pl_arg(args, "--db"), &store, mem, &err);
+        code = st_results_open(app, place(args), &store, mem, &err);
     if (code == PL_OK)
         code = query(args, store, format, mem, &err);
     pl_store_close(store);
@@ -184,9 +196,9 @@ static int run(const pl_app *app, const pl_args *args)
 
 const pl_cmd st_cmd_query = {
     .name = "query",
-    .args = "[SQL | TABLE | VIEW]",
+    .args = "[SQL | TABLE | VIEW] [WORKDIR | WORKFLOW | DATABASE]",
     .help = "ask the results database with SQL; reading only",
-    .about = "Without an argument: lists the tables and views. The database is opened read-only, so this is safe\n"
+    .about = "Without an argument: lists the tables and views. The database is opened for reading only, so this is safe\n"
              "during a run; any SQLite tool can read it too.\n\n"
              "  molsieve query\n  molsieve query v_hits\n"
              "  molsieve query --json \"SELECT inchikey, mw FROM molecule WHERE mw < 200\"\n",

@@ -30,6 +30,7 @@ const pl_stage *const st_stages[] = {
 };
 
 const pl_cmd *const st_commands[] = {
+    &st_cmd_init,
     &st_cmd_check,
     &st_cmd_plan,
     &st_cmd_run,
@@ -42,6 +43,7 @@ const pl_cmd *const st_commands[] = {
     &st_cmd_export,
     &st_cmd_db,
     &st_cmd_model,
+    &st_cmd_doctor,
     &st_cmd_help,
     &st_cmd_completion,
     NULL
