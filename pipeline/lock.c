@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -58,6 +59,23 @@ static pl_code refuse(int fd, const char *workdir, pl_error *err)
                    strerror(why));
 }
 
+/* A child process that was being started when its parent was killed holds the
+ * parent's lock until its exec, a moment later: that is no holder to refuse for. */
+static bool take(int fd)
+{
+    static const struct timespec moment = { 0, 20000000 };
+
+    for (int tries = 0; tries < 50; tries++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return false;
+        (void)nanosleep(&moment, NULL);
+    }
+    errno = EWOULDBLOCK;
+    return false;
+}
+
 pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
 {
     char path[PATH_MAX];
@@ -71,7 +89,7 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
     lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock->fd < 0)
         return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
-    if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0)
+    if (!take(lock->fd))
         code = refuse(lock->fd, workdir, err);
     else
         code = write_holder(lock->fd, path, err);
