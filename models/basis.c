@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/basis.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "models/sh.h"
@@ -31,7 +32,7 @@ pl_code nn_couplings_new(nn_couplings **out, int max_degree, nn_w3j_sign sign, p
             for (int f = 0; f < nn_freqs(i, o); f++) {
                 int j = (i < o ? o - i : i - o) + f;
                 nn_w3j(t, j, i, o, sign);
-                t += (2 * j + 1) * (2 * i + 1) * (2 * o + 1);
+                t += (ptrdiff_t)(2 * j + 1) * (2 * i + 1) * (2 * o + 1);
             }
         }
     *out = q;
@@ -41,7 +42,7 @@ pl_code nn_couplings_new(nn_couplings **out, int max_degree, nn_w3j_sign sign, p
 /* out[l][f][k] for one f; strides in numbers. */
 typedef struct place {
     double *out;
-    int stride_l, stride_f;
+    ptrdiff_t stride_l, stride_f;
 } place;
 
 static void pair_write(place at, const nn_couplings *q, int i, int o, const double *sh)
@@ -109,8 +110,8 @@ void nn_basis_fused(double *out, const nn_couplings *q, nn_basis_layout layout, 
     for (int o = a.out0; o <= a.out1; o++)
         for (int i = a.in0; i <= a.in1; i++) {
             int row = layout == NN_BASIS_IN ? 0 : i * i, col = layout == NN_BASIS_OUT ? 0 : o * o;
-            double *at = out + (row * a.n_freq + f0) * a.cols + col;
-            pair_write((place){ at, a.n_freq * a.cols, a.cols }, q, i, o, sh);
+            double *at = out + (ptrdiff_t)(row * a.n_freq + f0) * a.cols + col;
+            pair_write((place){ at, (ptrdiff_t)a.n_freq * a.cols, a.cols }, q, i, o, sh);
             f0 += nn_freqs(i, o);
         }
 }

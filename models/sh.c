@@ -56,7 +56,7 @@ void nn_sh(double *out, int lmax, const double v[3])
 
 void nn_shf(float *out, int lmax, const float v[3])
 {
-    double y[NN_SH_COUNT], w[3] = { v[0], v[1], v[2] };
+    double y[NN_SH_COUNT] = { 0 }, w[3] = { v[0], v[1], v[2] };
 
     nn_sh(y, lmax, w);
     for (int k = 0; k < (lmax + 1) * (lmax + 1); k++)

@@ -133,7 +133,7 @@ static bool sort_degrees(int order[3], const int l[3])
 
 static void fill_e3nn_033(double *out, const int l[3])
 {
-    double sorted[WIDE * WIDE * WIDE], sign;
+    double sorted[WIDE * WIDE * WIDE] = { 0 }, sign;
     int order[3], s[3], i[3];
     bool odd = sort_degrees(order, l);
 

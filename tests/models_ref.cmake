@@ -13,3 +13,5 @@ molsieve_test(golden_appendix golden/appendix_test.c LABEL golden USES molsieve_
 molsieve_test(ref_gradient twin/ref_gradient_test.c LABEL twin USES molsieve_golden)
 molsieve_test(ref_model prop/ref_model_test.c LABEL prop USES molsieve_golden)
 molsieve_test(models unit/models_test.c LABEL unit USES molsieve::models)
+molsieve_test(ref_oom oom/ref_test.c LABEL oom USES molsieve::models)
+molsieve_test(safetensors_fuzz fuzz/safetensors_test.c LABEL fuzz USES molsieve::models)

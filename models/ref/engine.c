@@ -131,7 +131,7 @@ static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy
 
     if (!r->run)
         return pl_fail(err, PL_EBUG, "backward without a forward");
-    wide = widen(r->mem, dy, (size_t)(in->n_graphs * r->model->conf.outputs));
+    wide = widen(r->mem, dy, (size_t)in->n_graphs * (size_t)r->model->conf.outputs);
     if (!wide)
         return pl_fail(err, PL_ENOMEM, "no memory for a gradient");
     for (size_t k = 0; k < r->model->n_floats; k++)

@@ -80,7 +80,7 @@ static void pairwise_bases_agree_with_the_reference(void **state)
     const double *v = golden_get(f, NULL, *state, "in.rel_pos");
     nn_couplings *q;
     double y[NN_SH_COUNT], got[7 * 7 * 7];
-    char name[32];
+    char name[64];
 
     assert_int_equal(nn_couplings_new(&q, 3, NN_W3J_E3NN_033, *state, NULL), PL_OK);
     for (int i = 0; i <= 3; i++)
