@@ -272,6 +272,88 @@ static void lonely_atoms_are_fine(void **state)
     }
 }
 
+/* ---- layouts ------------------------------------------------------------- */
+
+static const nn_conv *conv_of(const nn_module *m)
+{
+    return m->kind == NN_CONV ? &m->u.conv : m->kind == NN_ATTENTION ? &m->u.attention.conv : NULL;
+}
+
+/* The group of a layout that serves (d_in, d_out), and where in it. */
+static const nn_group *serving(const nn_conv *c, int d_in, int d_out, int *f0)
+{
+    for (int k = 0; k < c->n_groups; k++)
+        for (int j = 0; j < c->group[k].n_paths; j++)
+            if (c->group[k].path[j].d_in == d_in && c->group[k].path[j].d_out == d_out) {
+                *f0 = c->group[k].path[j].f0;
+                return &c->group[k];
+            }
+    fail_msg("no group for %d -> %d", d_in, d_out);
+    return NULL;
+}
+
+static void copy_param(subject *to, int32_t k, const subject *from, int32_t j)
+{
+    const nn_param *a = &to->model->param[k], *b = &from->model->param[j];
+
+    assert_int_equal(a->size, b->size);
+    memcpy(to->w + a->at, from->w + b->at, a->size * sizeof *to->w);
+}
+
+/* Hidden layers are copied; rows of the last layer are those of the same path. */
+static void copy_path(subject *to, const nn_group *g, const nn_path *p, const subject *from, const nn_conv *c)
+{
+    int f0;
+    const nn_group *s = serving(c, p->d_in, p->d_out, &f0);
+    const int32_t here[] = { g->w0, g->b0, g->ln0_w, g->ln0_b, g->w1, g->b1, g->ln1_w, g->ln1_b };
+    const int32_t there[] = { s->w0, s->b0, s->ln0_w, s->ln0_b, s->w1, s->b1, s->ln1_w, s->ln1_b };
+    double scale = g->unit_00 && !s->unit_00 ? 0.5 / sqrt(acos(-1.0)) : 1.0; /* 1/sqrt(4 pi) */
+    double *w = to->w + to->model->param[g->w2].at;
+    const double *v = from->w + from->model->param[s->w2].at;
+
+    for (int k = 0; k < 8; k++)
+        copy_param(to, here[k], from, there[k]);
+    for (int oc = 0; oc < g->c_out * g->c_in; oc++)
+        for (int f = 0; f < p->n_freq; f++)
+            for (int j = 0; j < NN_RADIAL_HIDDEN; j++)
+                w[(oc * g->n_freq + p->f0 + f) * NN_RADIAL_HIDDEN + j] =
+                    scale * v[(oc * s->n_freq + f0 + f) * NN_RADIAL_HIDDEN + j];
+}
+
+static void copy_model(subject *to, const subject *from)
+{
+    for (int32_t k = 0; k < to->model->n_params; k++) {
+        int32_t j = nn_se3_find(from->model, to->model->param[k].name);
+        if (j >= 0 && to->model->param[k].size == from->model->param[j].size)
+            copy_param(to, k, from, j);
+    }
+    for (int32_t m = 0; m < to->model->n_modules; m++) {
+        const nn_conv *c = conv_of(&to->model->module[m]);
+        for (int k = 0; c && k < c->n_groups; k++)
+            for (int j = 0; j < c->group[k].n_paths; j++)
+                copy_path(to, &c->group[k], &c->group[k].path[j], from, conv_of(&from->model->module[m]));
+    }
+}
+
+/* Spec 3.3: a finer layout can always be filled from a coarser one. */
+static void finer_layouts_can_hold_the_same_function(void **state)
+{
+    (void)state;
+
+    for (int degrees = 1; degrees <= NN_DEGREES; degrees++)
+        for (int finer = NN_FUSE_NONE; finer < NN_FUSE_FULL; finer++) {
+            subject full, fine;
+            sample s;
+            sample_make(&s, (const int[]){ 5, 3 }, 2, (uint64_t)degrees);
+            subject_make(&full, degrees, NN_FUSE_FULL, NN_POOL_MEAN);
+            subject_make(&fine, degrees, (nn_fusion)finer, NN_POOL_MEAN);
+            copy_model(&fine, &full);
+            same("output", subject_run(&fine, &s)->y, subject_run(&full, &s)->y, 4);
+            pl_arena_free(full.mem);
+            pl_arena_free(fine.mem);
+        }
+}
+
 /* ---- the engine around it ------------------------------------------------ */
 
 static void narrow(float *to, const double *from, size_t n)
@@ -333,6 +415,7 @@ int main(void)
         cmocka_unit_test(outputs_do_not_know_the_order_of_edges),
         cmocka_unit_test(outputs_do_not_know_the_rest_of_the_batch),
         cmocka_unit_test(lonely_atoms_are_fine),
+        cmocka_unit_test(finer_layouts_can_hold_the_same_function),
         cmocka_unit_test(engine_gives_the_rounded_outputs),
     };
 
