@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training, evaluating and scoring with the real program on real molecules."""
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import sieve
+
+SDF = "qm9/qm9_dev_2500.sdf.gz"
+READ = """  read: {unit: 40}
+  prepare:
+    conformers: {source: keep}
+    labels: [gap]
+"""
+GRAPH = "  graph: {edges: bonds}\n  basis: {}\n"
+TINY = "model: {layers: 1, degrees: 2, channels: 8, heads: 2}"
+
+
+def train_stages(train="", graph=GRAPH):
+    return READ + graph + """  split: {fractions: {train: 0.7, valid: 0.2, test: 0.1}}
+  train:
+    targets: [{name: gap_ev, column: gap, unit: eV, factor: 27.211386, better: high}]
+    %s
+    batch: {molecules: 8}
+    epochs: 4
+    ema: 0.9
+    checkpoint: {every: 1s}
+%s  evaluate: {on: [train, valid, test]}
+""" % (TINY, train)
+
+
+def tensors(path):
+    """Name -> bytes of a safetensors file, read by nobody's library; and its metadata."""
+    with open(path, "rb") as f:
+        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        body = f.read()
+    meta = header.pop("__metadata__")
+    return {k: (v["shape"], body[slice(*v["data_offsets"])]) for k, v in header.items()}, meta
+
+
+METRICS = "SELECT stage, step, epoch, split, name, value FROM metric ORDER BY 1, 2, 4, 5"
+EVALUATION = "SELECT part, metric, unit, value, n FROM evaluation ORDER BY 1, 2"
+
+
+def trained(project, workdir):
+    return (tensors(project.path(workdir, "models/e2e.safetensors")), project.rows(METRICS, workdir=workdir),
+            project.rows(EVALUATION, workdir=workdir))
+
+
+def small(project, n=90):
+    project.put("in.sdf", sieve.sdf_records(sieve.data(SDF), n))
+    project.workflow(["in.sdf"], train_stages())
+    project.run("run", "w.yaml", "-q", "--until", "split")
+    for name in ("whole", "killed"):
+        shutil.copytree(project.path("run"), project.path(name))
+    project.run("run", "w.yaml", "-q", "workdir=whole")
+    return trained(project, "whole")
+
+
+def start(project, *more, env=None):
+    return subprocess.Popen(project.command("run", "w.yaml", "-q", "workdir=killed", *more), cwd=project.dir,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+
+
+def the_weights_are_the_same_after_kills():
+    """kill -9 at random moments, with one and two workers: weights, metrics and errors to the bit."""
+    rng = random.Random(4)
+    with sieve.Project() as p:
+        want = small(p)
+        kills = 0
+        while kills < 12:
+            child = start(p, "-j", str(1 + kills % 2))
+            time.sleep(rng.uniform(0.02, 0.6))
+            child.send_signal(signal.SIGKILL)
+            status = child.wait()
+            assert status in (0, -9), status
+            if status == 0:
+                break
+            kills += 1
+        p.run("run", "w.yaml", "-q", "workdir=killed")
+        assert trained(p, "killed") == want, "after %d kills" % kills
+        print("kills:", kills)
+
+
+def every_fault_point_of_training_is_survived():
+    points = ["checkpoint.before:2", "checkpoint.after:1", "checkpoint.after:3", "epoch.before_commit:2", "model.before:1",
+              "model.after:1", "finish.before_commit:1", "finish.after_commit:1"]
+    with sieve.Project() as p:
+        want = small(p)
+        for point in points:
+            shutil.rmtree(p.path("killed"))
+            shutil.copytree(p.path("run"), p.path("killed"))
+            env = dict(os.environ, MOLSIEVE_FAULT="train." + point)
+            assert start(p, env=env).wait() == 137, point
+            p.run("run", "w.yaml", "-q", "workdir=killed")
+            assert trained(p, "killed") == want, point
+
+
+def checkpoint_of(p):
+    for where, _, names in os.walk(p.path("killed", "checkpoints")):
+        if "latest.ckpt" in names:
+            return os.path.join(where, "latest.ckpt")
+    return None
+
+
+def stop_when_training(p, sig):
+    """A run that is told to stop once it has written a checkpoint."""
+    def age():
+        latest = checkpoint_of(p)
+        return latest and os.stat(latest).st_mtime_ns
+
+    before = age()
+    child = start(p, "stages.train.epochs=4000")
+    for _ in range(600):
+        if age() != before:
+            break
+        time.sleep(0.05)
+    child.send_signal(sig)
+    return child.wait()
+
+
+def a_signal_ends_with_75_and_nothing_is_lost():
+    with sieve.Project() as p:
+        small(p)
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+            assert stop_when_training(p, sig) == 75, sig
+        assert p.one("SELECT count(*) FROM metric WHERE split='valid'", workdir="killed") > 0
+
+
+def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():
+    with sieve.Project() as p:
+        small(p)
+        assert stop_when_training(p, signal.SIGTERM) == 75
+        assert stop_when_training(p, signal.SIGTERM) == 75
+        latest = checkpoint_of(p)
+        with open(latest, "r+b") as f:
+            f.truncate(os.path.getsize(latest) // 2)
+        assert stop_when_training(p, signal.SIGTERM) == 75
+        assert p.one("SELECT count(*) FROM event WHERE level='warning' AND message LIKE '%previous.ckpt%'",
+                     workdir="killed") == 1
+        for name in ("latest.ckpt", "previous.ckpt"):
+            with open(os.path.join(os.path.dirname(latest), name), "wb") as f:
+                f.write(b"junk")
+        _, _, err = p.run("run", "w.yaml", "-q", "workdir=killed", "stages.train.epochs=4000", expect=5)
+        assert "latest.ckpt" in err and "previous.ckpt" in err, err
+
+
+def gap_of_2500_molecules_is_learned():
+    """Real molecules: the loss falls, and held-out errors are below those of the element counts."""
+    with sieve.Project() as p:
+        p.put("in.sdf.gz", open(sieve.data(SDF), "rb").read())
+        stages = train_stages().replace("batch: {molecules: 8}", "batch: {molecules: 32}\n    optimiser: {lr: 0.004, weight_decay: 0.01}")
+        stages = stages.replace(TINY, "model: {layers: 2, degrees: 2, channels: 16, heads: 4}").replace("unit: 40", "unit: 500")
+        p.workflow(["in.sdf.gz"], stages)
+        p.run("run", "w.yaml", "-q", "stages.train.dtype=bf16")
+        loss = [v for (v,) in p.rows("SELECT value FROM metric WHERE split='train' AND name='loss' ORDER BY step")]
+        assert len(loss) == 4 and loss[-1] < 0.75 * loss[0], loss
+        errors = {(part, metric): value for part, metric, _, value, _ in p.rows(EVALUATION)}
+        for part in ("valid", "test"):
+            assert errors[part, "mae"] < errors[part, "composition.mae"] < errors[part, "mean.mae"], errors
+        assert p.one("SELECT count(DISTINCT substr(m.inchikey,1,14)) FROM molecule m JOIN split USING(mol_id)") == sum(
+            n for (n,) in p.rows("SELECT count(DISTINCT substr(inchikey,1,14)) FROM molecule JOIN split USING(mol_id) "
+                                 "GROUP BY part")), "a skeleton is in two parts"
+        held = json.loads(tensors(p.path("run/models/e2e.safetensors"))[1]["provenance"])["errors"]["test"]
+        assert abs(held["mae"] - errors["test", "mae"]) < 1e-4 * held["mae"], (held, errors)
+        p.run("model", "verify", "run/models/e2e.safetensors")
+        info = json.loads(p.run("model", "info", "--json", "run/models/e2e.safetensors")[1])
+        assert info["target"] == {"name": "gap_ev", "unit": "eV", "better": "high"}, info["target"]
+        assert p.run("model", "diff", *["run/models/e2e.safetensors"] * 2)[1] == "no difference\n"
+        print({k: round(v, 3) for k, v in errors.items() if k[1].endswith("mae")})
+
+
+SCORES = "SELECT mol_id, name, mean, stdev, n_models FROM score JOIN property USING(property_id) ORDER BY 1, 2"
+
+
+def scores_depend_on_nothing_but_the_molecule():
+    """Workers, units, batches, the order of the file and stored bases; and what cannot be scored says why."""
+    with sieve.Project() as p:
+        small(p)
+        shutil.copy(p.path("whole/models/e2e.safetensors"), p.path("one.safetensors"))
+        p.run("run", "w.yaml", "-q", "workdir=second", "stages.train.epochs=2")
+        shutil.copy(p.path("second/models/e2e.safetensors"), p.path("two.safetensors"))
+        records = sieve.sdf_records(sieve.data(SDF), 120).split(b"$$$$\n")[90:120]
+        chloride = records[0].replace(b" C  ", b" Cl ", 1)
+        assert b" Cl " in chloride
+        extra = "models:\n  one: {path: one.safetensors}\n  two: {path: two.safetensors}\n"
+        read = READ.replace("labels: [gap]", "labels: none")
+
+        def screen(name, order, tail, graph=GRAPH, basis=True):
+            p.put(name + ".sdf", b"$$$$\n".join(order) + b"$$$$\n")
+            p.workflow([name + ".sdf"], read + graph + "  score: {%s}\n" % tail, name=name + ".yaml", workdir=name, extra=extra)
+            return name
+
+        plain = screen("plain", records, "")
+        p.run("run", "plain.yaml", "-q", "-j", "1")
+        want = p.rows(SCORES, workdir=plain)
+        assert len(want) == 30 and all(n == 2 and s is not None for _, _, _, s, n in want), want[:3]
+        screen("other", records, "batch: {molecules: 3}")
+        p.run("run", "other.yaml", "-q", "-j", "3", "stages.read.unit=7")
+        assert p.rows(SCORES, workdir="other") == want
+        screen("back", records[::-1], "batch: {max_edges: 50}")
+        p.run("run", "back.yaml", "-q", "-j", "2")
+        by_key = "SELECT inchikey, mean, stdev FROM score JOIN molecule USING(mol_id) ORDER BY 1, 2"
+        assert p.rows(by_key, workdir="back") == p.rows(by_key, workdir="plain")
+        screen("fresh", records, "", graph="  graph: {edges: bonds}\n")
+        p.run("run", "fresh.yaml", "-q")
+        for a, b in zip(p.rows(SCORES, workdir="fresh"), want):
+            assert abs(a[2] - b[2]) < 2e-3, (a, b)
+        screen("strange", [chloride] + records[1:3], "")
+        p.run("run", "strange.yaml", "-q")
+        assert p.rows("SELECT code, message FROM failure WHERE stage='score' ORDER BY 2", workdir="strange") == [
+            ("element", "model one has not seen element Cl"), ("element", "model two has not seen element Cl")]
+        assert p.one("SELECT count(*) FROM score", workdir="strange") == 2
+
+
+def models_that_do_not_fit_are_refused_before_any_work():
+    with sieve.Project() as p:
+        small(p, 60)
+        shutil.copy(p.path("whole/models/e2e.safetensors"), p.path("good.safetensors"))
+        whole = open(p.path("good.safetensors"), "rb").read()
+        p.put("torn.safetensors", whole[:len(whole) // 2])
+        read = READ.replace("labels: [gap]", "labels: none")
+
+        def refused(model, graph, *texts):
+            p.workflow(["in.sdf"], read + graph + "  score: {}\n", name="s.yaml", workdir="none",
+                       extra="models:\n  m: {path: %s}\n" % model)
+            _, out, err = p.run("check", "s.yaml", expect=2)
+            for text in texts:
+                assert text in out + err, (text, out, err)
+            assert not os.path.exists(p.path("none"))
+
+        refused("good.safetensors", "  graph: {edges: radius, cutoff: 5}\n", "edges: radius", "trained with edges: bonds")
+        refused("torn.safetensors", GRAPH, "torn.safetensors")
+        refused("missing.safetensors", GRAPH, "missing.safetensors")
+        refused("in.sdf", GRAPH, "in.sdf")
+        p.run("model", "info", "torn.safetensors", expect=5)
+        p.run("model", "info", "nothing.safetensors", expect=6)
+
+
+if __name__ == "__main__":
+    sieve.main([the_weights_are_the_same_after_kills, every_fault_point_of_training_is_survived,
+                a_signal_ends_with_75_and_nothing_is_lost,
+                a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
+                scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])
