@@ -68,8 +68,8 @@ static pl_code bonds_check(const ch_mol *mol, pl_error *err)
         const int32_t *before = b > 0 ? mol->bond[b - 1] : NULL;
 
         if (i < 0 || j <= i || j >= mol->n_atoms)
-            return pl_fail(err, PL_EINPUT, "bond %d joins atoms %d and %d of %d", b + 1, i + 1, j + 1,
-                           mol->n_atoms);
+            return pl_fail(err, PL_EINPUT, "bond %d joins atoms %lld and %lld of %d", b + 1, (long long)i + 1,
+                           (long long)j + 1, mol->n_atoms);
         if (before != NULL && (before[0] > i || (before[0] == i && before[1] >= j)))
             return pl_fail(err, PL_EINPUT, "bond %d is a repetition or out of order", b + 1);
         if (mol->order[b] < 1 || mol->order[b] > CH_ORDER_AROMATIC)

@@ -8,6 +8,7 @@ molsieve_test(graph_prop prop/graph_test.c LABEL prop USES molsieve_made_mol)
 molsieve_test(feature unit/feature_test.c LABEL unit USES molsieve_made_mol molsieve::models)
 molsieve_test(graph_block_fuzz fuzz/graph_block_test.c LABEL fuzz
   USES molsieve_made_mol molsieve::models ZLIB::ZLIB)
+molsieve_test(codec fuzz/codec_test.c LABEL fuzz USES molsieve_made_mol ZLIB::ZLIB)
 molsieve_test(graph_oom oom/graph_oom_test.c LABEL oom USES molsieve_made_mol molsieve::models)
 molsieve_test(basis_stored prop/basis_stored_test.c LABEL prop USES molsieve_made_mol molsieve::models)
 if(TARGET molsieve::stages)
