@@ -138,11 +138,13 @@ static int find_letter(const pl_cmd *cmd, char letter)
     return -1;
 }
 
-static int say_unknown(const pl_args *args, const char *word)
+static int say_unknown(const pl_args *args, const char *option)
 {
-    const char *names[PL_OPTS_MAX + 1];
+    const char *names[PL_OPTS_MAX + 1], *near;
+    char word[64];
     int n = 0;
-    const char *near;
+
+    (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(option, "="), option);
 
     for (const pl_opt *o = args->cmd->opts; o != NULL && o->name != NULL && n < PL_OPTS_MAX; o++)
         names[n++] = o->name;

@@ -21,10 +21,10 @@ static bool room_for_one(pl_problems *p)
     int cap = p->cap ? p->cap * 2 : 16;
     pl_problem *list;
 
+    if (p->n < 0 || p->n >= PL_PROBLEMS_MAX)
+        return false;
     if (p->n < p->cap)
         return true;
-    if (p->n >= PL_PROBLEMS_MAX)
-        return false;
     list = PL_NEW(p->mem, pl_problem, cap);
     if (list == NULL)
         return false;

@@ -6,7 +6,7 @@
 
 #include "pipeline/settings_value.h"
 
-enum { MAX_NAMES = 256, MAX_PATH = 512 };
+enum { MAX_NAMES = 256 };
 
 char *pl_settings_path(const pl_settings *ctx, const char *path)
 {
@@ -101,16 +101,28 @@ typedef struct level {
     const char *const *also;
 } level;
 
+/* "stages.graph.conformers.source"; "" and a problem when there is no memory for it. */
+static const char *full_name(const level *l, const char *prefix, const char *name)
+{
+    const char *full = pl_sprintf(l->ctx->mem, "%s%s%s%s", l->path, l->path[0] ? "." : "", prefix, name);
+
+    if (full == NULL)
+        pl_problem_add_file(l->ctx->problems, "", "out of memory");
+    return full ? full : "";
+}
+
 static void say_unknown(const level *l, const char *prefix, const pl_node *key)
 {
-    char names[MAX_NAMES][64], what[MAX_PATH];
-    const char *list[MAX_NAMES];
+    char names[MAX_NAMES][64];
+    const char *list[MAX_NAMES], *what = full_name(l, prefix, key->text);
     const pl_field *deeper = field_deeper(l->table, key->text);
     int n = names_under(l->table, prefix, names, list);
 
     for (const char *const *a = l->also; prefix[0] == '\0' && a != NULL && *a != NULL && n < MAX_NAMES; a++)
         list[n++] = *a;
-    (void)snprintf(what, sizeof what, "%s%s%s%s: unknown setting", l->path, l->path[0] ? "." : "", prefix, key->text);
+    what = pl_sprintf(l->ctx->mem, "%s: unknown setting", what);
+    if (what == NULL)
+        what = "unknown setting";
     if (deeper != NULL && pl_nearest(key->text, list, n) == NULL)
         pl_problem_add(l->ctx->problems, key, "%s, did you mean %s?", what, deeper->key);
     else
@@ -119,21 +131,21 @@ static void say_unknown(const level *l, const char *prefix, const pl_node *key)
 
 static void read_map(const level *l, const char *prefix, const pl_node *map);
 
-static void read_group(const level *l, const char *name, const pl_node *key, const pl_node *value)
+static void read_group(const level *l, const char *name, const pl_node *value)
 {
-    char prefix[MAX_PATH];
+    const char *prefix = pl_sprintf(l->ctx->mem, "%s.", name);
     pl_text names = { 0 };
 
-    (void)snprintf(prefix, sizeof prefix, "%s.", name);
-    if (value->kind == PL_MAPPING) {
+    if (prefix == NULL) {
+        pl_problem_add(l->ctx->problems, value, "out of memory");
+    } else if (value->kind == PL_MAPPING) {
         read_map(l, prefix, value);
     } else if (!pl_node_is_null(value)) {
         pl_settings_names(l->table, prefix, &names);
-        pl_problem_add(l->ctx->problems, value, "%s%s%s: a group of settings is expected here: %s", l->path,
-                       l->path[0] ? "." : "", name, pl_text_str(&names));
+        pl_problem_add(l->ctx->problems, value, "%s: a group of settings is expected here: %s", full_name(l, "", name),
+                       pl_text_str(&names));
         pl_text_free(&names);
     }
-    (void)key;
 }
 
 static bool is_group(const pl_field *table, const char *name)
@@ -146,26 +158,31 @@ static bool is_group(const pl_field *table, const char *name)
     return false;
 }
 
+static void read_one(const level *l, const char *prefix, const pl_node *key, const pl_node *value)
+{
+    const char *name = pl_sprintf(l->ctx->mem, "%s%s", prefix, key->text);
+    const pl_field *f;
+
+    if (name == NULL) {
+        pl_problem_add(l->ctx->problems, key, "out of memory");
+        return;
+    }
+    f = strchr(key->text, '.') ? NULL : field_named(l->table, name);
+    if (f != NULL) {
+        l->given[f - l->table] = true;
+        pl_settings_value(l->ctx, f, (char *)l->conf + f->at, value, full_name(l, "", name));
+    } else if (is_group(l->table, name)) {
+        read_group(l, name, value);
+    } else if (prefix[0] != '\0' || !listed(l->also, key->text)) {
+        say_unknown(l, prefix, key);
+    }
+}
+
 static void read_map(const level *l, const char *prefix, const pl_node *map)
 {
-    for (int i = 0; i < map->n; i++) {
-        const pl_node *key = map->key[i], *value = map->item[i];
-        char name[MAX_PATH], full[2 * MAX_PATH];
-        const pl_field *f;
-        if (key->kind != PL_SCALAR)
-            continue; /* the YAML reader has said so */
-        (void)snprintf(name, sizeof name, "%s%s", prefix, key->text);
-        (void)snprintf(full, sizeof full, "%s%s%s", l->path, l->path[0] ? "." : "", name);
-        f = strchr(key->text, '.') ? NULL : field_named(l->table, name);
-        if (f != NULL) {
-            l->given[f - l->table] = true;
-            pl_settings_value(l->ctx, f, (char *)l->conf + f->at, value, full);
-        } else if (is_group(l->table, name)) {
-            read_group(l, name, key, value);
-        } else if (prefix[0] != '\0' || !listed(l->also, key->text)) {
-            say_unknown(l, prefix, key);
-        }
-    }
+    for (int i = 0; i < map->n; i++)
+        if (map->key[i]->kind == PL_SCALAR) /* else the YAML reader has said so */
+            read_one(l, prefix, map->key[i], map->item[i]);
 }
 
 /* What was not given: required settings, and default paths made absolute. */

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_PATH = 512 };
-
 static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path)
 {
     static const char *const kinds[] = { "", "a list", "a map" };
@@ -125,8 +123,8 @@ static void read_bool(const pl_settings *ctx, const pl_field *f, void *at, const
 
 static bool is_choice(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path, int *out)
 {
-    char words[32][64], what[MAX_PATH];
-    const char *list[32];
+    char words[32][64];
+    const char *list[32], *what;
     int n = 0;
 
     if (node->kind != PL_SCALAR || pl_node_is_null(node)) {
@@ -138,8 +136,8 @@ static bool is_choice(const pl_settings *ctx, const pl_field *f, const pl_node *
         return true;
     for (; n < 32 && strcmp(pl_field_choice_name(f, n, words[n], sizeof words[n]), "?") != 0; n++)
         list[n] = words[n];
-    (void)snprintf(what, sizeof what, "%s: unknown choice '%s'", path, node->text);
-    pl_unknown_name(ctx->problems, node, what, node->text, list, n);
+    what = pl_sprintf(ctx->mem, "%s: unknown choice '%s'", path, node->text);
+    pl_unknown_name(ctx->problems, node, what ? what : path, node->text, list, n);
     return false;
 }
 
@@ -235,9 +233,12 @@ static void read_path(const pl_settings *ctx, const pl_field *f, void *at, const
 
 /* ---- lists ---- */
 
-static bool is_count(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path, int n)
+static bool is_ready(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path,
+                     const void *items, int n)
 {
-    if (n == 0 && (f->flags & PL_REQUIRED))
+    if (items == NULL)
+        pl_problem_add(ctx->problems, node, "out of memory");
+    else if (n == 0 && (f->flags & PL_REQUIRED))
         pl_problem_add(ctx->problems, node, "%s: the list is empty (%s)", path, f->help);
     else
         return true;
@@ -264,7 +265,7 @@ static void read_texts(const pl_settings *ctx, const pl_field *f, void *at, cons
         return;
     }
     texts = PL_NEW(ctx->mem, const char *, n + 1);
-    if (texts == NULL || !is_count(ctx, f, node, path, n))
+    if (!is_ready(ctx, f, node, path, texts, n))
         return;
     for (int i = 0; i < n; i++) {
         if (item[i]->kind != PL_SCALAR)
@@ -288,7 +289,7 @@ static void read_reals(const pl_settings *ctx, const pl_field *f, void *at, cons
     }
     one.type = PL_REAL;
     reals = PL_NEW(ctx->mem, double, n + 1);
-    if (reals == NULL || !is_count(ctx, f, node, path, n))
+    if (!is_ready(ctx, f, node, path, reals, n))
         return;
     for (int i = 0; i < n; i++)
         (void)read_number(ctx, &one, item[i], path, &reals[i]);
@@ -306,7 +307,6 @@ static void set_name(const pl_field *sub, void *record, const char *name)
 static void read_list(const pl_settings *ctx, const pl_field *f, void *at, const pl_node *node, const char *path)
 {
     pl_node_kind expected = (f->flags & PL_KEYED) ? PL_MAPPING : PL_SEQUENCE;
-    char one[MAX_PATH];
     char *records;
 
     if (node->kind != expected && !pl_node_is_null(node)) {
@@ -314,17 +314,16 @@ static void read_list(const pl_settings *ctx, const pl_field *f, void *at, const
         return;
     }
     records = PL_NEW(ctx->mem, char, (size_t)(node->n + 1) * f->sub_size);
-    if (records == NULL || !is_count(ctx, f, node, path, node->n))
+    if (!is_ready(ctx, f, node, path, records, node->n))
         return;
     for (int i = 0; i < node->n; i++) {
         void *record = records + (size_t)i * f->sub_size;
+        const char *key = expected == PL_MAPPING && node->key[i]->text ? node->key[i]->text : "?";
+        const char *one = expected == PL_MAPPING ? pl_sprintf(ctx->mem, "%s.%s", path, key)
+                                                 : pl_sprintf(ctx->mem, "%s.%d", path, i);
+        pl_settings_read(ctx, f->sub, record, node->item[i], one ? one : path, NULL);
         if (expected == PL_MAPPING)
-            (void)snprintf(one, sizeof one, "%s.%s", path, node->key[i]->text ? node->key[i]->text : "?");
-        else
-            (void)snprintf(one, sizeof one, "%s.%d", path, i);
-        pl_settings_read(ctx, f->sub, record, node->item[i], one, NULL);
-        if (expected == PL_MAPPING)
-            set_name(f->sub, record, node->key[i]->text);
+            set_name(f->sub, record, key);
     }
     *(pl_list *)at = (pl_list){ records, node->n };
 }

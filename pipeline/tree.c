@@ -111,6 +111,7 @@ void pl_tree_override(pl_node *root, const char *text, pl_problems *problems, pl
     const char *equals = strchr(text, '='), *start = text + add;
     pl_problems own = { .mem = mem };
     pl_node *value;
+    char *path;
 
     if (equals == NULL || equals == start) {
         pl_problem_add(problems, &here, "'%s' is not of the form stage.setting=value", text);
@@ -122,10 +123,13 @@ void pl_tree_override(pl_node *root, const char *text, pl_problems *problems, pl
         value = pl_yaml_parse(equals + 1, strlen(equals + 1), pl_command_line, &own, mem);
     for (int i = 0; i < own.n; i++)
         pl_problem_add(problems, &here, "%s: %s", text, own.list[i].text);
-    if (value == NULL || own.n != 0)
+    path = pl_strndup(mem, start, (size_t)(equals - start));
+    if (own.n == 0 && (value == NULL || path == NULL))
+        pl_problem_add(problems, &here, "%s: out of memory", text);
+    if (value == NULL || path == NULL || own.n != 0)
         return;
     forget_place(value);
-    apply(root, text, pl_strndup(mem, start, (size_t)(equals - start)), add, value, problems, mem);
+    apply(root, text, path, add, value, problems, mem);
 }
 
 /* ---- substitution ---- */
@@ -209,6 +213,8 @@ static void replace(const context *c, pl_node *node)
         name = pl_strndup(c->mem, d + 2, (size_t)(end - d - 2));
         if (name != NULL)
             add_value(c, node, name, &out);
+        else
+            out.refused = true;
         s = end + 1;
     }
     pl_text_add(&out, s);

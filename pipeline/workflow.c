@@ -131,7 +131,9 @@ static void add_input(inputs *all, const pl_input *like, const char *path, const
         all->list = grown;
     }
     all->list[all->n] = *like;
-    all->list[all->n++].path = pl_strdup(ctx->mem, path);
+    all->list[all->n].path = pl_strdup(ctx->mem, path);
+    if (all->list[all->n++].path == NULL)
+        pl_problem_add_file(ctx->problems, "", "out of memory");
 }
 
 /* The same order in every locale. */
@@ -170,10 +172,10 @@ static void find_inputs(pl_workflow *wf, const pl_settings *ctx)
     inputs all = { 0 };
 
     for (int i = 0; i < wf->inputs.n; i++) {
-        char *path = pl_sprintf(ctx->mem, "inputs.%d.path", i);
+        const char *path = pl_sprintf(ctx->mem, "inputs.%d.path", i);
         node = list && list->kind == PL_SEQUENCE ? pl_node_get(list->item[i], "path") : NULL;
-        if (given[i].path != NULL && node != NULL && path != NULL)
-            expand_input(&all, &given[i], node, path, ctx);
+        if (given[i].path != NULL && node != NULL)
+            expand_input(&all, &given[i], node, path ? path : "inputs", ctx);
     }
     wf->patterns = wf->inputs;
     wf->inputs = (pl_list){ all.list, all.n };
@@ -186,9 +188,9 @@ static void find_models(const pl_workflow *wf, const pl_settings *ctx)
 
     for (int i = 0; i < wf->models.n; i++) {
         const pl_node *one = map->item[i], *pin = pl_node_get(one, "sha256");
-        char *path = pl_sprintf(ctx->mem, "models.%s.path", m[i].name);
-        if (m[i].path != NULL && path != NULL)
-            (void)pl_settings_find(ctx, m[i].path, pl_node_get(one, "path"), path);
+        const char *path = pl_sprintf(ctx->mem, "models.%s.path", m[i].name);
+        if (m[i].path != NULL)
+            (void)pl_settings_find(ctx, m[i].path, pl_node_get(one, "path"), path ? path : "models");
         if (m[i].sha256 != NULL && (strlen(m[i].sha256) != 64 || strspn(m[i].sha256, "0123456789abcdef") != 64))
             pl_problem_add(ctx->problems, pin, "models.%s.sha256: a SHA-256 has 64 digits 0-9 a-f", m[i].name);
     }
@@ -247,6 +249,8 @@ pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_ov
         pl_problem_add(problems, wf->tree, "a workflow starts with `format: 1` and other settings (key: value)");
         wf->tree = NULL;
     }
+    if (wf->path == NULL)
+        pl_problem_add_file(problems, path, "out of memory");
     if (wf->tree != NULL && wf->path != NULL) {
         for (int i = 0; i < n_overrides; i++)
             pl_tree_override(wf->tree, overrides[i], problems, mem);

@@ -11,7 +11,7 @@
 
 enum { MAX_DEPTH = 16 };
 
-static json_t *number(double x) { return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x); }
+static json_t *number(double x) { return x == floor(x) && fabs(x) <= 9007199254740992.0 ? json_integer((json_int_t)x) : json_real(x); }
 
 static json_t *limits(json_t *schema, const pl_field *f)
 {

@@ -160,8 +160,10 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
     if (w->explain && (is_unset(f, w->conf) || f->type == PL_LIST))
         pl_text_add(w->out, "# ");
     pl_text_addf(w->out, "%s:%s", name, block ? "" : " ");
-    if (f->type == PL_TEXTS || f->type == PL_REALS || (f->type == PL_LIST && !block && !w->explain))
-        add_flow(w->out, f, f->type == PL_LIST ? &(pl_list){ 0 } : list);
+    if (f->type == PL_TEXTS || f->type == PL_REALS)
+        add_flow(w->out, f, list);
+    else if (f->type == PL_LIST && !block && !w->explain)
+        pl_text_add(w->out, (f->flags & PL_KEYED) ? "{}" : "[]");
     else if (is_unset(f, w->conf))
         pl_text_add(w->out, w->explain ? "" : "null");
     else if (f->type == PL_TEXT || f->type == PL_PATH)

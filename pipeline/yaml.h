@@ -38,7 +38,7 @@ typedef struct pl_node {
 typedef struct pl_problems {
     pl_arena *mem;
     struct pl_problem *list;
-    int n, cap;
+    int n, cap; /* n is -1 when there was no memory to keep the first one */
 } pl_problems;
 
 typedef struct pl_problem {

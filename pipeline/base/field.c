@@ -73,10 +73,18 @@ const char *pl_field_choice_name(const pl_field *f, int position, char *buf, siz
 
 const char *pl_number_text(double x, char buf[64])
 {
-    if (x == floor(x) && fabs(x) < 1e15)
+    char *e;
+
+    if (x == floor(x) && fabs(x) <= 9007199254740992.0) {
         (void)snprintf(buf, 64, "%.0f", x);
-    else
-        (void)pl_real_str(x, buf);
+        return buf;
+    }
+    (void)pl_real_str(x, buf);
+    e = strchr(buf, 'e');
+    if (e != NULL && strchr(buf, '.') == NULL) { /* YAML 1.1 takes 1e-08 for text, 1.0e-08 for a number */
+        memmove(e + 2, e, strlen(e) + 1);
+        memcpy(e, ".0", 2);
+    }
     return buf;
 }
 

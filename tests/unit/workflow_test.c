@@ -292,6 +292,94 @@ static void params_are_canonical_and_leave_out_how_and_paths(void **state)
         "\"targets\":[{\"better\":\"none\",\"name\":\"gap\",\"unit\":\"1\",\"weight\":1}]}");
 }
 
+static void the_effective_file_names_origins_and_reads_back_the_same(void **state)
+{
+    fixture *f = *state;
+    char *set[] = { "stages.graph.cutoff=4.5", "vars.a=no" };
+    const char *text = "format: 1\nname: '0123'\nvars: {a: 1}\ninputs: [{path: '*.smi'}]\nstages:\n  read:\n"
+                       "  graph:\n    label: 'a: ${vars.a} $${x} \"q\" # \\'\n    elements: ['yes', C, '1:30']\n"
+                       "    fractions: [0.25, 1e-8]\n    targets: [{name: gap, better: low}, {name: mu}]\n"
+                       "    by_name: {b: {weight: 2}, 'x y': {}}\n    cpu_limit: 90\n    memory: 1500000\n";
+    const pl_workflow *wf, *again;
+    pl_text first = { 0 }, second = { 0 };
+    const char *params;
+
+    put(f, "b.smi", "C\n");
+    put(f, "a.smi", "C\n");
+    wf = load(f, text, set, 2);
+    if (wf == NULL)
+        fail_msg("%s", pl_text_str(&f->report));
+    params = pl_params_json(fake_fields, conf_of(wf), f->mem);
+    assert_int_equal(pl_workflow_dump(wf, true, &first), PL_OK);
+    assert_non_null(strstr(pl_text_str(&first), "cutoff: 4.5                                  # command line\n"));
+    assert_non_null(strstr(pl_text_str(&first), "w.yaml:9:15\n"));
+    assert_non_null(strstr(pl_text_str(&first), "strict: true                                 # default\n"));
+    assert_non_null(strstr(pl_text_str(&first), "/*.smi\""));
+    again = good(f, pl_text_str(&first));
+    assert_string_equal(pl_params_json(fake_fields, conf_of(again), f->mem), params);
+    assert_string_equal(conf_of(again)->label, "a: no ${x} \"q\" # \\");
+    assert_string_equal(again->name, "0123");
+    assert_int_equal(again->inputs.n, 2);
+    assert_string_equal(((fake_target *)conf_of(again)->by_name.items)[1].name, "x y");
+    assert_int_equal(pl_workflow_dump(wf, false, &second), PL_OK);
+    assert_null(strstr(pl_text_str(&second), "# default"));
+    (void)good(f, pl_text_str(&second));
+    pl_text_free(&first);
+    pl_text_free(&second);
+}
+
+static void values_in_quotes_are_text_and_null_is_not_set(void **state)
+{
+    fixture *f = *state;
+    const pl_workflow *wf = good(f, HEAD "    label: ~\n    cpu_limit: '2s'\n    by_name:\n    neighbours:\n    targets: null\n");
+
+    assert_null(conf_of(wf)->label);
+    assert_true(conf_of(wf)->cpu_limit == 2);
+    assert_null(load(f, HEAD "    cutoff: '5'\n    unit: 1.5\n    strict: 'true'\n    fractions: [x, '1']\n"
+                        "    neighbours: 7\n    edges: knn\n    cpu_limit:\n    unit.x: 3\n", NULL, 0));
+    says(f, "cutoff: \"5\" in quotes is text; write the number without quotes");
+    says(f, "unit: '1.5' is not understood; allowed: 1..1000000 records");
+    says(f, "strict: \"true\": write true (without quotes)");
+    says(f, "fractions: 'x' is not understood");
+    says(f, "fractions: \"1\" in quotes is text");
+    says(f, "stages.graph.neighbours: a group of settings is expected here: max, edges");
+    says(f, "stages.graph.edges: unknown setting, did you mean neighbours.edges?");
+    says(f, "stages.graph.cpu_limit: no value; allowed: 0.1s..1h");
+    says(f, "stages.graph.unit.x: unknown setting");
+}
+
+static void refused_memory_is_an_error_and_never_half_a_workflow(void **state)
+{
+    fixture *f = *state;
+    char *set[] = { "seed=5", "stages.graph.label=${vars.a}" };
+    long refusals = 0;
+
+    put(f, "a.smi", "C\n");
+    put(f, "w.yaml", "format: 1\ninputs: [{path: '*.smi'}]\nvars: {a: x}\nname: n${vars.a}\nstages:\n  train:\n  read:\n"
+                     "  graph: {cutoff: 4, targets: [{name: gap}], fractions: [1]}\n");
+    for (long nth = 1; nth < 400; nth++) {
+        pl_arena *mem = pl_arena_new(0);
+        pl_problems problems = { .mem = mem };
+        pl_workflow *wf;
+        pl_arena_refuse(nth);
+        wf = pl_workflow_load(f->file, set, 2, fake_stages, &problems, mem);
+        pl_arena_refuse(0);
+        refusals += wf == NULL;
+        assert_true((wf == NULL) == (problems.n != 0));
+        if (wf != NULL) {
+            assert_string_equal(wf->name, "nx");
+            assert_int_equal(wf->inputs.n, 1);
+            assert_non_null(((pl_input *)wf->inputs.items)->path);
+            assert_true(wf->n_steps == 3 && wf->seed == 5);
+            assert_string_equal(conf_of(wf)->label, "x");
+            assert_true(conf_of(wf)->cutoff == 4 && conf_of(wf)->targets.n == 1 && conf_of(wf)->fractions.n == 1);
+            assert_string_equal(((fake_target *)conf_of(wf)->targets.items)[0].name, "gap");
+        }
+        pl_arena_free(mem);
+    }
+    assert_true(refusals > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +393,9 @@ int main(void)
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_patterns_come_in_name_order),
         TEST(a_model_the_run_makes_itself_need_not_exist_yet),
+        TEST(the_effective_file_names_origins_and_reads_back_the_same),
+        TEST(values_in_quotes_are_text_and_null_is_not_set),
+        TEST(refused_memory_is_an_error_and_never_half_a_workflow),
         TEST(params_are_canonical_and_leave_out_how_and_paths),
     };
 

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/yaml.h"
+
+static pl_arena *mem;
+static pl_problems problems;
+static pl_text report;
+
+static int setup(void **unused)
+{
+    (void)unused;
+    mem = pl_arena_new(1 << 16);
+    problems = (pl_problems){ .mem = mem };
+    return mem == NULL;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    pl_arena_free(mem);
+    pl_text_free(&report);
+    return 0;
+}
+
+static pl_node *parse_n(const char *text, size_t n)
+{
+    pl_node *root;
+    /* No NUL after it: ASan sees every step too far. */
+    char *copy = malloc(n ? n : 1);
+
+    assert_non_null(copy);
+    memcpy(copy, text, n);
+    problems = (pl_problems){ .mem = mem };
+    root = pl_yaml_parse(copy, n, "f.yaml", &problems, mem);
+    free(copy);
+    pl_text_reset(&report);
+    pl_problems_sort(&problems);
+    pl_problems_write(&problems, &report);
+    return root;
+}
+
+static pl_node *parse(const char *text) { return parse_n(text, strlen(text)); }
+
+static void says(const char *text)
+{
+    if (strstr(pl_text_str(&report), text) == NULL)
+        fail_msg("not said: %s\nsaid: %s", text, pl_text_str(&report));
+}
+
+static void every_node_knows_its_place(void **unused)
+{
+    const pl_node *root = parse("a: 1\nb:\n  - x\n  - {c: 'q'}\n"), *c;
+
+    (void)unused;
+    assert_int_equal(problems.n, 0);
+    assert_int_equal(root->kind, PL_MAPPING);
+    assert_int_equal(root->n, 2);
+    c = pl_node_get(pl_node_get(root, "b")->item[1], "c");
+    assert_string_equal(c->text, "q");
+    assert_true(c->quoted);
+    assert_int_equal(c->line, 4);
+    assert_int_equal(c->column, 9);
+    assert_string_equal(c->origin, "f.yaml");
+    assert_null(pl_node_get(root, "nope"));
+    assert_false(pl_node_get(root, "a")->quoted);
+}
+
+static void what_surprises_is_refused_with_its_place(void **unused)
+{
+    static const char *const cases[][2] = {
+        { "a: 1\nb: 2\na: 3\n", "f.yaml:3:1: a: given twice, first in line 1" },
+        { "a:\n\tb: 1\n", "f.yaml:2:1: a tab in the indentation" },
+        { "a: 1\n---\nb: 1\n", "f.yaml:2:1: a second document" },
+        { "a: !!int 5\n", "f.yaml:1:4: tags" },
+        { "a: !evil x\n", "f.yaml:1:4: tags" },
+        { "? [x]\n: 1\n", "a key must be plain text" },
+        { "a: &x 1\nb:\n  <<: *x\n", "merge keys (<<) are not supported" },
+        { "a: *nope\n", "f.yaml:1:4: " },
+        { "a: &x [*x]\n", "an alias (*name) without an anchor" },
+        { "a: [1, 2\n", "not YAML" },
+        { "a: b: c\n", "f.yaml:1:5: not YAML" },
+        { "a: {x: ${v}}\n", "in quotes" },
+        { "a: \"x\n", "not YAML" },
+        { "", "the file is empty" },
+        { "# only a comment\n", "the file is empty" },
+        { "a: \"x\\0y\"\n", "a NUL character" },
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        (void)parse(cases[i][0]);
+        assert_true(problems.n > 0);
+        says(cases[i][1]);
+    }
+}
+
+static void bytes_that_are_not_utf8_are_refused_where_they_are(void **unused)
+{
+    (void)unused;
+    assert_null(parse("a: 1\nb: x\xff\n"));
+    says("f.yaml:2:5: not UTF-8");
+    assert_null(parse("a: \x01\n"));
+    says("f.yaml:1:4: not UTF-8");
+    assert_null(parse_n("a\0\x31\0\n\0", 6));
+    assert_true(problems.n > 0);
+}
+
+static void a_byte_order_mark_and_windows_line_ends_are_fine(void **unused)
+{
+    const pl_node *root = parse("\xEF\xBB\xBF" "a: 1\r\nb: \xC3\xA9\r\n");
+
+    (void)unused;
+    assert_non_null(root);
+    assert_string_equal(pl_node_get(root, "b")->text, "\xC3\xA9");
+    assert_string_equal(pl_node_get(root, "a")->text, "1");
+    assert_int_equal(pl_node_get(root, "a")->column, 4);
+}
+
+static void anchors_give_copies(void **unused)
+{
+    pl_node *root = parse("a: &x {b: [1, 2]}\nc: *x\n");
+
+    (void)unused;
+    assert_int_equal(problems.n, 0);
+    assert_string_equal(pl_node_get(pl_node_get(root, "c"), "b")->item[1]->text, "2");
+    assert_ptr_not_equal(pl_node_get(root, "c"), pl_node_get(root, "a"));
+}
+
+static void an_alias_bomb_is_refused(void **unused)
+{
+    pl_text bomb = { 0 };
+
+    (void)unused;
+    pl_text_add(&bomb, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for (int i = 1; i < 30; i++)
+        pl_text_addf(&bomb, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1,
+                     i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+    assert_null(parse(pl_text_str(&bomb)));
+    says("more than 100,000 values");
+    pl_text_free(&bomb);
+}
+
+static void depth_is_limited(void **unused)
+{
+    char deep[4096];
+
+    (void)unused;
+    memset(deep, '[', 2000);
+    memset(deep + 2000, ']', 2000);
+    deep[4000] = '\0';
+    assert_null(parse(deep));
+    says("nested more than 64 levels");
+}
+
+static void files_that_cannot_be_are_problems(void **unused)
+{
+    char name[] = "/tmp/molsieve_yaml_XXXXXX";
+    int fd = mkstemp(name);
+
+    (void)unused;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, PL_YAML_MAX_BYTES + 1), 0);
+    problems = (pl_problems){ .mem = mem };
+    assert_null(pl_yaml_read(name, &problems, mem));
+    assert_non_null(strstr(problems.list[0].text, "larger than 10 MiB"));
+    assert_null(pl_yaml_read("/nonexistent/x.yaml", &problems, mem));
+    assert_null(pl_yaml_read("/tmp", &problems, mem));
+    assert_int_equal(problems.n, 3);
+    (void)close(fd);
+    (void)unlink(name);
+}
+
+static void problems_are_sorted_and_kept_once(void **unused)
+{
+    pl_node at = { .origin = "f", .line = 2, .column = 1 }, before = { .origin = "f", .line = 1, .column = 9 },
+            cli = { .origin = "command line" };
+
+    (void)unused;
+    pl_problem_add(&problems, &cli, "c");
+    pl_problem_add(&problems, &at, "b");
+    pl_problem_add(&problems, &at, "b");
+    pl_problem_add(&problems, &before, "a\nnext");
+    pl_problems_sort(&problems);
+    assert_int_equal(problems.n, 3);
+    pl_text_reset(&report);
+    pl_problems_write(&problems, &report);
+    assert_string_equal(pl_text_str(&report), "f:1:9: a next\nf:2:1: b\ncommand line: c\n");
+    for (int i = 0; i < 2 * PL_PROBLEMS_MAX; i++)
+        pl_problem_add(&problems, &at, "%d", i);
+    assert_true(problems.n <= PL_PROBLEMS_MAX + 16);
+}
+
+static void refused_memory_never_looks_like_a_good_file(void **unused)
+{
+    static const char text[] = "a: &x {b: [1, 2]}\nc: *x\nd: e\n";
+
+    (void)unused;
+    for (long nth = 1; nth < 200; nth++) {
+        pl_arena *own = pl_arena_new(0);
+        pl_problems p = { .mem = own };
+        pl_node *root;
+        assert_non_null(own);
+        pl_arena_refuse(nth);
+        root = pl_yaml_parse(text, sizeof text - 1, "f", &p, own);
+        pl_arena_refuse(0);
+        if (root != NULL && p.n == 0) {
+            assert_string_equal(pl_node_get(pl_node_get(root, "c"), "b")->item[1]->text, "2");
+            assert_string_equal(pl_node_get(root, "d")->text, "e");
+        }
+        pl_arena_free(own);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(every_node_knows_its_place),
+        TEST(what_surprises_is_refused_with_its_place),
+        TEST(bytes_that_are_not_utf8_are_refused_where_they_are),
+        TEST(a_byte_order_mark_and_windows_line_ends_are_fine),
+        TEST(anchors_give_copies),
+        TEST(an_alias_bomb_is_refused),
+        TEST(depth_is_limited),
+        TEST(files_that_cannot_be_are_problems),
+        TEST(problems_are_sorted_and_kept_once),
+        TEST(refused_memory_never_looks_like_a_good_file),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
