@@ -8,7 +8,7 @@
 #include <yaml.h>
 #include <zlib.h>
 
-#include "version_made.h"
+#include "stages/version_made.h"
 
 const char st_version[] = MOLSIEVE_VERSION;
 const char st_commit[] = MOLSIEVE_COMMIT;
