@@ -89,9 +89,11 @@ static pl_code batch_graph(ref_engine *r, const nn_batch *in, pl_error *err)
     edges.vec = (const double (*)[3])vec;
     edges.scalar = scalar;
     rc = nn_ref_graph_new(&g, &edges, r->model->conf.degrees - 1, r->mem, err);
-    if (!rc)
-        r->ctx.graph = g;
-    return rc;
+    if (rc)
+        return rc;
+    r->ctx.graph = g;
+    r->ctx.bytes = nn_ref_graph_bytes(g);
+    return PL_OK;
 }
 
 static pl_code engine_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
@@ -143,7 +145,7 @@ static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy
     return rc;
 }
 
-/* Parameters, their gradient, and the features of the largest batch. */
+/* Parameters, their gradient, and the bases, features and scratch of the largest batch. */
 static size_t engine_bytes(const nn_engine *e)
 {
     const ref_engine *r = (const ref_engine *)(const void *)e;

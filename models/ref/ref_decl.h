@@ -16,6 +16,8 @@ typedef struct REF(graph) REF(graph);
 pl_code REF(graph_new)(REF(graph) **out, const nn_ref_edges *in, int max_degree, pl_arena *mem,
                        pl_error *err);
 
+size_t REF(graph_bytes)(const REF(graph) *g); /* its bases and edge inputs */
+
 /* Gradients with respect to the edges, each ADDED to; NULL members are not
  * computed. The gradient of pos[dst] - pos[src] is dist * vec/|vec| (what the
  * reference gives by default) plus turn (the rest: rule of spec 2.6). */
