@@ -79,41 +79,74 @@ typedef struct shape {
 /*   layers degrees channels heads div norm ln pooling fusion nodes edges out      graphs nodes .. .. cutoff one-way */
 static const shape shapes[] = {
     { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 4, 7, 6, 4, 2.0, false, 1 } },
-    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2 }, { 3, 5, 3, 0, 2.0, false, 2 } },
-    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1 }, { 3, 5, 3, 1, 2.0, true, 3 } },
+    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2 }, { 5, 6, 3, 0, 2.0, false, 2 } },
+    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1 }, { 6, 7, 3, 1, 2.2, true, 3 } },
     { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1 }, { 4, 8, 6, 4, 1.8, false, 4 } },
     { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3 }, { 4, 8, 6, 4, 1.8, true, 5 } },
-    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2 }, { 3, 8, 7, 6, 2.5, false, 6 } },
-    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1 }, { 3, 6, 17, 2, 2.2, true, 7 } },
-    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1 }, { 4, 6, 5, 4, 2.0, false, 8 } },
-    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1 }, { 3, 6, 5, 4, 2.0, true, 9 } },
-    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1 }, { 3, 6, 6, 4, 2.0, false, 10 } },
+    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2 }, { 5, 8, 7, 6, 2.5, false, 6 } },
+    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1 }, { 5, 8, 17, 2, 2.2, true, 7 } },
+    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1 }, { 5, 7, 5, 4, 2.0, false, 8 } },
+    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1 }, { 5, 8, 5, 4, 2.0, true, 9 } },
+    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1 }, { 5, 7, 6, 4, 2.0, false, 10 } },
     { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 9, 12, 6, 4, 1.7, false, 11 } },
     { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17 }, { 5, 10, 6, 4, 9.0, false, 12 } },
 };
 
-static void cpu_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
+static void shape_check(const shape *s, const char *const *sets, int n_sets)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        pl_arena *mem = pl_arena_new(1 << 20);
-        made_batch m = made_batch_new(&shapes[i].batch, mem);
-        nn_se3 *model;
-        result want, got;
-        assert_int_equal(nn_se3_plan(&model, &shapes[i].conf, mem, NULL), PL_OK);
-        print_message("shape %zu: %d edges, %d pairs, %zu parameters\n", i, (int)m.b.n_edges, (int)m.b.n_pairs,
-                      model->n_floats);
-        want = engine_run(&nn_engine_ref, model, &m.b, 1, mem);
+    pl_arena *mem = pl_arena_new(1 << 20);
+    made_batch m = made_batch_new(&s->batch, mem);
+    nn_se3 *model;
+    result want;
+
+    assert_int_equal(nn_se3_plan(&model, &s->conf, mem, NULL), PL_OK);
+    print_message("%d edges, %d pairs, %zu parameters\n", (int)m.b.n_edges, (int)m.b.n_pairs, model->n_floats);
+    want = engine_run(&nn_engine_ref, model, &m.b, 1, mem);
+    for (int i = 0; i < n_sets; i++) {
+        result got;
+        setenv("MOLSIEVE_CPU", sets[i], 1);
         got = engine_run(&nn_engine_cpu, model, &m.b, 2, mem);
         results_near(model, &m.b, &got, &want);
-        pl_arena_free(mem);
     }
+    unsetenv("MOLSIEVE_CPU");
+    pl_arena_free(mem);
+}
+
+static void every_set_of_kernels_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
+{
+    static const char *const names[] = { "portable", "avx2", "avx512" };
+    const char *here[3];
+    int n = 0;
+    (void)state;
+
+    for (int i = 0; i < 3; i++)
+        if (nn_cpu_kernels_find(names[i]))
+            here[n++] = names[i];
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        shape_check(&shapes[i], here, n);
+}
+
+static void a_set_of_kernels_that_is_not_there_is_refused(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    nn_se3 *model;
+    nn_engine *e;
+    pl_error err = { 0 };
+    (void)state;
+
+    assert_int_equal(nn_se3_plan(&model, &shapes[0].conf, mem, NULL), PL_OK);
+    setenv("MOLSIEVE_CPU", "abacus", 1);
+    assert_int_equal(nn_engine_cpu.open(&e, model, 1, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "abacus"));
+    unsetenv("MOLSIEVE_CPU");
+    pl_arena_free(mem);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cpu_gives_what_the_oracle_gives_for_models_of_every_shape),
+        cmocka_unit_test(every_set_of_kernels_gives_what_the_oracle_gives_for_models_of_every_shape),
+        cmocka_unit_test(a_set_of_kernels_that_is_not_there_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
