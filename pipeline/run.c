@@ -118,6 +118,8 @@ static pl_code run_steps(pl_runner *r, pl_error *err)
         failed[i] = blocked(r, i, failed);
         if (failed[i])
             continue;
+        if (r->opts->ran != NULL)
+            ++*r->opts->ran;
         code = pl_step_run(r, i, &here);
         if (code == PL_OK)
             continue;

@@ -32,6 +32,7 @@ typedef struct pl_run_opts {
     bool quiet, progress_tty;
     const pl_stage *const *known; /* all stages of the program, NULL-terminated: a stage that left the
                                      workflow is still cleared when what it stands on changes */
+    int *ran;                     /* NULL, or: how many stages did something  */
     const char *program_version, *git_commit, *openbabel_version; /* for the run row; NULL: unknown */
 } pl_run_opts;
 

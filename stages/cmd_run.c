@@ -79,7 +79,9 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     st_log log;
     pl_error err = { 0 };
     pl_code code;
+    int ran = 0;
 
+    o->ran = &ran;
     o->progress_tty = isatty(STDERR_FILENO) && getenv("MOLSIEVE_PLAIN") == NULL;
     o->max_time = st_time_left(o->max_time == 0 ? wf->limits.max_time : o->max_time, o->grace);
     if (!st_log_open(&log, pl_arg(args, "--log"), pl_arg(args, "--log-format"),
@@ -90,7 +92,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     if (code != PL_OK)
         return pl_cmd_fail(&err);
     if (!o->quiet)
-        st_summary_print(app, wf, mem);
+        st_summary_print(app, wf, ran);
     return 0;
 }
 

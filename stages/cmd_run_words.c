@@ -161,15 +161,17 @@ static const char *from_here(const char *path)
     return path;
 }
 
-void st_summary_print(const pl_app *app, const pl_workflow *wf, pl_arena *mem)
+void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
 {
     const char *path = from_here(wf->storage.results);
     pl_store *s = NULL;
 
-    (void)mem;
     if (pl_store_open_read(&s, wf->storage.results, app->schema, NULL) != PL_OK)
         return;
-    print_funnel(s);
+    if (stages_ran > 0)
+        print_funnel(s);
+    else
+        (void)printf("everything is done already: nothing ran\n");
     print_top(s);
     (void)printf("results: %s\n", path);
     if (has_rows(s, "hit"))

@@ -24,7 +24,8 @@ void st_log_close(st_log *log);
  * leaves, less the grace and half a minute; 0: no limit. */
 double st_time_left(double limit, double grace);
 
-/* The funnel, where the results are, the top of the ranking, what to do next. */
-void st_summary_print(const pl_app *app, const pl_workflow *wf, pl_arena *mem);
+/* The funnel, where the results are, the top of the ranking, what to do next.
+ * After a run in which no stage ran nothing is counted: that reads whole tables. */
+void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran);
 
 #endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/lock.h"
+#include "toy.h"
+
+static char dir[256];
+
+static int make(void **state)
+{
+    (void)state;
+    toy_directory(dir);
+    return dir[0] == '\0';
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    toy_remove(dir);
+    return 0;
+}
+
+static pid_t holder(int ready[2])
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        pl_lock lock;
+        if (pl_lock_take(&lock, dir, NULL) != PL_OK || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        (void)sleep(60);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void the_second_is_told_who_holds_it_and_a_killed_holder_holds_nothing(void **state)
+{
+    pl_error err = { 0 };
+    pl_lock lock;
+    int ready[2];
+    char byte, want[64];
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    (void)setenv("SLURM_JOB_ID", "99", 1);
+    pid = holder(ready);
+    (void)unsetenv("SLURM_JOB_ID");
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(pl_lock_take(&lock, dir, &err), PL_ELOCK);
+    assert_int_equal(lock.fd, -1);
+    (void)snprintf(want, sizeof want, "pid %ld, slurm job 99, since 20", (long)pid);
+    assert_non_null(strstr(err.text, want));
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    assert_int_equal(pl_lock_take(&lock, dir, &err), PL_OK);
+    pl_lock_drop(&lock);
+    pl_lock_drop(&lock); /* twice is fine */
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
+static void a_dropped_lock_can_be_taken_and_the_directory_is_made(void **state)
+{
+    char deep[300];
+    pl_lock a, b;
+
+    (void)state;
+    (void)snprintf(deep, sizeof deep, "%s/runs/one", dir);
+    assert_int_equal(pl_lock_take(&a, deep, NULL), PL_OK);
+    assert_int_equal(pl_lock_take(&b, deep, NULL), PL_ELOCK); /* another descriptor, even here */
+    pl_lock_drop(&a);
+    assert_int_equal(pl_lock_take(&b, deep, NULL), PL_OK);
+    pl_lock_drop(&b);
+}
+
+static void a_file_in_the_way_is_an_io_error(void **state)
+{
+    char path[300];
+    pl_error err = { 0 };
+    pl_lock lock;
+    FILE *f;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/file", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fclose(f);
+    assert_int_equal(pl_lock_take(&lock, path, &err), PL_EIO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_second_is_told_who_holds_it_and_a_killed_holder_holds_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(a_dropped_lock_can_be_taken_and_the_directory_is_made, make, drop),
+        cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),
+    };
+    return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "pipeline/base/log.h"
+#include "pipeline/progress.h"
+
+typedef struct heard {
+    int n;
+    char last[256];
+} heard;
+
+static void listen(void *ctx, pl_level level, const char *line)
+{
+    heard *h = ctx;
+
+    (void)level;
+    h->n++;
+    (void)snprintf(h->last, sizeof h->last, "%s", line);
+}
+
+static void work(pl_progress *p, int steps)
+{
+    struct timespec moment = { 0, 30000000 };
+
+    pl_progress_start(p, "graph", "molecules", 100, 1000);
+    for (int i = 1; i <= steps; i++) {
+        (void)nanosleep(&moment, NULL);
+        pl_progress_set(p, 100 + 10 * i, 1000, "loss 0.5");
+    }
+    pl_progress_end(p, "done in 1s");
+}
+
+static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
+{
+    char text[8192] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, false);
+
+    (void)state;
+    work(p, 20);
+    pl_progress_free(p);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(text, "\r\033[Kgraph"));
+    assert_non_null(strstr(text, "of 1,000 molecules"));
+    assert_non_null(strstr(text, "/s  "));
+    assert_non_null(strstr(text, " left  loss 0.5"));
+    assert_non_null(strstr(text, "\r\033[Kgraph     done in 1s\n"));
+    assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
+}
+
+static void elsewhere_the_log_gets_few_lines(void **state)
+{
+    heard h = { 0 };
+    pl_progress *p = pl_progress_new(NULL, false, false);
+
+    (void)state;
+    pl_log_to(listen, &h, PL_INFO);
+    work(p, 20);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    pl_progress_free(p);
+    assert_int_equal(h.n, 1);
+    assert_string_equal(h.last, "graph     done in 1s");
+}
+
+static void quiet_says_nothing(void **state)
+{
+    heard h = { 0 };
+    char text[64] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, true);
+
+    (void)state;
+    pl_log_to(listen, &h, PL_DEBUG);
+    work(p, 5);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    pl_progress_free(p);
+    pl_progress_set(NULL, 1, 2, NULL); /* a run without progress */
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(h.n, 0);
+    assert_string_equal(text, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
+        cmocka_unit_test(elsewhere_the_log_gets_few_lines),
+        cmocka_unit_test(quiet_says_nothing),
+    };
+    return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Databases: made, opened, migrated, refused, copied, checked; blocks; hashes of files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include <cmocka.h>
+
+#include "toy.h"
+
+static toy t;
+static pl_store *s;
+static char dir[256];
+
+static int make(void **state)
+{
+    (void)state;
+    toy_directory(dir);
+    toy_make(&t, dir, 3);
+    return pl_store_open(&s, &t.wf, &toy_schema, NULL) != PL_OK || pl_store_features(s, NULL) != PL_OK;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    pl_store_close(s);
+    s = NULL;
+    toy_free(&t);
+    toy_remove(dir);
+    return 0;
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[400];
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static pl_code reopen(const pl_schema *schema, pl_error *err)
+{
+    pl_store_close(s);
+    return pl_store_open(&s, &t.wf, schema, err);
+}
+
+static void a_new_store_says_what_it_is(void **state)
+{
+    int64_t id, version, journal;
+
+    (void)state;
+    assert_int_equal(pl_db_int(s->db, &id, NULL, "PRAGMA application_id"), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &version, NULL, "PRAGMA user_version"), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &journal, NULL, "SELECT journal_mode='wal' FROM pragma_journal_mode"), PL_OK);
+    assert_int_equal(id, 0x4d4f4c53);
+    assert_int_equal(version, 1);
+    assert_int_equal(journal, 1);
+    assert_false(s->network);
+    assert_true(pl_is_network_fs("/proc")); /* not a file system we know to be local */
+    assert_false(pl_is_network_fs("/tmp/not/there/at/all"));
+}
+
+static void a_truncate_journal_can_be_asked_for(void **state)
+{
+    int64_t mode;
+
+    (void)state;
+    pl_store_close(s);
+    t.wf.storage.journal = 2;
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &mode, NULL, "SELECT journal_mode='truncate' FROM pragma_journal_mode"), PL_OK);
+    assert_int_equal(mode, 1);
+    assert_int_equal(pl_db_int(s->db, &mode, NULL, "PRAGMA synchronous"), PL_OK);
+    assert_int_equal(mode, 2); /* FULL */
+}
+
+static void a_newer_database_is_refused_untouched(void **state)
+{
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "PRAGMA user_version=99", NULL), PL_OK);
+    assert_int_equal(reopen(&toy_schema, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "newer molsieve"));
+    assert_int_equal(pl_store_open_read(&s, t.wf.storage.results, &toy_schema, &err), PL_EDATA);
+}
+
+static void another_programs_database_is_refused(void **state)
+{
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "PRAGMA application_id=1", NULL), PL_OK);
+    assert_int_equal(reopen(&toy_schema, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "another program"));
+}
+
+static void what_is_not_a_database_is_refused(void **state)
+{
+    pl_error err = { 0 };
+
+    (void)state;
+    pl_store_close(s);
+    s = NULL;
+    write_file("results.db-wal", "");
+    write_file("results.db", "this is a text, and long enough to be looked at by a curious library, surely");
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "not a database"));
+    assert_non_null(strstr(err.text, "results.db"));
+}
+
+static void a_damaged_database_is_named(void **state)
+{
+    pl_error err = { 0 };
+    char path[400];
+    pl_code code;
+    FILE *f;
+
+    (void)state;
+    pl_store_close(s);
+    s = NULL;
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    (void)snprintf(path, sizeof path, "%s/results.db", dir);
+    f = fopen(path, "r+");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 4096, SEEK_SET), 0); /* every page after the first */
+    for (int i = 0; i < 200000; i++)
+        (void)fputc(0x5a, f);
+    assert_int_equal(fclose(f), 0);
+    code = toy_run(&t, 1, &err);
+    assert_int_equal(code, PL_EDATA);
+    assert_non_null(strstr(err.text, "damaged"));
+}
+
+static void a_missing_database_and_an_empty_one_are_told_apart(void **state)
+{
+    pl_error err = { 0 };
+    pl_store *r = NULL;
+    char path[400];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/none.db", dir);
+    assert_int_equal(pl_store_open_read(&r, path, &toy_schema, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "has this workflow run yet"));
+    write_file("none.db", "");
+    assert_int_equal(pl_store_open_read(&r, path, &toy_schema, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "nothing has run yet"));
+}
+
+static void an_older_database_is_migrated_after_a_copy(void **state)
+{
+    static const char *const up[] = { NULL, "CREATE TABLE extra(x)", "ALTER TABLE extra ADD COLUMN y" };
+    pl_schema three = toy_schema;
+    pl_error err = { 0 };
+    char copy[400];
+    int64_t n;
+
+    (void)state;
+    three.version = 3;
+    three.migrate = up;
+    assert_int_equal(reopen(&three, &err), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &n, &err, "SELECT count(*) FROM pragma_table_info('extra')"), PL_OK);
+    assert_int_equal(n, 2);
+    (void)snprintf(copy, sizeof copy, "%s/results.db.format1", dir);
+    assert_int_equal(access(copy, F_OK), 0);
+}
+
+static void a_directory_that_cannot_be_written_is_an_io_error(void **state)
+{
+    int status = 0;
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("only root can become somebody else here\n");
+        skip();
+    }
+    assert_int_equal(chmod(dir, 0555), 0);
+    pid = fork();
+    if (pid == 0) {
+        pl_error err = { 0 };
+        pl_code code;
+
+        if (setuid(65534) != 0)
+            _exit(9);
+        code = toy_run(&t, 1, &err);
+        _exit(code == PL_EIO && strstr(err.text, "can write") != NULL ? 0 : 1);
+    }
+    (void)waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+static void blocks_come_back_as_they_were_put(void **state)
+{
+    char big[100000];
+    pl_bytes got;
+    bool found;
+    int64_t first, n;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof big; i++)
+        big[i] = (char)(i * 31);
+    assert_int_equal(pl_block_put(s, "a", "k", 5, 40, 2, (pl_bytes){ big, sizeof big }, NULL), PL_OK);
+    assert_int_equal(pl_block_put(s, "a", "k", 6, 42, 0, (pl_bytes){ NULL, 0 }, NULL), PL_OK);
+    assert_int_equal(pl_block_put(s, "a", "k", 6, 43, 0, (pl_bytes){ "", 0 }, NULL), PL_OK); /* replaces */
+    assert_int_equal(pl_block_get(s, "a", "k", 5, &found, &got, &first, &n, t.mem, NULL), PL_OK);
+    assert_true(found);
+    assert_int_equal(got.len, sizeof big);
+    assert_memory_equal(got.data, big, sizeof big);
+    assert_int_equal(first, 40);
+    assert_int_equal(n, 2);
+    assert_int_equal(pl_block_get(s, "a", "k", 6, &found, &got, &first, &n, t.mem, NULL), PL_OK);
+    assert_true(found && got.len == 0 && first == 43);
+    assert_int_equal(pl_block_get(s, "b", "k", 5, &found, &got, NULL, NULL, t.mem, NULL), PL_OK);
+    assert_false(found);
+    assert_int_equal(pl_block_count(s, "a", "k", &n, NULL), PL_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(pl_block_count(s, NULL, "other", &n, NULL), PL_OK);
+    assert_int_equal(n, 0);
+}
+
+static void a_flipped_bit_in_a_block_is_seen(void **state)
+{
+    pl_error err = { 0 };
+    pl_bytes got;
+    bool found, good;
+    pl_text report = { 0 };
+
+    (void)state;
+    pl_store_close(s);
+    s = NULL;
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
+    assert_true(good);
+    assert_int_equal(pl_db_exec(s->features, "UPDATE block SET data=CAST(x'01'||substr(data,2) AS BLOB) WHERE kind='number'"
+                                             " AND unit=1", NULL), PL_OK);
+    assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &found, &got, NULL, NULL, t.mem, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "number, unit 1"));
+    pl_text_reset(&report);
+    assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
+    assert_false(good);
+    assert_non_null(strstr(pl_text_str(&report), "block number, unit 1 of stage count"));
+    pl_text_free(&report);
+}
+
+static void a_row_without_its_unit_is_seen(void **state)
+{
+    bool good;
+    pl_text report = { 0 };
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO number VALUES(1,7,7)", NULL), PL_OK);
+    assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
+    assert_false(good);
+    assert_non_null(strstr(pl_text_str(&report), "BAD  every number belongs to a committed unit: 1 do not"));
+    pl_text_free(&report);
+}
+
+static void the_digest_sees_content_and_not_order(void **state)
+{
+    char a[65], b[65], c[65], d[65];
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(1,10),(2,20),(3,30)", NULL), PL_OK);
+    assert_int_equal(pl_store_digest(s, a, NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "DELETE FROM walk; INSERT INTO walk VALUES(3,30),(1,10),(2,20)", NULL), PL_OK);
+    assert_int_equal(pl_store_digest(s, b, NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "UPDATE walk SET value=11 WHERE step=1", NULL), PL_OK);
+    assert_int_equal(pl_store_digest(s, c, NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "UPDATE walk SET value=10 WHERE step=1; INSERT INTO square SELECT 1,10,0 WHERE 0;"
+                                       "DELETE FROM walk WHERE step=3", NULL), PL_OK);
+    assert_int_equal(pl_store_digest(s, d, NULL), PL_OK);
+    assert_string_equal(a, b);
+    assert_string_not_equal(a, c);
+    assert_string_not_equal(a, d);
+    assert_int_equal(strlen(a), 64);
+}
+
+static void a_copy_is_whole_and_old_or_new(void **state)
+{
+    pl_store *copy = NULL;
+    char path[400], a[65], b[65];
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(1,10)", NULL), PL_OK);
+    (void)snprintf(path, sizeof path, "%s/copy.db", dir);
+    write_file("copy.db", "old");
+    assert_int_equal(pl_store_copy(s, path, NULL), PL_OK);
+    assert_int_equal(pl_store_open_read(&copy, path, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_digest(s, a, NULL), PL_OK);
+    assert_int_equal(pl_store_digest(copy, b, NULL), PL_OK);
+    assert_string_equal(a, b);
+    pl_store_close(copy);
+}
+
+static void pruning_removes_only_what_no_stage_uses(void **state)
+{
+    int64_t n, left;
+
+    (void)state;
+    pl_store_close(s);
+    s = NULL;
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    assert_int_equal(pl_block_put(s, "number", "an old key", 0, 1, 1, (pl_bytes){ "x", 1 }, NULL), PL_OK);
+    assert_int_equal(pl_store_prune(s, &n, NULL), PL_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(pl_db_int(s->features, &left, NULL, "SELECT count(*) FROM block"), PL_OK);
+    assert_int_equal(left, 6);
+}
+
+static void a_files_hash_follows_its_content_and_not_its_time(void **state)
+{
+    struct utimbuf then = { 1000000000, 1000000000 };
+    char path[400], a[65], b[65], c[65];
+    int64_t n;
+
+    (void)state;
+    write_file("x.smi", "CCO\n");
+    (void)snprintf(path, sizeof path, "%s/x.smi", dir);
+    assert_int_equal(pl_file_hash(s, path, a, NULL), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM file_hash"), PL_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(utime(path, &then), 0);
+    assert_int_equal(pl_file_hash(s, path, b, NULL), PL_OK);
+    assert_string_equal(a, b);
+    write_file("x.smi", "CCN\n");
+    assert_int_equal(pl_file_hash(s, path, c, NULL), PL_OK);
+    assert_string_not_equal(a, c);
+    assert_int_equal(pl_file_hash(NULL, path, b, NULL), PL_OK);
+    assert_string_equal(b, c);
+    assert_int_equal(pl_file_hash(s, "/not/there", a, NULL), PL_EIO);
+}
+
+static void a_failed_commit_leaves_no_transaction_open(void **state)
+{
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(pl_db_begin(s->db, NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "PRAGMA defer_foreign_keys=ON; INSERT INTO square VALUES(1,1,1)", NULL), PL_OK);
+    assert_int_not_equal(pl_db_commit(s->db, &err), PL_OK);
+    assert_true(sqlite3_get_autocommit(s->db) != 0);
+    assert_int_equal(pl_db_exec(s->db, "this is not SQL", &err), PL_EBUG);
+}
+
+static void metrics_are_replaced_and_never_nan(void **state)
+{
+    pl_env env = { .store = s, .step = &t.step[2], .run_id = 1 };
+    int64_t n;
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO run(uuid,command,argv_json,config_yaml,config_sha256,state,started_utc,"
+                                       "program_version) VALUES('u','run','[]','','','running','','')", NULL), PL_OK);
+    assert_int_equal(pl_metric_add(&env, 10, 0.5, "valid", "mae", 1.5, NULL), PL_OK);
+    assert_int_equal(pl_metric_add(&env, 10, 0.5, "valid", "mae", 1.25, NULL), PL_OK);
+    assert_int_equal(pl_metric_add(&env, 11, 0.5, "valid", "mae", 0.0 / (double)(n = 0), NULL), PL_EBUG);
+    assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM metric WHERE value=1.25"), PL_OK);
+    assert_int_equal(n, 1);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_new_store_says_what_it_is),
+        CASE(a_truncate_journal_can_be_asked_for),
+        CASE(a_newer_database_is_refused_untouched),
+        CASE(another_programs_database_is_refused),
+        CASE(what_is_not_a_database_is_refused),
+        CASE(a_damaged_database_is_named),
+        CASE(a_missing_database_and_an_empty_one_are_told_apart),
+        CASE(an_older_database_is_migrated_after_a_copy),
+        CASE(a_directory_that_cannot_be_written_is_an_io_error),
+        CASE(blocks_come_back_as_they_were_put),
+        CASE(a_flipped_bit_in_a_block_is_seen),
+        CASE(a_row_without_its_unit_is_seen),
+        CASE(the_digest_sees_content_and_not_order),
+        CASE(a_copy_is_whole_and_old_or_new),
+        CASE(pruning_removes_only_what_no_stage_uses),
+        CASE(a_files_hash_follows_its_content_and_not_its_time),
+        CASE(a_failed_commit_leaves_no_transaction_open),
+        CASE(metrics_are_replaced_and_never_nan),
+    };
+    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}
