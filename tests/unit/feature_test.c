@@ -51,7 +51,7 @@ static int done(void **state)
 static nn_basis_block stored(nn_basis_kind kind, int32_t max_degree)
 {
     pl_bytes bytes;
-    nn_basis_block b;
+    nn_basis_block b = { 0 };
     pl_error err;
 
     if (nn_basis_pack(&bytes, kind, max_degree, &graphs, mem, &err) != PL_OK ||
