@@ -235,15 +235,39 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     return st_molecules_put(s->molecules, unit, err);
 }
 
+/* Nothing to go on with: most often the format or the settings are wrong. */
+static pl_code fail_empty(prepare_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    int64_t n = 0;
+    pl_code code = pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM record");
+
+    if (code == PL_OK)
+        code = pl_db_prepare(s->env->store->db, &st, "SELECT code, message FROM failure WHERE stage IN('read','prepare') "
+                             "GROUP BY code, message ORDER BY count(*) DESC, code, message LIMIT 1", err);
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK)
+        code = pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule, most often: %s: %.160s; check `format` of "
+                       "`inputs` and see `molsieve failures`", (long long)n,
+                       row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
+                       row ? (const char *)sqlite3_column_text(st, 1) : "");
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
 static pl_code finish(void *state, pl_error *err)
 {
     prepare_state *s = state;
-    int64_t waiting = 0;
+    int64_t waiting = 0, any = 0;
     pl_code code = pl_db_int(s->env->store->db, &waiting, err, "SELECT count(*) FROM record WHERE status='read'");
 
     if (code == PL_OK && waiting != 0)
         return pl_fail(err, PL_EBUG, "%lld records were not accounted for", (long long)waiting);
-    return code;
+    if (code == PL_OK)
+        code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
+    return code == PL_OK && any == 0 ? fail_empty(s, err) : code;
 }
 
 static const char *const needs[] = { "read", NULL };

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: a clear message with place and remedy, the right exit status, nothing lost."""
+import gzip
+import os
+import random
+import resource
+import sqlite3
+
+from sieve import Project, accounted, main, skip
+
+FLAT = "  read: {unit: 50}\n  prepare: {conformers: {source: none}}\n"
+KEEP = "  read: {unit: 50}\n  prepare: {conformers: {source: keep}}\n"
+
+
+def sdf(name, atoms, bonds=(), fields=""):
+    text = "%s\n  test\n\n%3d%3d  0  0  0  0  0  0  0  0999 V2000\n" % (name, len(atoms), len(bonds))
+    for symbol, x, y, z in atoms:
+        text += "%10s%10s%10s %-3s 0  0  0  0  0  0  0  0  0  0  0  0\n" % (x, y, z, symbol)
+    for a, b, order in bonds:
+        text += "%3d%3d%3d  0\n" % (a, b, order)
+    return text + "M  END\n" + fields + "$$$$\n"
+
+
+WATER = sdf("water", [("O", "0.0000", "0.0000", "0.0000"), ("H", "0.6800", "0.0000", "0.6800"),
+                      ("H", "-0.2400", "0.9300", "0.0000")], [(1, 2, 1), (1, 3, 1)])
+METHANE = sdf("methane", [("C", "0.0000", "0.0000", "0.0000"), ("H", "0.6300", "0.6300", "0.6300"),
+                          ("H", "-0.6300", "-0.6300", "0.6300"), ("H", "-0.6300", "0.6300", "-0.6300"),
+                          ("H", "0.6300", "-0.6300", "-0.6300")], [(1, i, 1) for i in (2, 3, 4, 5)])
+
+
+def between_neighbours(p, bad, code, stages=KEEP, name="bad.sdf"):
+    """The bad record fails with this code; the good ones before and after it do not."""
+    w = p.workflow([p.put(name, WATER + bad + METHANE)], stages, workdir="run")
+    p.run("run", w, "-q", "--fresh" if os.path.exists(p.path("run")) else "-q")
+    newest = max((d for d in os.listdir(p.dir) if d.startswith("run")), key=lambda d: os.path.getmtime(p.path(d)))
+    accounted(p, workdir=newest)
+    assert p.rows("SELECT ordinal, status FROM record ORDER BY 1", workdir=newest) == [(1, "ok"), (2, "failed"), (3, "ok")], \
+        (code, p.rows("SELECT * FROM record", workdir=newest))
+    got = p.rows("SELECT stage, code, message, place FROM v_failures", workdir=newest)
+    assert len(got) == 1 and got[0][1] in code and ("%s:" % p.path(name)) in got[0][3], got
+
+
+def one_bad_molecule_costs_one_molecule():
+    far = [("C", "%.4f" % (1.5 * (i % 60)), "%.4f" % (1.5 * (i // 60 % 60)), "%.4f" % (1.5 * (i // 3600))) for i in range(5000)]
+    huge = "huge\n  test\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 5000 0 0 0 0\n" \
+           "M  V30 BEGIN ATOM\n" + "".join("M  V30 %d C %s %s %s 0\n" % (i + 1, x, y, z) for i, (_, x, y, z) in enumerate(far)) + \
+           "M  V30 END ATOM\nM  V30 END CTAB\nM  END\n$$$$\n"
+    cases = [
+        (sdf("nothing", []), ("empty",)),
+        (sdf("nan", [("C", "nan", "0.0000", "0.0000"), ("O", "1.2000", "0.0000", "0.5000"), ("H", "0.0000", "1.0000", "0.0000"),
+                     ("H", "0.0000", "0.0000", "1.0000")], [(1, 2, 2), (1, 3, 1), (1, 4, 1)]), ("geometry", "parse")),
+        (sdf("twice", [("C", "0.0000", "0.0000", "0.0000"), ("O", "0.0000", "0.0000", "0.0000"),
+                       ("H", "1.0000", "0.0000", "0.0000"), ("H", "0.0000", "0.0000", "1.0000")],
+             [(1, 2, 2), (1, 3, 1), (1, 4, 1)]), ("geometry",)),
+        (sdf("short", [("C", "0.0000", "0.0000", "0.0000")]).replace("  1  0", "  9  0"), ("parse", "record")),
+        ("\x00\x01\x02 no molecule at all \xff\n$$$$\n", ("parse", "empty", "record")),
+        (sdf("unknown", [("Xx", "0.0000", "0.0000", "0.0000"), ("O", "1.4000", "0.0000", "0.0000")], [(1, 2, 1)]),
+         ("parse", "valence")),
+        (huge, ("too_large",)),
+    ]
+    for bad, code in cases:
+        with Project() as p:
+            between_neighbours(p, bad, code)
+    with Project() as p:  # the same as SMILES
+        p.put("a.smi", "CCO good\n" + "C" * 5000 + " long\n" + "\n" + "c1ccccc1 benzene\n[He][ broken\nCC\xe9 latin\nCN amine\n")
+        p.run("run", p.workflow([p.path("a.smi")], FLAT), "-q")
+        accounted(p)
+        status = dict(p.rows("SELECT title, status FROM record"))
+        assert status["good"] == status["benzene"] == status["amine"] == "ok", status
+        assert status["long"] == status["broken"] == "failed", status
+        assert p.one("SELECT code FROM v_failures WHERE title='long'") == "too_large"
+
+
+def a_missing_file_is_said_with_its_place():
+    with Project() as p:
+        w = p.workflow([p.path("libary.smi")], FLAT)
+        p.put("library.smi", "CCO\n")
+        _, out, err = p.run("run", w, expect=2)
+        assert "w.yaml:6:" in err and "libary.smi" in err and "library.smi" in err, err
+        assert not os.path.exists(p.path("run", "results.db"))
+        _, out, err = p.run("run", p.path("nothing.yaml"), expect=2)
+        assert "nothing.yaml" in err, err
+        _, out, err = p.run("run", p.workflow([p.path("*.sdf")], FLAT), expect=2)
+        assert "no file matches" in err, err
+
+
+def an_empty_file_is_a_warning_and_nothing_at_all_an_error():
+    with Project() as p:
+        empty = p.put("empty.smi", "")
+        good = p.put("good.smi", "CCO ethanol\n")
+        _, _, err = p.run("run", p.workflow([empty, good], FLAT))
+        assert "empty.smi" in err and "no records" in err, err
+        accounted(p)
+        assert p.rows("SELECT n_records FROM input_file ORDER BY file_id") == [(0,), (1,)]
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%empty.smi%'") == 1
+        _, _, err = p.run("run", p.workflow([empty], FLAT, workdir="none"), expect=1)
+        assert "no records" in err and "empty.smi" in err and "inputs" in err, err
+
+
+def a_wrong_format_fails_records_and_says_so():
+    with Project() as p:
+        good = p.put("water.sdf", WATER + METHANE)
+        w = p.workflow(['{path: "%s", format: smi}' % good], FLAT)
+        p.run("run", w, "-q", expect=None)
+        records, ok, failed = accounted(p)
+        assert failed > 0.5 * records, (records, ok, failed)
+        _, _, err = p.run("run", p.workflow(['{path: "%s", format: mol2}' % good], FLAT, workdir="mol2"), expect=1)
+        assert "none of the" in err and "format" in err and "molsieve failures" in err, err
+        assert p.one("SELECT count(*) FROM failure WHERE stage='prepare' OR stage='read'", workdir="mol2") == 1
+        code, _, err = p.run("run", p.workflow(['{path: "%s", format: sdff}' % good], FLAT, workdir="sdff"), expect=None)
+        assert code in (1, 2) or p.rows("SELECT code FROM failure", workdir="sdff") == [("format",)], (code, err)
+
+
+def binary_junk_of_every_name_is_refused_record_by_record():
+    random.seed(5)
+    junk = bytes(random.randrange(256) for _ in range(20000))
+    with Project() as p:
+        names = ["junk." + e for e in ("smi", "sdf", "mol2", "xyz", "pdb", "cml", "csv", "mol", "inchi", "cif", "bin", "smi.gz",
+                                       "qm9bin")]
+        good = p.put("good.smi", "CCO ethanol\n")
+        inputs = [p.put(n, junk) for n in names]
+        w = p.workflow(inputs + [good], FLAT, extra="limits: {failures: {max_fraction: 1, max_count: 1000000}}\n")
+        p.run("run", w, "-q")
+        records, ok, failed = accounted(p)
+        assert p.one("SELECT status FROM record WHERE title='ethanol'") == "ok"
+        assert ok <= 4, p.rows("SELECT i.path, r.* FROM record r JOIN input_file i USING(file_id) WHERE status='ok'")
+
+
+def a_line_of_100_megabytes_is_one_record_and_little_memory():
+    with Project() as p:
+        with open(p.path("long.smi"), "wb") as f:
+            f.write(b"CCO before\n")
+            for _ in range(100):
+                f.write(b"C" * 1000000)
+            f.write(b"\nCCN after\n")
+        w = p.workflow([p.path("long.smi")], FLAT)
+        p.run("run", w, "-q")
+        accounted(p)
+        assert p.rows("SELECT ordinal, status FROM record") == [(1, "ok"), (2, "failed"), (3, "ok")]
+        assert "long" in p.one("SELECT message FROM failure")
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        assert peak < 200, "%.0f MiB" % peak
+
+
+def a_truncated_gzip_keeps_what_was_whole():
+    with Project() as p:
+        whole = gzip.compress(b"".join(b"C%s m%d\n" % (b"C" * (i % 30), i) for i in range(20000)))
+        p.put("cut.smi.gz", whole[:len(whole) // 2])
+        w = p.workflow([p.path("cut.smi.gz")], "  read: {unit: 1000}\n")
+        p.run("run", w, "-q")
+        n = p.one("SELECT count(*) FROM record WHERE status='read'")
+        last = p.rows("SELECT code, message FROM failure")
+        assert n > 1000 and len(last) == 1 and ("gzip" in last[0][1] or "truncated" in last[0][1]), (n, last)
+
+
+def too_many_failures_stop_with_status_3():
+    with Project() as p:
+        p.put("a.smi", "".join("C!C m%d\n" % i if i % 2 else "C%s m%d\n" % ("C" * (i % 40), i) for i in range(200)))
+        w = p.workflow([p.path("a.smi")], FLAT, extra="limits: {failures: {max_fraction: 0.02}}\n")
+        _, _, err = p.run("run", w, expect=3)
+        assert "limits.failures" in err and "molsieve failures" in err, err
+        p.run("run", w, "limits.failures.max_fraction=1", "-q")
+        accounted(p)
+
+
+def a_database_of_a_newer_version_or_of_another_kind_is_left_alone():
+    with Project() as p:
+        w = p.workflow([p.put("a.smi", "CCO\n")], FLAT)
+        p.run("run", w, "-q")
+        db = sqlite3.connect(p.path("run", "results.db"))
+        db.execute("PRAGMA user_version=99")
+        db.close()
+        before = open(p.path("run", "results.db"), "rb").read()
+        _, _, err = p.run("run", w, expect=5)
+        assert "results.db" in err and "99" in err, err
+        assert open(p.path("run", "results.db"), "rb").read() == before
+        p.put("run/results.db", b"this is a diary, not a database. " * 200)
+        _, _, err = p.run("run", w, expect=5)
+        assert "results.db" in err and "not a database" in err, err
+        assert open(p.path("run", "results.db"), "rb").read().startswith(b"this is a diary")
+
+
+def a_directory_that_cannot_be_written_is_said():
+    with Project() as p:
+        w = p.workflow([p.put("a.smi", "CCO\n")], FLAT)
+        os.mkdir(p.path("run"))
+        os.chmod(p.path("run"), 0o555)
+        more = {}
+        if os.geteuid() == 0:  # root may write anywhere: be somebody else
+            more = {"user": 65534, "group": 65534}
+            if not all(os.stat(d).st_mode & 1 for d in parents(p.command("x")[0])):
+                skip("the program lies in a directory that others cannot enter")
+        _, _, err = p.run("run", w, expect=6, **more)
+        assert p.path("run") in err, err
+
+
+def parents(path):
+    path = os.path.dirname(os.path.abspath(path))
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
+
+
+main([one_bad_molecule_costs_one_molecule, a_missing_file_is_said_with_its_place,
+      an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_wrong_format_fails_records_and_says_so,
+      binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
+      a_truncated_gzip_keeps_what_was_whole, too_many_failures_stop_with_status_3,
+      a_database_of_a_newer_version_or_of_another_kind_is_left_alone, a_directory_that_cannot_be_written_is_said])

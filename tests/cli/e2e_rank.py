@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rank and write, with descriptors as properties and with scores put in by hand."""
+import csv
+import gzip
+import sqlite3
+
+from sieve import Project, data, lines_of, main
+
+READ = "  read: {unit: 100}\n  prepare: {conformers: {source: none}}\n"
+
+
+def one_objective_orders_by_its_value_with_ties_by_inchikey():
+    with Project() as p:
+        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 400))
+        w = p.workflow([p.path("a.smi")], READ + "  rank:\n    objectives: [{property: rotb, goal: maximise}]\n"
+                       "    where: \"logp <= 4 and mw between 200 and 450\"\n    top: 50\n  write: {csv: out/hits.csv, smi: hits.smi}\n")
+        p.run("run", w, "-q")
+        want = p.rows("SELECT mol_id, rotb FROM molecule WHERE logp<=4 AND mw BETWEEN 200 AND 450 "
+                      "ORDER BY rotb DESC, inchikey LIMIT 50")
+        assert p.rows("SELECT mol_id, objective FROM hit ORDER BY rank") == want
+        assert p.rows("SELECT min(rank), max(rank) FROM hit") == [(1, 50)]
+        rows = list(csv.DictReader(open(p.path("run", "out", "hits.csv"))))
+        assert [r["rank"] for r in rows] == [str(i) for i in range(1, 51)]
+        assert {"title", "inchikey", "smiles", "mw (u)", "tpsa (Angstrom^2)", "objective"} <= set(rows[0])
+        for r, (mol_id, value) in zip(rows, want):
+            assert float(r["objective"]) == value
+            mw, smiles = p.rows("SELECT mw, smiles FROM molecule WHERE mol_id=?", mol_id)[0]
+            assert float(r["mw (u)"]) == mw and r["smiles"] == smiles
+        smi = [line.split("\t") for line in open(p.path("run", "hits.smi")).read().splitlines()]
+        assert [s[0] for s in smi] == [r["smiles"] for r in rows] and all(s[1].startswith("zinc") for s in smi)
+        # Another ranking: only rank and write run again, and the old hits are gone.
+        p.run("run", w, "-q", "stages.rank.top=3")
+        assert p.rows("SELECT count(*) FROM hit") == [(3,)]
+        assert p.one("SELECT count(*) FROM event WHERE stage='prepare' AND message='done'") == 1
+
+
+def sums_weights_caution_and_bounds_are_what_they_say():
+    with Project() as p:
+        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 120))
+        w = p.workflow([p.path("a.smi")], READ)
+        p.run("run", w, "-q")
+        db = sqlite3.connect(p.path("run", "results.db"))  # scores as the stage `score` would leave them
+        db.execute("INSERT INTO property(name, unit, task, better) VALUES('gap','eV','regression','low'),"
+                   "('sol, \"log\"','log(mol/l)','regression','high')")
+        ids = dict(db.execute("SELECT name, property_id FROM property"))
+        gap, sol = ids["gap"], ids['sol, "log"']
+        db.execute("INSERT INTO score SELECT mol_id, ?, (mol_id*37%101)/10.0, (mol_id%7)/10.0, 3 FROM molecule", (gap,))
+        db.execute("INSERT INTO score SELECT mol_id, ?, -(mol_id*53%97)/20.0, NULL, 1 FROM molecule WHERE mol_id%10<>3", (sol,))
+        db.commit()
+        db.close()
+        w = p.workflow([p.path("a.smi")], READ + """  rank:
+    objectives:
+      - {property: gap, goal: minimise, weight: 2, use: mean + 1.5*stdev, at_most: 8}
+      - {property: 'sol, "log"', goal: maximise}
+    constraints: [{property: hbd, at_most: 2}]
+    top: 1000
+  write: {csv: hits.csv.gz}
+""")
+        p.run("run", w, "-q")
+        want = p.rows("SELECT m.mol_id, -2*(g.mean+1.5*g.stdev)+1*s.mean FROM molecule m JOIN score g ON g.mol_id=m.mol_id "
+                      "AND g.property_id=? JOIN score s ON s.mol_id=m.mol_id AND s.property_id=? WHERE g.mean<=8 AND m.hbd<=2",
+                      gap, sol)
+        got = dict(p.rows("SELECT mol_id, objective FROM hit"))
+        assert set(got) == {m for m, _ in want} and len(got) > 30
+        for mol_id, value in want:
+            assert abs(got[mol_id] - value) <= 1e-12 * abs(value), (mol_id, got[mol_id], value)
+        order = p.rows("SELECT objective FROM hit ORDER BY rank")
+        assert order == sorted(order, reverse=True)
+        rows = list(csv.DictReader(gzip.open(p.path("run", "hits.csv.gz"), "rt")))
+        assert len(rows) == len(got) and "gap stdev (eV)" in rows[0] and 'sol, "log" (log(mol/l))' in rows[0]
+        assert p.one("SELECT count(*) FROM v_hits") == 2 * len(got)
+
+
+def conformers_of_hits_are_written_as_sdf():
+    with Project() as p:
+        p.put("q.sdf", gzip.open(data("qm9/qm9_dev_2500.sdf.gz")).read()[:300000].rsplit(b"$$$$\n", 1)[0] + b"$$$$\n")
+        w = p.workflow([p.path("q.sdf")], "  read: {unit: 17}\n  prepare: {conformers: {source: keep}}\n"
+                       "  rank: {objectives: [{property: mw, goal: minimise}], top: 20}\n  write: {sdf: hits.sdf}\n")
+        p.run("run", w, "-q")
+        text = open(p.path("run", "hits.sdf")).read()
+        assert text.count("$$$$\n") == 20
+        given = {r.split(b"\n", 1)[0].strip(): r for r in open(p.path("q.sdf"), "rb").read().split(b"$$$$\n") if r.strip()}
+        for record in text.split("$$$$\n")[:-1]:
+            title = record.split("\n", 1)[0]
+            source = given[title.encode()].decode().split("\n")
+            lines = record.split("\n")
+            assert lines[3][:6] == source[3][:6], (lines[3], source[3])
+            n = int(lines[3][:3])
+            here = sorted((float(a[0:10]), float(a[10:20]), float(a[20:30]), a[31:34].strip()) for a in lines[4:4 + n])
+            there = sorted((float(a[0:10]), float(a[10:20]), float(a[20:30]), a[31:34].strip()) for a in source[4:4 + n])
+            assert here == there, title
+            assert "<smiles>" in record and "<objective>" in record
+        # Read back, they are the same molecules.
+        back = p.workflow([p.path("run", "hits.sdf")], "  read: {}\n  prepare: {conformers: {source: keep}}\n", name="back.yaml",
+                          workdir="back")
+        p.run("run", back, "-q")
+        assert sorted(p.rows("SELECT inchikey FROM molecule", workdir="back")) == \
+            sorted(p.rows("SELECT inchikey FROM hit JOIN molecule USING(mol_id)"))
+
+
+def mistakes_in_the_settings_are_all_reported_at_once():
+    with Project() as p:
+        p.put("a.smi", "CCO\n")
+        w = p.workflow([p.path("a.smi")], READ + """  rank:
+    objectives: [{property: gap, goal: minimise, use: median}, {property: mw, goal: maximise, at_least: 9, at_most: x}]
+    constraints: [{property: logp}]
+    where: "weight < 5"
+  write: {csv: ../../hits.csv}
+""")
+        _, _, err = p.run("run", w, expect=2)
+        for word in ("median", "at_most", "neither at_least nor at_most", "no such column: weight", "out of the workdir"):
+            assert word in err, (word, err)
+        w = p.workflow([p.path("a.smi")], READ + "  rank: {objectives: [{property: gapp, goal: minimise}]}\n")
+        _, _, err = p.run("run", w, expect=2)
+        assert "gapp" in err and "nothing is scored" in err, err
+        # An empty ranking is no error, but it is said.
+        w = p.workflow([p.path("a.smi")], READ + "  rank: {objectives: [{property: mw, goal: minimise, at_least: 5000}]}\n")
+        _, _, err = p.run("run", w)
+        assert "no molecule satisfies" in err, err
+
+
+main([one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_what_they_say,
+      conformers_of_hits_are_written_as_sdf, mistakes_in_the_settings_are_all_reported_at_once])

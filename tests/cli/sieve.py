@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: a scratch project, the program, and an
+independent look at what it stored (nothing here uses the program's own digest)."""
+import gzip
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+SKIP = 77
+PROGRAM = os.environ.get("MOLSIEVE", "molsieve")
+SHARED = os.environ.get("MOLSIEVE_SHARED", os.path.join(os.path.dirname(__file__), "../../../shared"))
+
+
+def skip(why):
+    print("skipped:", why)
+    sys.exit(SKIP)
+
+
+def data(path):
+    path = os.path.abspath(os.path.join(SHARED, "data", path))
+    if not os.path.exists(path):
+        skip(path + " is not there; set MOLSIEVE_SHARED")
+    return path
+
+
+def lines_of(path, n):
+    opened = gzip.open if path.endswith(".gz") else open
+    with opened(path, "rb") as f:
+        return b"".join(line for line, _ in zip(f, range(n)))
+
+
+def sdf_records(path, n):
+    """The first n records of an SDF."""
+    opened = gzip.open if path.endswith(".gz") else open
+    with opened(path, "rb") as f:
+        return b"$$$$\n".join(f.read().split(b"$$$$\n")[:n]) + b"$$$$\n"
+
+
+class Project:
+    """A directory with a workflow; removed at the end of the block."""
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="molsieve-e2e-")
+        os.chmod(self.dir, 0o755)
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def path(self, *parts):
+        return os.path.join(self.dir, *parts)
+
+    def put(self, name, content):
+        with open(self.path(name), "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return self.path(name)
+
+    def workflow(self, inputs, stages, name="w.yaml", workdir="run", extra=""):
+        text = "format: 1\nname: e2e\nseed: 11\nworkdir: %s\n%sinputs:\n" % (workdir, extra)
+        for one in inputs:
+            text += "  - %s\n" % (one if one.startswith("{") else '{path: "%s"}' % one)
+        return self.put(name, text + "stages:\n" + stages)
+
+    def command(self, *args):
+        return [PROGRAM] + list(args)
+
+    def run(self, *args, expect=0, **more):
+        """The program's exit status, stdout and stderr; a status that is not expected ends the test."""
+        p = subprocess.run(self.command(*args), cwd=self.dir, capture_output=True, timeout=280, **more)
+        out, err = p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
+        if expect is not None and p.returncode != expect:
+            print(out, err)
+            raise AssertionError("%s: exit status %d, %d expected" % (" ".join(args), p.returncode, expect))
+        return p.returncode, out, err
+
+    def rows(self, sql, *values, workdir="run"):
+        db = sqlite3.connect("file:%s?mode=ro" % self.path(workdir, "results.db"), uri=True)
+        try:
+            return db.execute(sql, values).fetchall()
+        finally:
+            db.close()
+
+    def one(self, sql, *values, workdir="run"):
+        return self.rows(sql, *values, workdir=workdir)[0][0]
+
+
+DUMP = {
+    "input_file": "SELECT file_id, sha256, format, n_records FROM input_file ORDER BY 1",
+    "record": "SELECT * FROM record ORDER BY record_id",
+    "molecule": "SELECT * FROM molecule ORDER BY mol_id",
+    "property": "SELECT * FROM property ORDER BY property_id",
+    "label": "SELECT * FROM label ORDER BY 1, 2",
+    "hit": "SELECT * FROM hit ORDER BY rank",
+    "failure": "SELECT stage, record_id, mol_id, code, message, signal, attempt FROM failure ORDER BY 1, 2, 3, 4",
+    "unit": "SELECT name, unit, first, last, n_ok, n_failed FROM unit JOIN stage USING(stage_id) ORDER BY 1, 2",
+}
+
+
+def dump(project, workdir="run"):
+    """Everything the stages stored, row ids included: they are part of the promise."""
+    out = {name: project.rows(sql, workdir=workdir) for name, sql in DUMP.items()}
+    db = sqlite3.connect("file:%s?mode=ro" % project.path(workdir, "features.db"), uri=True)
+    out["block"] = [(kind, unit, first, n, hashlib.sha256(blob).hexdigest()) for kind, unit, first, n, blob in
+                    db.execute("SELECT kind, unit, first, n_items, data FROM block ORDER BY kind, unit")]
+    db.close()
+    return out
+
+
+def same(a, b, what):
+    for name in a:
+        if a[name] != b[name]:
+            for x, y in zip(a[name], b[name]):
+                if x != y:
+                    raise AssertionError("%s: %s differs:\n  %r\n  %r" % (what, name, x, y))
+            raise AssertionError("%s: %s has %d rows and %d" % (what, name, len(a[name]), len(b[name])))
+
+
+def accounted(project, workdir="run"):
+    """records = ok + duplicate + filtered + failed, each failed one with its reason, each ok one with its molecule."""
+    def one(sql):
+        return project.one(sql, workdir=workdir)
+    records, good = one("SELECT count(*) FROM record"), one("SELECT sum(status IN('ok','duplicate')) FROM record") or 0
+    failed = one("SELECT count(*) FROM record WHERE status='failed'")
+    assert records == good + failed + one("SELECT count(*) FROM record WHERE status='filtered'"), (records, good, failed)
+    assert one("SELECT sum(n_records) FROM input_file") == records
+    assert one("SELECT count(*) FROM record WHERE status='failed' AND record_id NOT IN"
+               "(SELECT record_id FROM failure WHERE record_id IS NOT NULL AND length(message)>3)") == 0
+    assert one("SELECT count(*) FROM failure WHERE record_id IN (SELECT record_id FROM record WHERE status<>'failed')") == 0
+    assert one("SELECT count(*) FROM record r LEFT JOIN molecule m USING(mol_id) WHERE status IN('ok','duplicate') "
+               "AND m.mol_id IS NULL") == 0
+    assert one("SELECT count(*) FROM molecule") == one("SELECT count(*) FROM record WHERE status='ok'")
+    assert one("SELECT count(*) FROM record WHERE status='ok' AND mol_id<>record_id") == 0
+    assert one("PRAGMA integrity_check") == "ok"
+    assert project.rows("PRAGMA foreign_key_check", workdir=workdir) == []
+    return records, good, failed
+
+
+def main(tests):
+    """One name on the command line: the test to run."""
+    tests = {t.__name__: t for t in tests}
+    if len(sys.argv) != 2 or sys.argv[1] not in tests:
+        print("one of:", *tests)
+        sys.exit(2)
+    tests[sys.argv[1]]()
+    print("passed:", sys.argv[1])
