@@ -93,11 +93,10 @@ static pl_code predict_loop(float *y, const loop *l, const nn_samples *samples, 
     return rc;
 }
 
-pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, int32_t outputs,
-                   const nn_samples *samples, int64_t molecules, int64_t max_edges, const nn_train_host *host,
-                   pl_error *err)
+pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
+                   int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err)
 {
-    loop l = { .kind = kind, .engine = engine, .host = host, .outputs = outputs, .mem = pl_arena_new(1 << 16) };
+    loop l = { .kind = kind, .engine = engine, .host = host, .outputs = samples->outputs, .mem = pl_arena_new(1 << 16) };
     pl_code rc = l.mem ? predict_loop(y, &l, samples, molecules, max_edges, err)
                        : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
 
@@ -243,8 +242,7 @@ static pl_code epoch_validate(loop *l, nn_loss_sum *out, pl_error *err)
 
     *out = (nn_loss_sum){ 0 };
     if (!rc)
-        rc = nn_predict(l->valid_y, l->kind, l->engine, l->outputs, l->valid, l->conf->molecules,
-                        l->conf->max_edges, l->host, err);
+        rc = nn_predict(l->valid_y, l->kind, l->engine, l->valid, l->conf->molecules, l->conf->max_edges, l->host, err);
     for (int64_t i = 0; i < l->valid->n && !rc; i++) {
         nn_loss_sum one = nn_loss_backward((nn_loss)l->conf->loss, l->valid_y + i * l->outputs,
                                            l->valid->target + i * l->outputs, l->outputs, l->dy);

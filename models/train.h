@@ -27,6 +27,7 @@ typedef struct nn_samples {
     const float *target;    /* [n][outputs] normalised; NaN: not measured; may be NULL
                                for predicting                                        */
     pl_code (*batch)(void *ctx, nn_batch *out, const int64_t *which, int32_t n, pl_error *err);
+    int32_t outputs;        /* of the model                                           */
 } nn_samples;
 
 typedef enum nn_schedule { NN_LR_CONSTANT, NN_LR_COSINE_EPOCH, NN_LR_COSINE_STEP } nn_schedule;
@@ -96,8 +97,7 @@ int32_t nn_train_take(const nn_samples *s, const int64_t *which, int64_t n, int6
 
 /* y [samples->n][outputs] in the order of the samples, with the parameters the
  * engine has. stop may be NULL; ESTOP if it says so. */
-pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, int32_t outputs,
-                   const nn_samples *samples, int64_t molecules, int64_t max_edges, const nn_train_host *host,
-                   pl_error *err);
+pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
+                   int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err);
 
 #endif

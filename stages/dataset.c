@@ -241,7 +241,8 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
         s->at[n] = i;
         edges[n++] = d->item[i].graph->n_edges;
     }
-    s->samples = (nn_samples){ .ctx = s, .n = n, .edges = edges, .target = s->target, .batch = samples_batch };
+    s->samples = (nn_samples){ .ctx = s, .n = n, .edges = edges, .target = s->target, .batch = samples_batch,
+                                 .outputs = 1 };
     return PL_OK;
 }
 

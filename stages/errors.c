@@ -49,7 +49,7 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
     *out = (st_errors){ .n_unknown = s.n_unknown };
     if (!rc) {
         raw = PL_NEW(mem, float, s.samples.n + 1);
-        rc = raw ? nn_predict(raw, j->kind, j->engine, 1, &s.samples, j->molecules, j->max_edges, j->host, err)
+        rc = raw ? nn_predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
                  : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
         if (!rc)
             rc = fits_of(out, j, &s, raw, mem, err);

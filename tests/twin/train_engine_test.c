@@ -152,8 +152,8 @@ static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
 {
     bench *b = r->b;
     part train = { b, nn_collate_new(), 0 }, valid = { b, nn_collate_new(), TRAIN };
-    nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch };
-    nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch };
+    nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, 1 };
+    nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1 };
     nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch };
     nn_engine *engine = NULL;
     pl_error err = { 0 };

@@ -160,8 +160,8 @@ static int bench_open(void **state)
     data_make(&b->train);
     b->valid = b->train;
     b->valid.first = TRAIN;
-    b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch };
-    b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch };
+    b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch, 1 };
+    b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch, 1 };
     b->conf = (nn_train_conf){ .epochs = EPOCHS, .molecules = 7, .max_edges = 30, .lr = 0.05, .min_lr = 0.005,
                                .warmup = 0.5, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01,
                                .grad_clip = 0.7, .ema = 0.9, .schedule = NN_LR_COSINE_STEP, .loss = NN_LOSS_L2,
