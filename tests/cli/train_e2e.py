@@ -243,8 +243,56 @@ def models_that_do_not_fit_are_refused_before_any_work():
         p.run("model", "info", "nothing.safetensors", expect=6)
 
 
+SMILES = ["CCO", "CCN", "CCC", "CCCl", "c1ccccc1", "CC(=O)O", "CCOC", "CC#N", "C1CCCCC1", "CCS", "CCBr", "OCCO", "NCCO", "CC=O",
+          "CCCC", "CCCO", "c1ccncc1", "C[C@H](O)F", "C[C@@H](O)F", "FC(Cl)Br"]
+PARTS = "SELECT inchikey, part FROM split JOIN molecule USING(mol_id) ORDER BY 1"
+
+
+def a_split_depends_on_the_seed_and_the_molecules_alone():
+    """Not on the order of the records; stereoisomers stay together; columns and files say what they say."""
+    prepare = "  read: {}\n  prepare: {conformers: {source: none}}\n"
+    with sieve.Project() as p:
+        def table(name, rows):
+            p.put(name, "smiles,name,split\n" + "".join("%s,m%d,%s\n" % (s, i, part) for s, i, part in rows))
+
+        rows = [(s, i, i % 4) for i, s in enumerate(SMILES)]
+        rows[17], rows[18] = (SMILES[17], 17, 0), (SMILES[18], 18, 2)
+        table("a.csv", rows)
+        table("b.csv", rows[::-1])
+
+        def split(name, data, settings, expect=0):
+            p.workflow([data], prepare + "  split: {%s}\n" % settings, name=name + ".yaml", workdir=name)
+            _, out, err = p.run("run", name + ".yaml", "-q", expect=expect)
+            return err if expect else p.rows(PARTS, workdir=name)
+
+        half = "fractions: {train: 0.5, valid: 0.25, test: 0.25}"
+        first = split("one", "a.csv", half)
+        assert split("two", "b.csv", half) == first and len(first) == 20
+        skeletons = {}
+        for key, part in first:
+            skeletons.setdefault(key[:14], set()).add(part)
+        assert len(skeletons) == 19 and all(len(parts) == 1 for parts in skeletons.values()), skeletons
+        p.run("run", "one.yaml", "-q", "seed=12")
+        assert p.rows(PARTS, workdir="one") != first, "another seed"
+        assert len(split("few", "a.csv", half + ", limit: {train: 3}")) < 20
+        by = "SELECT title, part FROM split JOIN record USING(mol_id) ORDER BY 1"
+        split("column", "a.csv", "method: column")
+        names = ["train", "valid", "test"]
+        want = sorted(("m%d" % i, names[part]) for _, i, part in rows if part < 3 and i != 17)
+        assert p.rows(by, workdir="column") == want, "m17 has the skeleton of m18, which is held out"
+        split("keep", "a.csv", "method: column, leaks: allow")
+        assert p.rows(by, workdir="keep") == sorted(want + [("m17", "train")])
+        assert "leaks" in split("refuse", "a.csv", "method: column, leaks: refuse", expect=2)
+        p.put("parts.txt", "# by title\nm0 train\nm1,valid\nm2\t2\n")
+        split("file", "a.csv", "method: file, path: parts.txt")
+        assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]
+        p.put("bad.txt", "m0 train\nm1 often\n")
+        assert "bad.txt:2" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
+        assert "fractions add up to 0.9" in split("sum", "a.csv", "fractions: {train: 0.7}", expect=2)
+
+
 if __name__ == "__main__":
-    sieve.main([the_weights_are_the_same_after_kills, every_fault_point_of_training_is_survived,
+    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, the_weights_are_the_same_after_kills, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
                 scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])
