@@ -167,6 +167,7 @@ static void read_answer(ch_worker *w, outcome *o)
 {
     ch_wire in = ch_wire_of(w->answer.s, w->answer.len);
     uint32_t status = ch_wire_u32(&in);
+    int by_signal = ch_wire_i32(&in);
     double cpu_s = ch_wire_f64(&in);
     size_t n;
     const char *message = ch_wire_str(&in, &n);
@@ -182,9 +183,9 @@ static void read_answer(ch_worker *w, outcome *o)
     (void)snprintf(o->message, sizeof o->message, "%.*s", (int)n, message);
     o->body = in;
     o->answered = true;
-    o->signal = 0;
     if (status == CH_MEMORY || status == CH_INTERNAL)
-        drop_child(w, true, o); /* it ends itself: its state is not to be trusted */
+        drop_child(w, false, o); /* its state is not to be trusted */
+    o->signal = by_signal;
 }
 
 static void read_death(ch_worker *w, outcome *o, ch_talk how, double cpu_limit)
@@ -258,7 +259,7 @@ static pl_code exchange(ch_worker *w, outcome *o, pl_error *err)
 
         if (code != PL_OK)
             return code;
-        if (o->status == CH_CRASH && o->signal == SIGKILL && ++killed < KILLED_MAX)
+        if (o->status == CH_CRASH && o->signal == SIGKILL && ++killed < KILLED_MAX) /* child or its builder */
             o->attempts--;
         else if (o->attempts == 2 || !deserves_retry(o))
             return PL_OK;

@@ -29,8 +29,18 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The environment with one OpenMP thread: the number of threads changes energies
- * in their last bits, and spinning threads slow a busy machine a hundredfold. */
+static bool is_for_worker(const char *variable)
+{
+    static const char *const kept[] = { "BABEL_", "LD_", "ASAN_", "UBSAN_", "LSAN_", "TSAN_", "GLIBC_" };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strncmp(variable, kept[i], strlen(kept[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Little environment, so that a result does not depend on the user's, and one
+ * OpenMP thread: their number changes energies in the last bits, and spinning
+ * threads slow a busy machine a hundredfold. */
 static char **environment(void)
 {
     static char one[] = "OMP_NUM_THREADS=1", passive[] = "OMP_WAIT_POLICY=passive";
@@ -45,7 +55,7 @@ static char **environment(void)
     env[m++] = one;
     env[m++] = passive;
     for (size_t i = 0; i < n; i++)
-        if (strncmp(environ[i], "OMP_", 4) != 0)
+        if (is_for_worker(environ[i]))
             env[m++] = environ[i];
     return env;
 }

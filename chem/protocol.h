@@ -13,7 +13,8 @@
  *     convert  str from; str to; str text
  *     write    str to; str title; mol
  *     svg      str smiles
- *   answer   = u32 ch_status, f64 CPU seconds of the worker so far, str message, then
+ *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
+ *              of the worker and its children so far, str message, then
  *     hello    str library version; i32 readable formats
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, geometry;

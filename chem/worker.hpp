@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker.hpp - what the files of molsieve-chem share. Nothing else includes it.
+//
+// Failures travel as exceptions of type Failure up to answer() in worker.cpp and no further.
+#ifndef CH_WORKER_HPP
+#define CH_WORKER_HPP
+
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include <openbabel/mol.h>
+
+#include "chem/protocol.h"
+
+namespace worker {
+
+struct Failure {
+    ch_status status;
+    std::string text;
+    int signal; // that ended the process which built the 3D structure; else 0
+};
+
+[[noreturn]] void fail(ch_status s, const std::string &text, int signal = 0);
+
+struct Malformed : std::runtime_error {
+    Malformed() : std::runtime_error("malformed request") {}
+};
+
+// A request, read from the front.
+class In {
+public:
+    explicit In(const std::string &s) : p_(s.data()), end_(s.data() + s.size()) {}
+    template <class T> T get()
+    {
+        T x;
+        take(&x, sizeof x);
+        return x;
+    }
+    std::string str()
+    {
+        std::string s(get<uint32_t>(), '\0');
+        take(&s[0], s.size());
+        return s;
+    }
+    void take(void *to, size_t n)
+    {
+        if (n > static_cast<size_t>(end_ - p_))
+            throw Malformed();
+        if (n > 0)
+            std::memcpy(to, p_, n);
+        p_ += n;
+    }
+    std::string rest() const { return std::string(p_, end_); }
+
+private:
+    const char *p_, *end_;
+};
+
+class Out {
+public:
+    std::string s;
+    template <class T> void put(T x) { s.append(reinterpret_cast<const char *>(&x), sizeof x); }
+    void str(const std::string &t)
+    {
+        put<uint32_t>(static_cast<uint32_t>(t.size()));
+        s += t;
+    }
+    void raw(const void *p, size_t n) { s.append(static_cast<const char *>(p), n); }
+};
+
+// Whole messages over a descriptor; false at its end.
+bool read_all(int fd, void *to, size_t n);
+bool write_all(int fd, const char *p, size_t n);
+
+struct PrepareOpts {
+    int32_t largest_fragment, max_heavy, max_atoms, conformer, force_field, sd_steps, cg_steps;
+    uint64_t seed;
+};
+
+// CPU seconds of this process and its children; what the request has left; ends us when it is spent.
+double cpu_now();
+double cpu_left(); // 0: no limit
+void cpu_limit(double seconds);
+
+// ---- worker_mol.cpp: molecules in two dimensions
+
+std::string number(long n);
+std::string library_said(); // its complaints since the log was cleared, on one line
+std::string first_word(const std::string &s);
+bool is_smiles(const std::string &format);
+
+// Options: letters that Open Babel's writer understands.
+std::string mol_write(OpenBabel::OBMol &mol, const char *format, const char *options = "");
+void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
+std::string canonical_smiles(OpenBabel::OBMol &mol);
+
+// Leaves one part; returns the SMILES of the others.
+std::string mol_keep_main_part(OpenBabel::OBMol &mol);
+
+void mol_check_atoms(OpenBabel::OBMol &mol);
+void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
+
+// As on the wire.
+std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
+
+// ---- worker_build.cpp: and in three
+
+struct Placed {
+    std::string geometry = "none"; // "input", "mmff94", "uff", "none"
+    double energy;                 // kcal/mol or NaN
+    std::string mol;               // packed
+};
+
+// Hydrogens and, unless the conformer is none, checked positions.
+Placed mol_place(OpenBabel::OBMol &mol, const std::string &smiles, const std::string &format, const PrepareOpts &o);
+
+// Before the first molecule: loads tables, starts the process that builds. false: no process.
+bool builder_start();
+double cpu_built(); // CPU seconds of all builds
+
+} // namespace worker
+
+#endif

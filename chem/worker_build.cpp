@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_build.cpp - positions: those of the input, or built.
+//
+// A structure is built from its canonical SMILES in a child forked from the
+// nursery: a process that was forked from the worker at its start, used its
+// builder on the same few molecules, and does nothing else but fork. The
+// library remembers earlier molecules (tables loaded on demand) and orders by
+// address, so the state of the heap reaches the coordinates: rounding mostly, a
+// puckered ring at times. This way the answer to a record is the same whatever
+// came before it, and for every order in which its atoms may be written. It
+// also contains crashes of the builder.
+#include "chem/worker.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include <openbabel/atom.h>
+#include <openbabel/builder.h>
+#include <openbabel/forcefield.h>
+#include <openbabel/obconversion.h>
+#include <openbabel/oberror.h>
+#include <openbabel/obiter.h>
+
+using namespace OpenBabel;
+
+// Absent when the library was built without OpenMP.
+extern "C" void omp_set_num_threads(int) __attribute__((weak));
+
+namespace worker {
+
+static const int build_tries = 3;
+
+// ---- positions ------------------------------------------------------------
+
+static double z_spread(OBMol &mol)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        lo = std::min(lo, a->GetZ());
+        hi = std::max(hi, a->GetZ());
+    }
+    return hi - lo;
+}
+
+static bool all_hydrogens_there(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetImplicitHCount() != 0)
+            return false;
+    return true;
+}
+
+// Four bonds around one carbon cannot lie in a plane.
+static bool flat_is_impossible(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetExplicitDegree() == 4 && a->GetAtomicNum() == 6)
+            return true;
+    return false;
+}
+
+// A flat molecule counts as 3D when its format has no 2D drawings or its header says so.
+static bool is_real_3d(OBMol &mol, const std::string &format)
+{
+    if (is_smiles(format) || (!mol.HasNonZeroCoords() && mol.NumAtoms() > 1))
+        return false;
+    if (z_spread(mol) > 1e-3)
+        return true;
+    bool said = format == "xyz" || format == "pdb" || (format == "sdf" && mol.GetDimension() == 3);
+    return said && !flat_is_impossible(mol);
+}
+
+static void mol_check_geometry(OBMol &mol)
+{
+    const unsigned n = mol.NumAtoms();
+    std::vector<vector3> at;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        vector3 v = a->GetVector();
+        if (!std::isfinite(v.x()) || !std::isfinite(v.y()) || !std::isfinite(v.z()) ||
+            std::fabs(v.x()) > 1e4 || std::fabs(v.y()) > 1e4 || std::fabs(v.z()) > 1e4)
+            fail(CH_GEOMETRY, "atom " + number(a->GetIdx()) + " has no sane position");
+        at.push_back(v);
+    }
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (at[i].distSq(at[j]) < 0.36)
+                fail(CH_GEOMETRY, "atoms " + number(j + 1) + " and " + number(i + 1) + " are closer than 0.6 Angstrom");
+}
+
+static uint64_t hash_text(const std::string &s) // FNV-1a: any fixed function will do
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (unsigned char c : s)
+        h = (h ^ c) * 0x100000001b3u;
+    return h ^ (h >> 32);
+}
+
+namespace {
+struct Geometry {
+    std::string how = "none";
+    double energy = NAN;
+};
+} // namespace
+
+// UFF's SetupCalculations decides by a local variable that nobody sets (valgrind shows it), so what the
+// stack held before would leak into a result, as NaN at times. It is called again on a stack of zeros.
+static __attribute__((noinline)) void clean_stack()
+{
+    char room[128 << 10];
+    std::memset(room, 0, sizeof room);
+    asm volatile("" : : "r"(room) : "memory");
+}
+
+static bool relax(OBMol &mol, const char *field, const PrepareOpts &o, double *energy)
+{
+    OBForceField *ff = OBForceField::FindForceField(field);
+    if (ff == nullptr)
+        return false;
+    ff->SetLogFile(nullptr);
+    ff->SetLogLevel(OBFF_LOGLVL_NONE);
+    if (!ff->Setup(mol))
+        return false;
+    clean_stack();
+    if (std::strcmp(field, "UFF") == 0 && !(ff->SetupCalculations() && ff->SetupPointers()))
+        return false;
+    if (o.sd_steps > 0)
+        ff->SteepestDescent(o.sd_steps, 1.0e-4);
+    if (o.cg_steps > 0)
+        ff->ConjugateGradients(o.cg_steps, 1.0e-6);
+    *energy = ff->Energy(false);
+    if (!std::isfinite(*energy) || !ff->GetCoordinates(mol))
+        return false;
+    return true;
+}
+
+// The builder makes exactly straight lines, where the library's angle terms have no gradient: nitriles
+// would keep a C-N bond 0.1 Angstrom too long. A hundredth of an Angstrom off the line is enough.
+static void mol_shake(OBMol &mol, uint64_t state)
+{
+    FOR_ATOMS_OF_MOL(a, mol) {
+        double d[3];
+        for (double &x : d) {
+            state = state * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX
+            x = (static_cast<double>(state >> 40) / 16777216.0 - 0.5) * 0.02;
+        }
+        a->SetVector(a->GetX() + d[0], a->GetY() + d[1], a->GetZ() + d[2]);
+    }
+}
+
+// `mol` without hydrogens comes in; heavy atoms first, hydrogens after, goes out.
+static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOpts &o)
+{
+    OBBuilder builder;
+    Geometry g;
+    if (mol.NumHvyAtoms() > 0)
+        mol.DeleteHydrogens();
+    mol.SetDimension(0);
+    srand(static_cast<unsigned>(hash_text(smiles) ^ o.seed ^ (o.seed >> 32)));
+    if (!builder.Build(mol, false))
+        fail(CH_CONFORMER, "no 3D structure could be built: " + library_said());
+    mol.SetDimension(3);
+    mol.AddHydrogens(false, false);
+    mol.SetDimension(3);
+    mol_shake(mol, hash_text(smiles) ^ o.seed);
+    const OBMol start = mol;
+    for (int field : { static_cast<int>(CH_FF_MMFF94), static_cast<int>(CH_FF_UFF) }) {
+        const char *name = field == CH_FF_MMFF94 ? "mmff94" : "uff";
+        if (field < o.force_field)
+            continue;
+        if (relax(mol, field == CH_FF_MMFF94 ? "MMFF94" : "UFF", o, &g.energy)) {
+            g.how = name;
+            return g;
+        }
+        mol = start;
+    }
+    if (mol.NumAtoms() > 1)
+        fail(CH_CONFORMER, "no force field knows all of its atoms");
+    g.energy = NAN;
+    return g;
+}
+
+// One in some hundred drug-like molecules ends with atoms on top of each other; another start mostly helps.
+static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const PrepareOpts &o)
+{
+    PrepareOpts again = o;
+    for (int left = build_tries - 1;; left--, again.seed = again.seed * 0x9e3779b97f4a7c15u + 1)
+        try {
+            OBMol built = mol;
+            Geometry g = mol_build(built, smiles, again);
+            mol_check_geometry(built);
+            if (built.NumAtoms() > 3 && z_spread(built) <= 1e-3 && flat_is_impossible(built))
+                fail(CH_GEOMETRY, "flat, although a carbon has four neighbours");
+            mol = built;
+            return g;
+        } catch (const Failure &) {
+            if (left == 0)
+                throw;
+        }
+}
+
+// ---- in a process of its own ----------------------------------------------
+
+namespace {
+struct Order { // main process to nursery, followed by the SMILES
+    PrepareOpts opts;
+    double seconds; // CPU, 0: no limit
+    uint32_t n_smiles;
+};
+struct Result { // nursery to main process, followed by what the child said
+    int32_t status; // as waitpid gives it
+    uint32_t n_said;
+    double cpu_s;
+};
+} // namespace
+
+static const size_t said_max = 4 << 20, order_smiles_max = 1 << 16;
+static char said[said_max], order_smiles[order_smiles_max]; // not on the heap, which must not change
+static int nursery = -1;                                    // our end
+static double cpu_of_children;
+
+double cpu_built() { return cpu_of_children; }
+
+static Placed place(const std::string &smiles, const PrepareOpts &o)
+{
+    OBMol mol;
+    mol_read(mol, smiles, "smi");
+    Geometry g = mol_build_checked(mol, smiles, o);
+    mol_check_size(mol, o, 1);
+    return { g.how, g.energy, mol_pack(mol, true) };
+}
+
+// Everything the child has to say; it never returns from here.
+[[noreturn]] static void run_child(int fd, const Order &order)
+{
+    Failure why = { CH_OK, "", 0 };
+    Placed placed;
+    Out out;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // the nursery has one thread, so it means the process
+    cpu_limit(order.seconds);
+    try {
+        placed = place(std::string(order_smiles, order.n_smiles), order.opts);
+    } catch (const Failure &f) {
+        why = f;
+    } catch (const std::bad_alloc &) {
+        why = { CH_MEMORY, "more memory than allowed", 0 };
+    } catch (const std::exception &e) {
+        why = { CH_INTERNAL, std::string("exception: ") + e.what(), 0 };
+    }
+    out.put<uint32_t>(why.status);
+    out.str(why.text);
+    out.str(placed.geometry);
+    out.put(placed.energy);
+    out.str(placed.mol);
+    _exit(out.s.size() <= said_max && write_all(fd, out.s.data(), out.s.size()) ? 0 : 1);
+}
+
+static size_t read_to_end(int fd)
+{
+    size_t n = 0;
+    while (n < said_max) {
+        ssize_t got = read(fd, said + n, said_max - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        n += static_cast<size_t>(got);
+    }
+    return n;
+}
+
+// One order: false when there is nobody left to answer to.
+static bool serve(int fd, const Order &order)
+{
+    Result r = { -1, 0, 0 };
+    rusage use = {};
+    int ends[2];
+
+    if (pipe(ends) != 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        close(fd);
+        run_child(ends[1], order);
+    }
+    close(ends[1]);
+    r.n_said = pid > 0 ? static_cast<uint32_t>(read_to_end(ends[0])) : 0;
+    close(ends[0]);
+    int status = 0;
+    while (pid > 0 && wait4(pid, &status, 0, &use) < 0 && errno == EINTR)
+        continue;
+    r.status = pid > 0 ? status : -1;
+    r.cpu_s = static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+              1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+    return write_all(fd, reinterpret_cast<char *>(&r), sizeof r) && write_all(fd, said, r.n_said);
+}
+
+[[noreturn]] static void run_nursery(int fd)
+{
+    Order order;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (read_all(fd, &order, sizeof order) && order.n_smiles <= order_smiles_max &&
+           read_all(fd, order_smiles, order.n_smiles) && serve(fd, order))
+        continue;
+    _exit(0);
+}
+
+static Placed read_child(const std::string &words, int status)
+{
+    if (status == -1)
+        fail(CH_MEMORY, "no process for the 3D builder");
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+        fail(CH_TIMEOUT, "3D building spent its CPU seconds", SIGPROF);
+    if (WIFSIGNALED(status))
+        fail(CH_CRASH, "3D building was ended by signal " + number(WTERMSIG(status)), WTERMSIG(status));
+    In in(words);
+    Placed p;
+    ch_status code = static_cast<ch_status>(in.get<uint32_t>());
+    std::string why = in.str();
+    if (code != CH_OK)
+        fail(code, why);
+    p.geometry = in.str();
+    p.energy = in.get<double>();
+    p.mol = in.str();
+    return p;
+}
+
+static Placed build_apart(const std::string &smiles, const PrepareOpts &o)
+{
+    const Order order = { o, cpu_left(), static_cast<uint32_t>(smiles.size()) };
+    Result r;
+
+    if (smiles.size() > order_smiles_max)
+        fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(smiles.size())) + " bytes");
+    if (!write_all(nursery, reinterpret_cast<const char *>(&order), sizeof order) ||
+        !write_all(nursery, smiles.data(), smiles.size()) || !read_all(nursery, &r, sizeof r) || r.n_said > said_max)
+        throw std::runtime_error("the 3D builder is gone"); // ends this worker; the parent starts another
+    std::string words(r.n_said, '\0');
+    if (!read_all(nursery, &words[0], words.size()))
+        throw std::runtime_error("the 3D builder is gone");
+    cpu_of_children += r.cpu_s;
+    return read_child(words, r.status);
+}
+
+Placed mol_place(OBMol &mol, const std::string &smiles, const std::string &format, const PrepareOpts &o)
+{
+    const bool real = is_real_3d(mol, format);
+
+    if (o.conformer == CH_3D_NONE) {
+        mol.AddHydrogens(false, false);
+        mol_check_size(mol, o, 1);
+        return { "none", NAN, mol_pack(mol, false) };
+    }
+    if (o.conformer == CH_3D_KEEP && !real)
+        fail(CH_CONFORMER, "the record has no 3D positions to keep");
+    if (o.conformer == CH_3D_GENERATE || (o.conformer == CH_3D_AUTO && !(real && all_hydrogens_there(mol))))
+        return build_apart(smiles, o);
+    mol.AddHydrogens(false, false);
+    mol_check_size(mol, o, 1);
+    mol_check_geometry(mol);
+    return { "input", NAN, mol_pack(mol, true) };
+}
+
+bool builder_start()
+{
+    // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
+    static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
+                                         "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0 };
+    int ends[2];
+
+    if (omp_set_num_threads != nullptr)
+        omp_set_num_threads(1); // more would change the last bits, spin, and hang in the forked child
+    vector3 v;
+    v.randomUnitVector(); // seeds itself from the clock at first use; afterwards srand decides
+    for (const char *smiles : first) {
+        try {
+            (void)place(smiles, o);
+        } catch (const Failure &) {
+            continue; // missing tables: hello says so
+        }
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        run_nursery(ends[1]);
+    }
+    close(ends[1]);
+    nursery = ends[0];
+    return pid > 0;
+}
+
+} // namespace worker

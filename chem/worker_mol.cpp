@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_mol.cpp - reading, taking apart and checking molecules.
+#include "chem/worker.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include <openbabel/atom.h>
+#include <openbabel/bond.h>
+#include <openbabel/elements.h>
+#include <openbabel/obconversion.h>
+#include <openbabel/oberror.h>
+#include <openbabel/obiter.h>
+
+#include "chem/salts.h"
+
+using namespace OpenBabel;
+
+namespace worker {
+
+static const size_t smiles_max = 4096; // bytes of one SMILES: far above 250 heavy atoms
+
+std::string number(long n) { return std::to_string(n); }
+
+// The library's last words about this record, on one line.
+std::string library_said()
+{
+    std::string all;
+    for (obMessageLevel level : { obError, obWarning })
+        for (std::string m : obErrorLog.GetMessagesOfLevel(level)) {
+            size_t at = m.find("\n  "); // the text follows a line of signs and the name of a function
+            m = at == std::string::npos ? m : m.substr(at + 3);
+            std::replace_if(m.begin(), m.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+            while (!m.empty() && m.back() == ' ')
+                m.pop_back();
+            if (all.size() < 200 && all.find(m) == std::string::npos)
+                all += (all.empty() ? "" : "; ") + m;
+        }
+    return all.substr(0, 300);
+}
+
+// ---- reading and writing molecules ----------------------------------------
+
+std::string mol_write(OBMol &mol, const char *format, const char *options)
+{
+    static OBConversion conv;
+    if (!conv.SetOutFormat(format))
+        fail(CH_FORMAT, std::string("no writer for format ") + format);
+    conv.SetOptions("", OBConversion::OUTOPTIONS);
+    for (const char *o = options; *o != '\0'; o++)
+        conv.AddOption(std::string(1, *o).c_str(), OBConversion::OUTOPTIONS);
+    return conv.WriteString(&mol, true);
+}
+
+// The first word of what the writer gives: SMILES and keys come with a title.
+std::string first_word(const std::string &s) { return s.substr(0, s.find_first_of(" \t\r\n")); }
+
+std::string canonical_smiles(OBMol &mol) { return first_word(mol_write(mol, "can", "n")); }
+
+bool is_smiles(const std::string &format) { return format == "smi" || format == "smiles" || format == "can"; }
+
+void mol_read(OBMol &mol, const std::string &text, const std::string &format)
+{
+    OBConversion conv;
+    if (!conv.SetInFormat(format.c_str()))
+        fail(CH_FORMAT, "no reader for format " + format);
+    if (is_smiles(format) && first_word(text).size() > smiles_max)
+        fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
+    bool read = conv.ReadString(&mol, text);
+    std::string said = library_said();
+    if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
+        fail(CH_EMPTY, "nothing but blanks");
+    if (!read)
+        fail(CH_PARSE, said.empty() ? "not readable as " + format : said);
+    if (mol.NumAtoms() == 0)
+        fail(CH_EMPTY, said.empty() ? "no atoms" : said);
+    if (said.find("kekulize") != std::string::npos)
+        fail(CH_PARSE, said); // it goes on with a molecule nobody wrote
+}
+
+// ---- salts and the largest part -------------------------------------------
+
+static const std::set<std::string> &salt_names()
+{
+    static std::set<std::string> names;
+    if (names.empty())
+        for (const char *s : ch_salts) {
+            OBMol mol;
+            OBConversion conv;
+            conv.SetInFormat("smi");
+            if (conv.ReadString(&mol, s))
+                names.insert(canonical_smiles(mol));
+        }
+    return names;
+}
+
+namespace {
+struct Part {
+    OBMol mol;
+    std::string smiles;
+    bool salt;
+};
+} // namespace
+
+// Largest: heavy atoms, then mass; the SMILES decides the rest, not the order in the file.
+static bool part_before(Part &a, Part &b)
+{
+    if (a.salt != b.salt)
+        return b.salt;
+    if (a.mol.NumHvyAtoms() != b.mol.NumHvyAtoms())
+        return a.mol.NumHvyAtoms() > b.mol.NumHvyAtoms();
+    double d = a.mol.GetExactMass() - b.mol.GetExactMass();
+    return std::fabs(d) > 1e-6 ? d > 0 : a.smiles < b.smiles;
+}
+
+// Leaves one part in `mol`; returns the SMILES of the others.
+std::string mol_keep_main_part(OBMol &mol)
+{
+    std::vector<std::vector<int>> frags;
+    mol.ContigFragList(frags);
+    if (frags.size() < 2)
+        return "";
+    std::vector<std::unique_ptr<Part>> parts;
+    for (const auto &frag : frags) {
+        OBBitVec bits;
+        for (int i : frag)
+            bits.SetBitOn(static_cast<unsigned>(i));
+        parts.emplace_back(new Part);
+        if (!mol.CopySubstructure(parts.back()->mol, &bits))
+            fail(CH_INTERNAL, "the parts could not be separated");
+        parts.back()->mol.SetDimension(mol.GetDimension());
+        parts.back()->smiles = canonical_smiles(parts.back()->mol);
+        parts.back()->salt = salt_names().count(parts.back()->smiles) != 0;
+    }
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const std::unique_ptr<Part> &a, const std::unique_ptr<Part> &b) { return part_before(*a, *b); });
+    std::string removed;
+    for (size_t i = 1; i < parts.size(); i++)
+        removed += (removed.empty() ? "" : ".") + parts[i]->smiles;
+    mol = parts[0]->mol;
+    return removed.size() > 1000 ? removed.substr(0, 1000) + "..." : removed;
+}
+
+// ---- checks before any chemistry that could take long ---------------------
+
+static bool is_metal(unsigned z)
+{
+    static const std::set<unsigned> others = { 1,  2,  5,  6,  7,  8,  9,  10, 14, 15, 16, 17, 18,
+                                               32, 33, 34, 35, 36, 51, 52, 53, 54, 85, 86 };
+    return z > 0 && others.count(z) == 0;
+}
+
+// More bonds than any accepted structure shows; 0 = no opinion. Nitro drawn with five bonds is fine.
+static int valence_max(unsigned z, int charge)
+{
+    switch (z) {
+    case 1: return 1;
+    case 5: return 4;
+    case 6: return 4;
+    case 7: return 5;
+    case 8: return charge > 0 ? 3 : 2;
+    case 9: return charge > 0 ? 2 : 1;
+    case 14: return 6;
+    case 15: return 6;
+    case 16: return 6;
+    case 17: case 35: case 53: return 7;
+    default: return 0;
+    }
+}
+
+// Bonds to metals and boron clusters do not count: organometallics are drawn in many ways.
+static int valence_of(OBAtom &atom)
+{
+    int sum = static_cast<int>(atom.GetImplicitHCount());
+    FOR_BONDS_OF_ATOM(b, &atom) {
+        unsigned z = b->GetNbrAtom(&atom)->GetAtomicNum();
+        if (!is_metal(z) && z != 5)
+            sum += static_cast<int>(b->GetBondOrder());
+    }
+    return sum;
+}
+
+void mol_check_atoms(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol) {
+        unsigned z = a->GetAtomicNum();
+        int max = valence_max(z, a->GetFormalCharge());
+        if (z == 0 || z > 118)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " is not an element");
+        if (max > 0 && z != 5 && valence_of(*a) > max)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " +
+                                 number(valence_of(*a)) + " bonds");
+    }
+}
+
+void mol_check_size(OBMol &mol, const PrepareOpts &o, int factor)
+{
+    if (static_cast<int64_t>(mol.NumAtoms()) > static_cast<int64_t>(o.max_atoms) * factor)
+        fail(CH_TOO_LARGE, number(mol.NumAtoms()) + " atoms");
+    if (static_cast<int64_t>(mol.NumHvyAtoms()) > static_cast<int64_t>(o.max_heavy) * factor)
+        fail(CH_TOO_LARGE, number(mol.NumHvyAtoms()) + " heavy atoms");
+}
+
+// ---- the answer ----------------------------------------------------------
+
+std::string mol_pack(OBMol &mol, bool with_xyz)
+{
+    Out out;
+    std::string z, q;
+    std::vector<float> xyz;
+    std::vector<std::pair<std::pair<int32_t, int32_t>, char>> bonds;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        z += static_cast<char>(a->GetAtomicNum());
+        q += static_cast<char>(a->GetFormalCharge());
+        for (double x : { a->GetX(), a->GetY(), a->GetZ() })
+            xyz.push_back(static_cast<float>(x));
+    }
+    FOR_BONDS_OF_MOL(b, mol) {
+        int32_t i = static_cast<int32_t>(b->GetBeginAtomIdx()) - 1, j = static_cast<int32_t>(b->GetEndAtomIdx()) - 1;
+        int order = b->IsAromatic() ? 4 : std::min(3, std::max(1, static_cast<int>(b->GetBondOrder())));
+        bonds.push_back({ { std::min(i, j), std::max(i, j) }, static_cast<char>(order) });
+    }
+    std::sort(bonds.begin(), bonds.end());
+    out.put<int32_t>(static_cast<int32_t>(z.size()));
+    out.put<int32_t>(static_cast<int32_t>(bonds.size()));
+    out.put<int32_t>(with_xyz);
+    out.s += z + q;
+    if (with_xyz)
+        out.raw(xyz.data(), xyz.size() * sizeof(float));
+    for (const auto &b : bonds) {
+        out.put<int32_t>(b.first.first);
+        out.put<int32_t>(b.first.second);
+    }
+    for (const auto &b : bonds)
+        out.put<char>(b.second);
+    return out.s;
+}
+
+} // namespace worker
