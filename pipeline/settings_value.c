@@ -21,7 +21,9 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
     else if (pl_node_is_null(node))
         pl_problem_add(ctx->problems, node, "%s: no value; allowed: %s", path, allowed);
     else
-        pl_problem_add(ctx->problems, node, "%s: '%s' is not understood; allowed: %s", path, node->text, allowed);
+        pl_problem_add(ctx->problems, node, "%s: '%s' is not understood; allowed: %s%s", path, node->text, allowed,
+                       f->type == PL_DURATION ? ", written like 2s, 10m or 3h50m"
+                       : f->type == PL_SIZE ? ", written like 64MiB or 20GB" : "");
 }
 
 /* ---- numbers ---- */
@@ -336,5 +338,6 @@ void pl_settings_value(const pl_settings *ctx, const pl_field *f, void *at, cons
         [PL_PATH] = read_path,     [PL_CHOICE] = read_choice, [PL_DURATION] = read_real, [PL_SIZE] = read_real,
         [PL_TEXTS] = read_texts,   [PL_REALS] = read_reals,   [PL_LIST] = read_list,
     };
-    readers[f->type](ctx, f, at, node, path);
+    if (!node->faulty)
+        readers[f->type](ctx, f, at, node, path);
 }

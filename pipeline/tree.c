@@ -194,6 +194,7 @@ static void replace(const context *c, pl_node *node)
 {
     pl_text out = { 0 };
     const char *s = node->text;
+    int before = c->problems->n;
 
     for (const char *d; (d = strstr(s, "${")) != NULL;) {
         const char *end = strchr(d, '}');
@@ -220,6 +221,7 @@ static void replace(const context *c, pl_node *node)
     pl_text_add(&out, s);
     node->text = pl_text_ok(&out) ? pl_strdup(c->mem, pl_text_str(&out)) : NULL;
     pl_text_free(&out);
+    node->faulty = c->problems->n != before;
     node->quoted = false; /* inside { } the quotes are only there for YAML's sake */
     if (node->text == NULL) {
         pl_problem_add(c->problems, node, "out of memory");

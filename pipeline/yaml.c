@@ -339,6 +339,8 @@ bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_ar
 
     if (stat(path, &st) != 0)
         pl_problem_add_file(problems, path, "%s", strerror(errno));
+    else if (!S_ISREG(st.st_mode)) /* opening a pipe could wait for ever */
+        pl_problem_add_file(problems, path, "not a regular file");
     else if (st.st_size > PL_YAML_MAX_BYTES)
         pl_problem_add_file(problems, path, "larger than 10 MiB: this is not a workflow file");
     else if (pl_file_read(out, path, mem, &err) != PL_OK)

@@ -27,6 +27,7 @@ typedef struct pl_node {
     pl_node_kind kind;
     const char *text;        /* scalar                                         */
     bool quoted;             /* scalar written in quotes: never a number       */
+    bool faulty;             /* a problem of this value has been told: be silent */
     const char *origin;      /* file name as the user gave it, or "command line" */
     int line, column;
     int n;                   /* items or pairs                                 */

@@ -163,6 +163,7 @@ static void find_lock(st_findings *f, const char *path)
 
 static void find_database(st_findings *f, const char *path)
 {
+    const char *journal = pl_sprintf(f->mem, "%s-journal", path);
     sqlite3 *db = NULL;
     struct timespec t0, t1;
     char *text = NULL;
@@ -182,6 +183,8 @@ static void find_database(st_findings *f, const char *path)
     sqlite3_free(text);
     (void)sqlite3_close(db);
     (void)unlink(path);
+    if (journal != NULL)
+        (void)unlink(journal);
 }
 
 void st_doctor_disk(st_findings *f, const char *dir)

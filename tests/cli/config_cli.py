@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration, help and the commands that read results, from outside."""
+import csv
+import glob
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+from sieve import PROGRAM, Project, data, lines_of, main
+
+SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
+
+BAD = """\
+format: 1
+nmae: typo
+seed: -4
+workers: many
+workdir: [a]
+limits:
+  failures: {max_fraction: 2, max_count: x}
+  max_time: 1:30
+  disk_free_min: 5 parsecs
+storage:
+  journal: wall
+inputs:
+  - {path: nothing/*.smi}
+  - {path: lib.sim}
+  - {format: smi}
+models:
+  m: {path: none.safetensors, sha256: abc}
+stages:
+  reed: {}
+  read: {unit: 0100, needs: wriet}
+  prepare:
+    conformers: {source: generat, cpu_limit: 0s}
+    max_atoms: "12"
+    labels: {a: b}
+    unit: 5
+  graph: {cutoff: ${vars.cut}, edges: radius}
+  rank: {top: 10}
+  prepare2:
+"""
+
+WANTED = [
+    "2:1: nmae: unknown setting, did you mean 'name'?; allowed: format, name,",
+    "3:7: seed: -4 is outside 0 or more",
+    "4:10: workers: 'many' is not understood; allowed: 1..4096 or auto",
+    "5:10: workdir: a list stands here; allowed: a file name",
+    "7:28: limits.failures.max_fraction: 2 is outside 0..1",
+    "7:42: limits.failures.max_count: 'x' is not understood",
+    "8:13: limits.max_time: 1:30 would be a base-60 number in YAML 1.1",
+    "9:18: limits.disk_free_min: '5 parsecs' is not understood; allowed: 0B or more, written like 64MiB",
+    "11:12: storage.journal: unknown choice 'wall', did you mean 'wal'?; allowed: auto, wal, truncate",
+    "13:12: inputs.0.path: no file matches ",
+    "14:12: inputs.1.path: ",
+    "did you mean 'lib.smi'?",
+    "15:5: inputs.2.path: required but not given",
+    "17:13: models.m.path: ",
+    "17:39: models.m.sha256: a SHA-256 has 64 digits",
+    "19:3: stages.reed: unknown stage, did you mean 'read'?; allowed: read, prepare",
+    "20:16: stages.read.unit: 0100 would be octal in YAML 1.1; write 100",
+    "20:29: stages.read.needs: no stage 'wriet' in this workflow",
+    "22:26: stages.prepare.conformers.source: unknown choice 'generat', did you mean 'generate'?",
+    "22:46: stages.prepare.conformers.cpu_limit: 0s is outside",
+    '23:16: stages.prepare.max_atoms: "12" in quotes is text; write the number without quotes',
+    "24:13: stages.prepare.labels: a map stands here; allowed: a list of texts",
+    "25:5: stages.prepare.unit: unknown setting",
+    "26:19: ${vars.cut}: no such variable under vars",
+    "27:9: stages.rank.objectives: required but not given",
+    "28:3: stages.prepare2: unknown stage, did you mean 'prepare'?",
+]
+
+
+def all_problems_of_a_file_are_reported_together_with_their_places():
+    with Project() as p:
+        p.put("lib.smi", "C methane\n")
+        # In flow style ${...} needs quotes; this file is about everything else.
+        p.put("w.yaml", BAD.replace("cutoff: ${vars.cut}", "cutoff: '${vars.cut}'"))
+        for command in ("check", "run", "plan"):
+            _, out, err = p.run(command, "w.yaml", expect=2)
+            assert out == "", out
+            for text in WANTED:
+                assert ("w.yaml:" + text in err) or (not text[0].isdigit() and text in err), (command, text, err)
+            places = [tuple(map(int, m)) for m in re.findall(r"^w\.yaml:(\d+):(\d+): ", err, re.M)]
+            assert places == sorted(places) and len(places) == len(WANTED) - 1, (len(places), len(WANTED))
+            assert not os.path.exists(p.path("runs")), "a bad configuration must leave nothing behind"
+        _, out, _ = p.run("check", "--json", "w.yaml", expect=2)
+        found = json.loads(out)
+        assert found["ok"] is False and len(found["problems"]) == len(WANTED) - 1
+        assert all(x["file"] == "w.yaml" and x["line"] > 0 and x["column"] > 0 for x in found["problems"])
+
+
+def syntax_that_is_not_a_workflow_is_refused_in_one_line():
+    cases = {
+        "": "the file is empty", "a: [": "not YAML", "- x": "a workflow starts with", "just text": "a workflow starts with",
+        "format: 1\nformat: 1\nstages: {read: {}}\n": "2:1: format: given twice", "format: 1\n\tx: 1\n": "2:1: a tab",
+        "format: 1\nstages: {read: {}}\n---\nformat: 1\n": "3:1: a second document",
+        "stages: {read: {}}\n": "format: required but not given", "format: 2\nstages: {read: {}}\n": "1:9: format: 2 is outside",
+        "format: 1\n": "stages: required", "format: 1\nstages: {}\n": "stages: names of stages",
+        "format: 1\nname: \xff\n": "not UTF-8", "format: 1\nname: !!python/object:os.system x\n": "tags",
+    }
+    with Project() as p:
+        for text, want in cases.items():
+            p.put("w.yaml", text.encode("latin-1"))
+            _, _, err = p.run("check", "w.yaml", expect=2)
+            assert want in err, (text, want, err)
+        _, _, err = p.run("check", "absent.yaml", expect=2)
+        assert "absent.yaml: No such file" in err, err
+        _, _, err = p.run("check", ".", expect=2)
+        assert "not a regular file" in err, err
+        os.mkfifo(p.path("pipe.yaml"))
+        p.run("check", "pipe.yaml", expect=2, stdin=subprocess.DEVNULL)
+        bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+            "a%d: &a%d [%s]\n" % (i, i, ",".join(["*a%d" % (i - 1)] * 10)) for i in range(1, 40))
+        p.put("w.yaml", bomb)
+        _, _, err = p.run("check", "w.yaml", expect=2)
+        assert "more than 100,000 values" in err, err
+
+
+GOOD = """\
+format: 1
+name: small
+seed: ${env:MOLSIEVE_TEST_SEED:-5}
+vars: {top: 3}
+inputs:
+  - path: lib.smi
+stages:
+  read: {unit: 10}
+  prepare: {conformers: {source: %s}}
+  rank:
+    objectives: [{property: mw, goal: minimise}]
+    top: ${vars.top}
+"""
+
+
+def where_each_value_comes_from_is_shown():
+    with Project() as p:
+        p.put("lib.smi", "C methane\n")
+        p.put("w.yaml", GOOD % "none")
+        _, out, _ = p.run("check", "w.yaml", "--show", "stages.read.unit=7", "vars.top=9")
+        line = {x.split("#")[0].strip(): x.split("#")[1].strip() for x in out.splitlines() if "#" in x}
+        assert line["unit: 7"] == "command line", line
+        assert line["top: 9"] == "w.yaml:12:10", line
+        assert line["seed: 5"] == "w.yaml:3:7", line
+        assert line["max_fraction: 0.1"] == "default", line
+        assert p.path("runs/small") in out
+        p.put("again.yaml", out)  # the effective file is a workflow itself
+        _, again, _ = p.run("check", "again.yaml", "--show")
+        strip = re.compile(r" *#.*")
+        assert strip.sub("", again) == strip.sub("", out)
+        _, out, _ = p.run("check", "w.yaml", "--show", env=dict(os.environ, MOLSIEVE_TEST_SEED="6"))
+        assert "seed: 6" in out
+        _, _, err = p.run("check", "w.yaml", "stages.read.unti=7", "seed=x", expect=2)
+        assert "command line: stages.read.unti: unknown setting, did you mean 'unit'?" in err, err
+        assert "command line: seed: 'x' is not understood" in err, err
+        _, _, err = p.run("check", "w.yaml", "stages.write.csv=x.csv", expect=2)
+        assert "write +stages.write.csv=x.csv" in err, err
+        _, out, _ = p.run("check", "w.yaml", "+stages.write.csv=x.csv")
+        assert "stages   read, prepare, rank, write" in out, out
+
+
+def commands():
+    text = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in text.splitlines() if re.match(r"  [a-z]", line)]
+
+
+def stages():
+    text = subprocess.run([PROGRAM, "help", "stages"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in text.splitlines()]
+
+
+def every_command_stage_and_topic_has_help():
+    with Project() as p:
+        assert len(commands()) >= 15 and len(stages()) == 10, (commands(), stages())
+        man = p.run("help", "--man")[1]
+        for name in commands():
+            _, out, err = p.run("help", name)
+            assert "usage: molsieve " + name in out and err == ""
+            assert p.run(name, "--help")[1] in out, name  # `help train` also tells about the stage
+            assert "molsieve %s" % name in man.replace("\\-", "-"), name
+            _, out, err = p.run(name, "--no-such-option", expect=2)
+            assert out == "" and "unknown option '--no-such-option'" in err, (name, err)
+        for name in stages():
+            out = p.run("help", name)[1]
+            assert "Settings, under `stages: %s:`" % name in out or "No settings" in out
+        for topic in ("yaml", "workflow", "exit-codes", "environment"):
+            assert len(p.run("help", topic)[1]) > 100
+        _, _, err = p.run("help", "grahp", expect=2)
+        assert "did you mean 'graph'?" in err, err
+        assert p.run("--version")[1].startswith("molsieve ") and p.run("--version")[1].count("\n") == 1
+        details = p.run("--version", "-v")[1]
+        assert all(word in details for word in ("commit", "compiler", "sqlite", "libyaml", "zlib", "cpu")), details
+        _, out, err = p.run(expect=2)
+        assert out == "" and "usage: molsieve COMMAND" in err
+        if shutil.which("man"):
+            p.put("molsieve.1", man)
+            done = subprocess.run(["man", "--warnings", "-l", p.path("molsieve.1")], capture_output=True, text=True,
+                                  env=dict(os.environ, MANPAGER="cat", MANWIDTH="200", LC_ALL="C.UTF-8"))
+            assert "EXIT" in done.stdout.upper() and "warning" not in done.stderr, done.stderr[:500]
+
+
+def completion_scripts_are_valid_and_complete():
+    with Project() as p:
+        bash = p.put("c.bash", p.run("completion", "bash")[1])
+        subprocess.run(["bash", "-n", bash], check=True)
+
+        def complete(*words):
+            script = 'source "%s"; COMP_WORDS=(%s); COMP_CWORD=%d; _molsieve; printf "%%s\\n" "${COMPREPLY[@]}"' % (
+                bash, " ".join("'%s'" % w for w in words), len(words) - 1)
+            return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=p.dir).stdout.split()
+
+        assert set(commands()) <= set(complete("molsieve", ""))
+        assert complete("molsieve", "ch") == ["check"]
+        assert "--show" in complete("molsieve", "check", "--")
+        assert complete("molsieve", "help", "gra") == ["graph"]
+        assert complete("molsieve", "export", "sd") == ["sdf"]
+        assert complete("molsieve", "run", "--until", "bas") == ["basis"]
+        for shell in ("zsh", "fish"):
+            script = p.put("c." + shell, p.run("completion", shell)[1])
+            assert all(name in open(script).read() for name in commands())
+            if shutil.which(shell):
+                subprocess.run([shell, "-n", script], check=True)
+        _, _, err = p.run("completion", "tcsh", expect=2)
+        assert "allowed: bash, zsh or fish" in err
+
+
+def committed_files_are_what_the_tables_say():
+    with Project() as p:
+        for option, name in (("--defaults", "default.yaml"), ("--schema", "workflow.schema.json")):
+            want = p.run("help", option)[1]
+            with open(os.path.join(SOURCE, "configs", name)) as f:
+                assert f.read() == want, "configs/%s is stale: molsieve help %s > configs/%s" % (name, option, name)
+        schema = json.loads(p.run("help", "--schema")[1])
+        assert set(schema["properties"]["stages"]["properties"]) == set(stages())
+        assert schema["additionalProperties"] is False
+        try:
+            import jsonschema
+            import yaml
+        except ImportError:
+            return
+        check = jsonschema.Draft202012Validator(schema)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        p.put("lib.smi", "C\n")
+        p.put("w.yaml", GOOD % "none")
+        assert list(check.iter_errors(yaml.safe_load(GOOD % "none"))) == []
+        bad = yaml.safe_load(GOOD % "nun")
+        bad["stages"]["read"]["unit"] = 0
+        bad["stages"]["raed"] = {}
+        assert len(list(check.iter_errors(bad))) == 3
+
+
+def the_demonstration_is_copied_and_can_run():
+    with Project() as p:
+        _, out, _ = p.run("init", "demo")
+        assert "molsieve run workflows/screen.yaml" in out
+        for name in ("workflows/screen.yaml", "workflows/data/library.smi"):
+            assert os.path.exists(p.path("demo", name)), name
+        _, _, err = p.run("init", "demo", expect=2)
+        assert "nothing was overwritten" in err, err
+        for name in glob.glob(p.path("demo/workflows/*.yaml")):
+            status, out, err = p.run("check", name, expect=None)
+            for line in err.splitlines()[:-1]:  # a model or data set may have to be made first; nothing else
+                assert "paths are relative to the workflow file" in line, line
+        p.run("init", "train", "t")
+        assert not os.path.exists(p.path("t/workflows/screen.yaml"))
+        assert os.path.exists(p.path("t/workflows/train-esol.yaml"))
+        p.put("x", "a file where the folder should be")
+        _, _, err = p.run("init", "x", expect=6)
+        assert "molsieve:" in err, err
+        p.run("init", "a", "b", expect=2)
+
+
+def doctor_finds_this_machine_fit():
+    with Project() as p:
+        status, out, _ = p.run("doctor", "--json", expect=None)
+        found = json.loads(out)
+        bad = [x for x in found["findings"] if x["health"] == "bad"]
+        assert status == 0 and found["ok"] and not bad, bad
+        names = {x["name"] for x in found["findings"]}
+        assert {"version", "kernels", "worker", "chemistry", "locks", "database", "gpu", "free space"} <= names, names
+        assert os.listdir(p.dir) == [], "doctor must clean up after itself"
+        assert "\033" not in p.run("doctor")[1]
+        status, out, _ = p.run("doctor", "/nonexistent/dir", expect=1)
+        assert "bad" in out
+        alone = shutil.copy(PROGRAM, p.path("molsieve"))  # without its worker beside it
+        env = {k: v for k, v in os.environ.items() if k != "MOLSIEVE_CHEM"}
+        done = subprocess.run([alone, "doctor"], capture_output=True, text=True, env=dict(env, PATH="/nonexistent"), cwd=p.dir)
+        assert done.returncode == 1 and re.search(r"bad +worker +.*molsieve-chem", done.stdout), done.stdout
+
+
+def results_can_be_asked_and_exported():
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("screening/samples/zinc_5k.smi"), 12))
+        w = p.put("w.yaml", GOOD % "generate")
+        _, _, err = p.run("top", expect=6)
+        assert "no results.db" in err, err
+        p.run("run", w, "-j", "2")
+        truth = sqlite3.connect(p.path("runs/small/results.db"))
+
+        # top: found from here, from the workflow, from the folder, from the database
+        for where in ([], ["w.yaml"], ["runs/small"], ["runs/small/results.db"]):
+            _, out, err = p.run("top", "-n", "2", "--json", *where)
+            rows = json.loads(out)
+            assert [r["rank"] for r in rows] == [1, 2] and err == ""
+        want = truth.execute("SELECT inchikey FROM hit JOIN molecule USING(mol_id) ORDER BY rank").fetchall()
+        got = list(csv.DictReader(io.StringIO(p.run("top", "--csv")[1])))
+        assert [(r["inchikey"],) for r in got] == want and len(got) == 3
+        p.run("top", "-n", "0", expect=2)
+
+        # query: formats agree with each other and with another reader
+        sql = "SELECT mol_id, smiles, mw, removed FROM molecule ORDER BY mol_id"
+        rows = truth.execute(sql).fetchall()
+        as_json = json.loads(p.run("query", "--json", sql)[1])
+        assert [tuple(r.values()) for r in as_json] == rows
+        as_lines = [json.loads(x) for x in p.run("query", "-f", "jsonl", sql)[1].splitlines()]
+        assert as_lines == as_json
+        as_csv = list(csv.reader(io.StringIO(p.run("query", "--csv", sql, "runs/small")[1])))
+        assert [float(r[2]) for r in as_csv[1:]] == [r[2] for r in rows] and as_csv[0] == list(as_json[0])
+        assert len(p.run("query", sql)[1].splitlines()) == len(rows) + 2
+        assert "v_funnel" in p.run("query")[1]
+        assert json.loads(p.run("query", "--json", "v_funnel")[1])[0]["records"] == 12
+        assert json.loads(p.run("query", "--json", "SELECT 1 AS a WHERE 0")[1]) == []
+        p.put("q.sql", "-- a comment\nSELECT count(*) AS n\n FROM molecule;\n-- the end\n")
+        assert json.loads(p.run("query", "--json", "--file", "q.sql")[1]) == [{"n": 12}]
+
+        # query: only reading
+        before = open(p.path("runs/small/results.db"), "rb").read()
+        for sql in ("DELETE FROM molecule", "DROP TABLE hit", "CREATE TABLE x(a)", "CREATE TEMP TABLE x(a)",
+                    "ATTACH 'other.db' AS o", "PRAGMA journal_mode=delete", "PRAGMA user_version=9", "VACUUM INTO 'v.db'",
+                    "VACUUM", "BEGIN", "SELECT load_extension('x')", "INSERT INTO hit VALUES(9,9,9)",
+                    "UPDATE molecule SET mw=0", "REINDEX", "ANALYZE", "DETACH main", "SAVEPOINT a"):
+            _, out, err = p.run("query", sql, expect=2)
+            assert out == "" and "SQL:" in err, (sql, err)
+        assert open(p.path("runs/small/results.db"), "rb").read() == before
+        assert not os.path.exists(p.path("other.db")) and not os.path.exists(p.path("v.db"))
+        for sql, want in (("SELEC 1", "syntax error"), ("SELECT * FROM nope", "no such table"), ("", "no statement"),
+                          ("SELECT 1; SELECT 2", "one statement at a time")):
+            _, _, err = p.run("query", sql, expect=2)
+            assert want in err, (sql, err)
+
+        # export
+        lines = p.run("export", "smi", "--all")[1].splitlines()
+        assert len(lines) == 12 and all("\t" in x for x in lines)
+        assert len(p.run("export", "smi")[1].splitlines()) == 3
+        p.run("export", "csv", "--all", "--where", "mw < 300", "-o", "light.csv.gz")
+        light = list(csv.DictReader(io.TextIOWrapper(gzip.open(p.path("light.csv.gz")))))
+        assert len(light) == truth.execute("SELECT count(*) FROM molecule WHERE mw<300").fetchone()[0]
+        _, _, err = p.run("export", "csv", "--where", "mw <", expect=2)
+        assert "where" in err
+        p.run("export", "csv", "--where", "1) OR (DELETE FROM hit", expect=2)
+        p.run("export", "pdf", expect=2)
+        p.run("export", "csv", "--top", "x", expect=2)
+        p.run("export", "csv", "-o", "lib.smi/x.csv", expect=6)  # a file where a folder must be
+
+        # structures written are structures read back
+        p.run("export", "sdf", "--all", "-o", "all.sdf")
+        text = open(p.path("all.sdf")).read()
+        assert text.count("$$$$\n") == 12 and "<inchikey>" in text
+        p.put("back.yaml", (GOOD % "keep").replace("lib.smi", "all.sdf").replace("name: small", "name: back"))
+        p.run("run", "back.yaml")
+        back = sqlite3.connect(p.path("runs/back/results.db"))
+        keys = "SELECT inchikey FROM molecule ORDER BY inchikey"
+        assert back.execute(keys).fetchall() == truth.execute(keys).fetchall()
+        assert back.execute("SELECT DISTINCT geometry FROM molecule").fetchall() == [("input",)]
+
+
+main([v for v in list(globals().values()) if callable(v) and getattr(v, "__module__", "") == "__main__"
+      and v.__name__ not in ("commands", "stages")])
