@@ -3,6 +3,7 @@ molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models
 molsieve_test(train twin/train_test.c LABEL twin USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin USES molsieve::models)
+molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
 foreach(case a_split_depends_on_the_seed_and_the_molecules_alone the_weights_are_the_same_after_kills every_fault_point_of_training_is_survived
         a_signal_ends_with_75_and_nothing_is_lost
         a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error gap_of_2500_molecules_is_learned
