@@ -8,9 +8,23 @@
 
 enum { MAX_NAMES = 256 };
 
+/* The folder is real, without links, so a leading ../ is simply the folder above. */
 char *pl_settings_path(const pl_settings *ctx, const char *path)
 {
-    return path[0] == '/' ? pl_strdup(ctx->mem, path) : pl_sprintf(ctx->mem, "%s/%s", ctx->folder, path);
+    size_t n = strcmp(ctx->folder, "/") == 0 ? 0 : strlen(ctx->folder);
+
+    if (path[0] == '/')
+        return pl_strdup(ctx->mem, path);
+    while (path[0] == '.') {
+        size_t up = strncmp(path, "../", 3) == 0 ? 3 : strncmp(path, "./", 2) == 0 ? 2 : 0;
+        if (up == 0)
+            break;
+        while (up == 3 && n > 0 && ctx->folder[--n] != '/')
+            ;
+        for (path += up; *path == '/';)
+            path++;
+    }
+    return pl_sprintf(ctx->mem, "%.*s/%s", (int)n, ctx->folder, path);
 }
 
 void pl_unknown_name(pl_problems *problems, const pl_node *at, const char *what, const char *word,

@@ -273,6 +273,21 @@ static void inputs_are_relative_to_the_file_and_patterns_come_in_name_order(void
     says(f, "models.m.sha256: a SHA-256 has 64 digits");
 }
 
+static void paths_are_written_without_detours(void **state)
+{
+    fixture *f = *state;
+    char want[160];
+    const pl_workflow *wf = good(f, "format: 1\nworkdir: .././/../../etc/x/../y\nstages:\n  read:\n");
+
+    assert_string_equal(wf->workdir, "/etc/x/../y"); /* x may be a link: only the front is known */
+    wf = good(f, "format: 1\nworkdir: ./runs/a\nstages:\n  read:\n");
+    (void)snprintf(want, sizeof want, "%s/runs/a", f->folder);
+    assert_string_equal(wf->workdir, want);
+    wf = good(f, "format: 1\nworkdir: .hidden\nstages:\n  read:\n");
+    (void)snprintf(want, sizeof want, "%s/.hidden", f->folder);
+    assert_string_equal(wf->workdir, want);
+}
+
 static void a_model_the_run_makes_itself_need_not_exist_yet(void **state)
 {
     fixture *f = *state;
@@ -392,6 +407,7 @@ int main(void)
         TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_patterns_come_in_name_order),
+        TEST(paths_are_written_without_detours),
         TEST(a_model_the_run_makes_itself_need_not_exist_yet),
         TEST(the_effective_file_names_origins_and_reads_back_the_same),
         TEST(values_in_quotes_are_text_and_null_is_not_set),

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chem/sdf_write.h"
+
+static pl_arena *mem;
+
+static int setup(void **unused)
+{
+    (void)unused;
+    mem = pl_arena_new(1 << 16);
+    return mem == NULL;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    pl_arena_free(mem);
+    return 0;
+}
+
+/* A chain of carbons, one apart. */
+static ch_mol chain(int n)
+{
+    ch_mol mol;
+    assert_int_equal(ch_mol_alloc(&mol, n, n - 1, mem, NULL), PL_OK);
+    for (int i = 0; i < n; i++) {
+        mol.z[i] = 6;
+        mol.xyz[i][0] = (float)i;
+    }
+    for (int i = 0; i + 1 < n; i++) {
+        mol.bond[i][0] = i;
+        mol.bond[i][1] = i + 1;
+        mol.order[i] = 1;
+    }
+    return mol;
+}
+
+static void a_small_molecule_is_v2000_to_the_letter(void **unused)
+{
+    const ch_sdf_field fields[] = { { "score", "1.5" }, { "a<b>", "two\nlines" }, { "none", NULL } };
+    ch_mol mol = chain(2);
+    pl_text out = { 0 };
+
+    (void)unused;
+    mol.z[1] = 17;
+    mol.charge[1] = -1;
+    mol.order[0] = 4;
+    ch_sdf_write(&out, &mol, "name\r\nnext", fields, 3);
+    assert_string_equal(pl_text_str(&out),
+        "name  next\n  molsieve          3D\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
+        "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
+        "    1.0000    0.0000    0.0000 Cl  0  0  0  0  0  0  0  0  0  0  0  0\n"
+        "  1  2  4  0  0  0  0\nM  CHG  1   2  -1\nM  END\n"
+        ">  <score>\n1.5\n\n>  <a_b_>\ntwo lines\n\n$$$$\n");
+    pl_text_free(&out);
+}
+
+static void charges_stand_eight_to_a_line(void **unused)
+{
+    ch_mol mol = chain(12);
+    pl_text out = { 0 };
+
+    (void)unused;
+    for (int i = 0; i < 10; i++)
+        mol.charge[i] = 1;
+    ch_sdf_write(&out, &mol, NULL, NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), "M  CHG  8   1   1   2   1"));
+    assert_non_null(strstr(pl_text_str(&out), "   8   1\nM  CHG  2   9   1  10   1\nM  END\n"));
+    pl_text_free(&out);
+}
+
+static void what_v2000_cannot_hold_is_v3000(void **unused)
+{
+    ch_mol big = chain(1000), far = chain(2);
+    pl_text out = { 0 };
+
+    (void)unused;
+    big.charge[999] = 2;
+    ch_sdf_write(&out, &big, "big", NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), "V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 1000 999 0 0 0\n"));
+    assert_non_null(strstr(pl_text_str(&out), "M  V30 1000 C 999.0000 0.0000 0.0000 0 CHG=2\nM  V30 END ATOM\n"));
+    assert_non_null(strstr(pl_text_str(&out), "M  V30 999 1 999 1000\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n$$$$\n"));
+    pl_text_reset(&out);
+    far.xyz[1][2] = -123456.0f; /* eleven columns */
+    ch_sdf_write(&out, &far, "far", NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), "V3000"));
+    pl_text_free(&out);
+}
+
+static void without_positions_it_is_flat(void **unused)
+{
+    ch_mol mol = chain(1), none = { 0 };
+    pl_text out = { 0 };
+
+    (void)unused;
+    mol.xyz = NULL;
+    ch_sdf_write(&out, &mol, NULL, NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), "2D\n\n  1  0"));
+    assert_non_null(strstr(pl_text_str(&out), "\n    0.0000    0.0000    0.0000 C "));
+    pl_text_reset(&out);
+    ch_sdf_write(&out, &none, "none", NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), "  0  0  0  0"));
+    pl_text_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_small_molecule_is_v2000_to_the_letter, setup, teardown),
+        cmocka_unit_test_setup_teardown(charges_stand_eight_to_a_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_v2000_cannot_hold_is_v3000, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_positions_it_is_flat, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
