@@ -70,6 +70,8 @@ static bool add_atom(ch_reader *r, const ch_line *line)
 
         if (word == NULL || !plain_exponent(word, n, plain) || (i > 0 && !ch_word_real(word, n, &x))) {
             r->text.len = before;
+            if (r->text.s != NULL)
+                r->text.s[before] = '\0';
             return false;
         }
         pl_text_add(&r->text, plain);

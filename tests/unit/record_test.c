@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "chem/record.h"
+
+enum { SEEN_MAX = 64 };
+
+typedef struct seen {
+    int n;
+    char *text[SEEN_MAX], *title[SEEN_MAX], *problem[SEEN_MAX];
+    int64_t offset[SEEN_MAX], line[SEEN_MAX];
+} seen;
+
+static char path[64];
+
+static void write_file(const char *ending, const char *data, size_t n, bool gz)
+{
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_record_%ld%s", (long)getpid(), ending);
+    if (gz) {
+        gzFile f = gzopen(path, "wb");
+        assert_int_equal(gzwrite(f, data, (unsigned)n), (int)n);
+        assert_int_equal(gzclose(f), Z_OK);
+        return;
+    }
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void read_path(seen *s, const ch_reader_opts *opts)
+{
+    ch_reader *r;
+    ch_record rec;
+    bool more;
+    pl_error err = { 0 };
+
+    *s = (seen){ 0 };
+    if (ch_reader_open(&r, path, NULL, opts, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    while (ch_reader_next(r, &rec, &more, &err) == PL_OK && more && s->n < SEEN_MAX) {
+        assert_int_equal(rec.ordinal, s->n + 1);
+        s->text[s->n] = strdup(rec.text);
+        s->title[s->n] = strdup(rec.title);
+        s->problem[s->n] = rec.problem ? strdup(rec.problem) : NULL;
+        s->offset[s->n] = rec.offset;
+        s->line[s->n++] = rec.line;
+    }
+    ch_reader_close(r);
+}
+
+static void read_data(seen *s, const char *ending, const char *data, size_t n, const ch_reader_opts *opts)
+{
+    write_file(ending, data, n, false);
+    read_path(s, opts);
+    (void)unlink(path);
+}
+
+static void read_text(seen *s, const char *ending, const char *text) { read_data(s, ending, text, strlen(text), NULL); }
+
+static void forget(seen *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        free(s->text[i]);
+        free(s->title[i]);
+        free(s->problem[i]);
+    }
+}
+
+static void smiles_lines_are_records_blanks_and_comments_are_not(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".smi", "\xEF\xBB\xBF" "CCO ethanol\r\n\r\n# a comment\n  c1ccccc1\tbenzene ring \nCC");
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.text[0], "CCO ethanol\n");
+    assert_string_equal(s.title[0], "ethanol");
+    assert_int_equal(s.offset[0], 3);
+    assert_string_equal(s.text[1], "c1ccccc1\tbenzene ring \n");
+    assert_string_equal(s.title[1], "benzene ring");
+    assert_int_equal(s.line[1], 4);
+    assert_int_equal(s.offset[1], 30);
+    assert_string_equal(s.text[2], "CC\n");
+    forget(&s);
+}
+
+static void an_empty_or_blank_file_has_no_records(void **state)
+{
+    static const char *const endings[] = { ".smi", ".sdf", ".mol2", ".xyz", ".pdb", ".csv", ".cml" };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        seen s;
+        read_text(&s, endings[i], "");
+        assert_int_equal(s.n, 0);
+        if (strcmp(endings[i], ".cml") == 0)
+            continue;
+        read_text(&s, endings[i], "\n\r\n  \n");
+        assert_int_equal(s.n, 0);
+    }
+}
+
+static void a_line_of_ten_megabytes_is_one_bad_record_and_its_neighbours_live(void **state)
+{
+    const size_t n = 10u << 20;
+    char *data = malloc(n + 64);
+    seen s;
+    (void)state;
+
+    strcpy(data, "CC a\n");
+    memset(data + 5, 'C', n);
+    strcpy(data + 5 + n, "\nCCC b\n");
+    read_data(&s, ".smi", data, strlen(data), NULL);
+    assert_int_equal(s.n, 3);
+    assert_null(s.problem[0]);
+    assert_int_equal(strncmp(s.problem[1], "record too long: ", 17), 0);
+    assert_string_equal(s.text[2], "CCC b\n");
+    assert_int_equal(s.offset[2], 5 + (int64_t)n + 1);
+    forget(&s);
+    free(data);
+}
+
+static void an_sdf_record_ends_at_its_delimiter_or_at_the_end_of_the_file(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".sdf", "one\n\n\nM  END\n$$$$\r\nbroken\n$$$$\n\n\n\n$$$$\nlast\nM  END");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.title[0], "one");
+    assert_string_equal(s.title[1], "broken");
+    assert_string_equal(s.text[2], "\n\n\n$$$$\n");
+    assert_string_equal(s.text[3], "last\nM  END\n");
+    forget(&s);
+    read_text(&s, ".sdf", "one\n$$$$\n\n\n");
+    assert_int_equal(s.n, 1);
+    forget(&s);
+}
+
+static void a_title_can_come_from_a_data_field(void **state)
+{
+    static const char text[] = "x\n\n\nM  END\n> <id>\n7\n\n> <ident>\n8\n\n$$$$\n";
+    const ch_reader_opts o = { .title_from = "ident" };
+    seen s;
+    (void)state;
+
+    read_data(&s, ".sdf", text, strlen(text), &o);
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.title[0], "8");
+    forget(&s);
+}
+
+static void a_mol2_record_begins_at_its_header(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".mol2", "# made by hand\n\n@<TRIPOS>MOLECULE\nfirst\n1 0\n@<TRIPOS>MOLECULE\nsecond\n");
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.title[0], "first");
+    assert_string_equal(s.title[1], "second");
+    assert_int_equal(s.line[1], 6);
+    forget(&s);
+    read_text(&s, ".mol2", "nothing of the kind\n");
+    assert_int_equal(s.n, 1);
+    assert_non_null(s.problem[0]);
+    forget(&s);
+}
+
+static void xyz_frames_follow_their_counts(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".xyz", "1\none\nC 0 0 0 9.5 x\n\n2\ntwo\nH 0 0 0\nH 0 0 7.4*^-1\n");
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.text[0], "1\none\nC 0 0 0\n");
+    assert_string_equal(s.text[1], "2\ntwo\nH 0 0 0\nH 0 0 7.4e-1\n");
+    forget(&s);
+}
+
+static void a_broken_xyz_frame_costs_itself_only(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".xyz", "2\nbad\nC 0 0 0\nrubbish\nmore\n1\ngood\nO 0 0 0\nstray\n1\nlast\nN 0 0 0\n3\nshort\nC 0 0 0\n");
+    assert_int_equal(s.n, 5);
+    assert_non_null(s.problem[0]);
+    assert_null(s.problem[1]);
+    assert_string_equal(s.title[1], "good");
+    assert_non_null(s.problem[2]);
+    assert_string_equal(s.title[3], "last");
+    assert_string_equal(s.problem[4], "xyz: 3 atoms announced, 1 found");
+    forget(&s);
+}
+
+static void pdb_models_are_records(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".pdb", "HEADER x\nMODEL        1\nATOM  a\nENDMDL\nMODEL        2\nATOM  b\nENDMDL\nEND\n");
+    assert_int_equal(s.n, 2);
+    assert_non_null(strstr(s.text[1], "ATOM  b"));
+    forget(&s);
+    read_text(&s, ".pdb", "COMPND    thing\nHETATM a\nCONECT\nEND\n");
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.title[0], "thing");
+    forget(&s);
+}
+
+static void csv_quotes_may_hold_commas_and_line_ends(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "name,SMILES,y\n\"a, \"\"b\"\"\",CCO,1\n\"two\nlines\",CC,2\nshort\nc,,3\n");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.text[0], "CCO\ta, \"b\"");
+    assert_string_equal(s.title[0], "a, \"b\"");
+    assert_string_equal(s.text[1], "CC\ttwo lines");
+    assert_non_null(s.problem[2]);
+    assert_non_null(s.problem[3]);
+    assert_int_equal(s.line[3], 6);
+    forget(&s);
+}
+
+static void a_quote_that_is_not_closed_costs_one_row(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles,id\nCC,\"oops\nCCC,2\nCCCC,3\n");
+    assert_int_equal(s.n, 3);
+    assert_non_null(s.problem[0]);
+    assert_string_equal(s.text[1], "CCC\t2");
+    assert_string_equal(s.text[2], "CCCC\t3");
+    assert_int_equal(s.line[2], 4);
+    forget(&s);
+}
+
+static void a_missing_csv_column_is_a_wrong_setting(void **state)
+{
+    const ch_reader_opts o = { .smiles_column = "structure" }, two = { .smiles_column = "2" };
+    ch_reader *r;
+    pl_error err = { 0 };
+    (void)state;
+
+    write_file(".csv", "a,b\nCC,CCC\n", 11, false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &o, &err), PL_ECONFIG);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &two, &err), PL_OK);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void gzip_is_known_by_content_and_damage_is_a_record(void **state)
+{
+    char text[4096] = "";
+    seen s;
+    (void)state;
+
+    for (int i = 0; i < 40; i++)
+        (void)snprintf(text + strlen(text), 64, "C%dCCC%d n%d\n", i % 9 + 1, i % 9 + 1, i * 7919);
+    write_file(".smi", text, strlen(text), true); /* no .gz in the name */
+    read_path(&s, NULL);
+    assert_int_equal(s.n, 40);
+    forget(&s);
+    assert_int_equal(truncate(path, 150), 0);
+    read_path(&s, NULL);
+    assert_true(s.n >= 1 && s.n < 40);
+    assert_non_null(s.problem[s.n - 1]);
+    for (int i = 0; i < s.n - 1; i++)
+        assert_null(s.problem[i]);
+    forget(&s);
+    (void)unlink(path);
+}
+
+static void old_macintosh_line_ends_are_line_ends(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".smi", "CC a\rCCC b\r");
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.title[1], "b");
+    forget(&s);
+}
+
+static void a_title_is_always_clean_utf8(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_data(&s, ".smi", "CC caf\xE9\x01 \xC3\xA9\nC a\0b\n", 18, NULL);
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.title[0], "caf\xEF\xBF\xBD  \xC3\xA9");
+    assert_string_equal(s.title[1], "a b");
+    forget(&s);
+}
+
+static void seek_gives_the_record_it_was_told(void **state)
+{
+    static const char text[] = "1\na\nC 0 0 0\n1\nb\nN 0 0 0\n1\nc\nO 0 0 0\n";
+    (void)state;
+
+    for (int gz = 0; gz < 2; gz++) {
+        ch_reader *r;
+        ch_record rec;
+        bool more;
+        int64_t skipped, offset, line;
+
+        write_file(".xyz", text, strlen(text), gz == 1);
+        assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(ch_reader_skip(r, 1, &skipped, NULL), PL_OK);
+        assert_int_equal(skipped, 1);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        offset = rec.offset;
+        line = rec.line;
+        assert_int_equal(ch_reader_skip(r, 10, &skipped, NULL), PL_OK);
+        assert_int_equal(skipped, 1);
+        assert_int_equal(ch_reader_seek(r, offset, 2, line, NULL), PL_OK);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_true(more);
+        assert_string_equal(rec.title, "b");
+        assert_int_equal(rec.ordinal, 2);
+        assert_int_equal(rec.line, 4);
+        ch_reader_close(r);
+        (void)unlink(path);
+    }
+}
+
+static void check_fields(const char *ending, const char *text, const char *name, const char *want, double value)
+{
+    pl_arena *mem = pl_arena_new(0);
+    ch_reader *r;
+    ch_record rec;
+    ch_field *fields;
+    const ch_field *f;
+    bool more;
+    int n;
+
+    write_file(ending, text, strlen(text), false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_int_equal(ch_record_fields(&fields, &n, r, &rec, mem, NULL), PL_OK);
+    f = ch_field_find(fields, n, name);
+    assert_non_null(f);
+    assert_string_equal(f->text, want);
+    assert_int_equal(f->is_number, !isnan(value));
+    if (f->is_number)
+        assert_false(!(fabs(f->value - value) <= 1e-12 * fabs(value)));
+    ch_reader_close(r);
+    pl_arena_free(mem);
+    (void)unlink(path);
+}
+
+static void fields_of_all_formats_are_found(void **state)
+{
+    static const char sdf[] = "x\n\n\nM  END\nblah\n>  <a b> (3)\n1.5\n\n> 25 <text>\ntwo\nlines\n\n> <last>\n-2e-3\n$$$$\n";
+    static const char qm9[] = "1\ngdb 7\t1.5\t2\t3\t0.\t13.2\t-0.38\t0.11\t0.5\t35\t0.04\t-40.4\t-40.3\t-40.2\t-40.5\t6.4\n"
+                              "C 0 0 0 1*^-6\n1341.3\nC\tC\nInChI=1S\n";
+    static const char xyz[] = "1\nmol_1 gap=0.25 name=\"two words\" flag Energy=-1.5*^2\nC 0 0 0\n";
+    (void)state;
+
+    check_fields(".sdf", sdf, "a b", "1.5", 1.5);
+    check_fields(".sdf", sdf, "text", "two\nlines", NAN);
+    check_fields(".sdf", sdf, "LAST", "-2e-3", -2e-3);
+    check_fields(".xyz", qm9, "gdb", "7", 7);
+    check_fields(".xyz", qm9, "homo", "-0.38", -0.38);
+    check_fields(".xyz", qm9, "Cv", "6.4", 6.4);
+    check_fields(".xyz", xyz, "gap", "0.25", 0.25);
+    check_fields(".xyz", xyz, "name", "two words", NAN);
+    check_fields(".xyz", xyz, "Energy", "-1.5*^2", -150);
+    check_fields(".csv", "smiles,IC50 (nM)\nCC, 12 \n", "IC50 (nM)", "12", 12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(smiles_lines_are_records_blanks_and_comments_are_not),
+        cmocka_unit_test(an_empty_or_blank_file_has_no_records),
+        cmocka_unit_test(a_line_of_ten_megabytes_is_one_bad_record_and_its_neighbours_live),
+        cmocka_unit_test(an_sdf_record_ends_at_its_delimiter_or_at_the_end_of_the_file),
+        cmocka_unit_test(a_title_can_come_from_a_data_field),
+        cmocka_unit_test(a_mol2_record_begins_at_its_header),
+        cmocka_unit_test(xyz_frames_follow_their_counts),
+        cmocka_unit_test(a_broken_xyz_frame_costs_itself_only),
+        cmocka_unit_test(pdb_models_are_records),
+        cmocka_unit_test(csv_quotes_may_hold_commas_and_line_ends),
+        cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
+        cmocka_unit_test(a_missing_csv_column_is_a_wrong_setting),
+        cmocka_unit_test(gzip_is_known_by_content_and_damage_is_a_record),
+        cmocka_unit_test(old_macintosh_line_ends_are_line_ends),
+        cmocka_unit_test(a_title_is_always_clean_utf8),
+        cmocka_unit_test(seek_gives_the_record_it_was_told),
+        cmocka_unit_test(fields_of_all_formats_are_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
