@@ -64,28 +64,42 @@ void pl_arena_free(pl_arena *mem)
     free(mem);
 }
 
+/* Blocks made for one large request go: the next batch's may be of another size. */
 void pl_arena_reset(pl_arena *mem)
 {
-    if (mem->block_bytes == 0) {
-        free_blocks(mem->first->next);
-        mem->first->next = NULL;
+    for (block **at = &mem->first->next; *at != NULL;) {
+        block *b = *at;
+        if (b->cap > mem->block_bytes) {
+            *at = b->next;
+            free(b);
+        } else {
+            b->used = 0;
+            at = &b->next;
+        }
     }
-    for (block *b = mem->first; b != NULL; b = b->next)
-        b->used = 0;
+    mem->first->used = 0;
     mem->now = mem->first;
 }
 
-/* The next block with room for `need`, adding one at the end if none has. */
+/* A block with room for `need`; what is left of the one in use is not given up for a large request. */
 static block *block_with_room(pl_arena *mem, size_t need)
 {
-    while (mem->now->cap - mem->now->used < need) {
-        if (mem->now->next == NULL)
-            mem->now->next = block_new(need > mem->block_bytes ? need : mem->block_bytes);
-        if (mem->now->next == NULL)
-            return NULL;
-        mem->now = mem->now->next;
-    }
-    return mem->now;
+    block *b = mem->now;
+
+    if (b->cap - b->used >= need)
+        return b;
+    if (need <= mem->block_bytes)
+        for (b = b->next; b != NULL; b = b->next)
+            if (b->cap - b->used >= need)
+                return mem->now = b;
+    b = block_new(need > mem->block_bytes ? need : mem->block_bytes);
+    if (b == NULL)
+        return NULL;
+    b->next = mem->now->next;
+    mem->now->next = b;
+    if (need <= mem->block_bytes)
+        mem->now = b;
+    return b;
 }
 
 void *pl_arena_get(pl_arena *mem, size_t n, size_t size)

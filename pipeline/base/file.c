@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pipeline/base/text.h"
 
 pl_code pl_fail_errno(pl_error *err, const char *path)
 {
@@ -118,13 +117,4 @@ pl_code pl_mkdirs(const char *path, pl_error *err)
             return pl_fail_errno(err, part);
     }
     return PL_OK;
-}
-
-char *pl_path_beside(const char *base, const char *path, pl_arena *mem)
-{
-    const char *slash = strrchr(base, '/');
-
-    if (path[0] == '/' || slash == NULL)
-        return pl_strdup(mem, path);
-    return pl_sprintf(mem, "%.*s%s", (int)(slash - base) + 1, base, path);
 }

@@ -21,9 +21,6 @@ pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err);
 /* The directory and every missing parent; fine if it exists. */
 pl_code pl_mkdirs(const char *path, pl_error *err);
 
-/* "a/b" relative to the directory that holds `base`; absolute paths stay. NULL when refused. */
-char *pl_path_beside(const char *base, const char *path, pl_arena *mem);
-
 /* The EIO for what errno says, worded for people: "library.db: no space left on device". */
 pl_code pl_fail_errno(pl_error *err, const char *path);
 
