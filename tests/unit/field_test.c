@@ -75,7 +75,7 @@ static void values_are_written_as_they_are_read(void **unused)
 static void numbers_survive_being_written(void **unused)
 {
     static const double values[] = { 0, 1, 20, 0.1, 1e-8, 1.5e300, 9007199254740991.0, 1e15, 1e17, -3.25,
-                                     90, 3600, 86400, 5400, 0.05, 1024, 1536, 1e6, 123456789, 2147483648.0 };
+                                     60, 61, 90, 122, 3600, 86400, 5400, 0.05, 1024, 1536, 1e6, 123456789, 2147483648.0 };
     pl_field duration = { .type = PL_DURATION, .key = "d" }, size = { .type = PL_SIZE, .key = "s" };
     char buf[64];
 
