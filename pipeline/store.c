@@ -75,7 +75,7 @@ static pl_code set_writer(sqlite3 *db, bool fresh, int page_size, bool network, 
     if (code == PL_OK)
         code = pl_db_exec(db, use_wal ? wal : network ? remote : local, err);
     if (code == PL_OK)
-        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;"
+        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;"
                               "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;", err);
     return code;
 }
