@@ -9,7 +9,8 @@ function(molsieve_e2e script label)
 endfunction()
 
 molsieve_e2e(e2e_ingest cli
-  formats_and_their_records_add_up workers_do_not_change_a_byte signals_stop_cleanly_and_the_run_goes_on
+  formats_and_their_records_add_up duplicates_are_one_molecule_with_the_mean_of_their_labels
+  workers_do_not_change_a_byte signals_stop_cleanly_and_the_run_goes_on
   every_messy_file_is_accounted_for other_tools_read_the_database)
 molsieve_e2e(e2e_ingest crash
   kills_at_any_moment_change_nothing faults_before_and_after_each_commit_change_nothing)
