@@ -259,14 +259,41 @@ static void the_time_limit_stops_like_a_signal_and_grace_is_kept(void **state)
     assert_int_equal(ended(pid), 75);
 }
 
+/* A child that waits until everybody has closed the gate. */
+static pid_t start_behind(const int gate[2])
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        char byte;
+        toy t;
+
+        (void)close(gate[1]);
+        if (read(gate[0], &byte, 1) != 0)
+            _exit(99);
+        set(&t, dir, UNITS, 0.003);
+        _exit(pl_code_exit(toy_run(&t, 2, NULL)));
+    }
+    return pid;
+}
+
 static void of_two_runs_one_is_refused_and_told_who_holds_the_lock(void **state)
 {
     int refused = 0;
 
     (void)state;
     for (int i = 0; i < 20; i++) {
-        pid_t a = start(UNITS, 0.001, NULL), b = start(UNITS, 0.001, NULL);
-        int ra = ended(a), rb = ended(b);
+        int gate[2];
+        pid_t a, b;
+        int ra, rb;
+
+        assert_int_equal(pipe(gate), 0);
+        a = start_behind(gate);
+        b = start_behind(gate);
+        (void)close(gate[0]);
+        (void)close(gate[1]); /* both are off */
+        ra = ended(a);
+        rb = ended(b);
 
         assert_true((ra == 0 || ra == 4) && (rb == 0 || rb == 4) && (ra == 0 || rb == 0));
         refused += (ra == 4) + (rb == 4);
