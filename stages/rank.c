@@ -9,6 +9,7 @@
 #include "pipeline/progress.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/score.h"
 #include "stages/where.h"
 
 enum { MAXIMISE, MINIMISE, MAX_TERMS = 16, KEY = 28, PROGRESS_EVERY = 65536 };
@@ -113,6 +114,39 @@ static void check_bounds(const objective *o, const pl_step *step, pl_problems *p
                        o->at_most);
 }
 
+/* A misspelt property must not be found only after all molecules have been scored. */
+static void check_property(const pl_list *terms, const char *list, const char *const *names, int n, const pl_step *step,
+                           pl_problems *problems)
+{
+    const pl_node *nodes = pl_node_get(step->node, list);
+
+    for (int32_t i = 0; i < terms->n; i++) {
+        const char *property = ((const objective *)terms->items)[i].property, *near;
+        const pl_node *at = nodes && i < nodes->n ? pl_node_get(nodes->item[i], "property") : NULL;
+        bool known = st_where_column(property) != NULL;
+        for (int k = 0; k < n && !known; k++)
+            known = strcmp(names[k], property) == 0;
+        near = known ? NULL : pl_nearest(property, names, n);
+        if (!known)
+            pl_problem_add(problems, at ? at : step->node, "rank: no model here predicts \"%s\"%s%s%s, and it is no descriptor "
+                           "such as mw or logp", property, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+}
+
+static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const rank_conf *c = step->conf;
+    pl_arena *mem = pl_workflow_step(wf, "score") ? pl_arena_new(1 << 16) : NULL;
+    const char *names[64];
+    int n = mem ? st_score_properties(wf, names, 64, mem) : -1;
+
+    if (n >= 0) {
+        check_property(&c->objectives, "objectives", names, n, step, problems);
+        check_property(&c->constraints, "constraints", names, n, step, problems);
+    }
+    pl_arena_free(mem);
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const rank_conf *c = step->conf;
@@ -120,7 +154,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     pl_error err = { 0 };
     double factor;
 
-    (void)wf;
+    check_properties(wf, step, problems);
     if (c->objectives.n == 0 || c->objectives.n + c->constraints.n > MAX_TERMS)
         pl_problem_add(problems, step->node, "rank: 1 to %d objectives and constraints are allowed, %d are given",
                        (int)MAX_TERMS, (int)(c->objectives.n + c->constraints.n));

@@ -88,9 +88,42 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Only formats outside this list are worth starting the worker for. */
+static bool is_own_format(const char *format)
+{
+    static const char *const own[] = { "smi", "sdf", "mol", "mol2", "xyz", "pdb", "csv", "tsv", "qm9bin" };
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(own[i], format) == 0)
+            return true;
+    return false;
+}
+
+static void check_formats(const pl_workflow *wf, pl_problems *problems)
+{
+    const pl_node *list = pl_node_get(wf->tree, "inputs");
+    ch_worker *worker = NULL;
+
+    for (int32_t i = 0; i < wf->patterns.n; i++) {
+        const char *format = wanted_format((const pl_input *)wf->patterns.items + i);
+        const pl_node *at = list && i < list->n ? pl_node_get(list->item[i], "format") : NULL;
+        bool yes = false;
+        if (format == NULL || is_own_format(format))
+            continue;
+        if (worker == NULL && ch_worker_open(&worker, NULL, NULL) != PL_OK)
+            break; /* without a worker the run itself says so */
+        if (ch_worker_reads(worker, format, &yes, NULL) == PL_OK && !yes)
+            pl_problem_add(problems, at, "inputs.%d.format: nobody reads '%s'; allowed: auto, smi, sdf, mol2, xyz, pdb, csv, "
+                           "or a name that `obabel -L formats` lists", (int)i, format);
+    }
+    ch_worker_close(worker);
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const char **paths;
+
+    check_formats(wf, problems);
 
     if (wf->inputs.n == 0)
         pl_problem_add(problems, step->node, "read: there are no `inputs`; name the molecule files to read");

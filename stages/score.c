@@ -145,6 +145,26 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     pl_arena_free(mem);
 }
 
+int st_score_properties(const pl_workflow *wf, const char **names, int cap, pl_arena *mem)
+{
+    const pl_step *step = pl_workflow_step(wf, "score"), *train = pl_workflow_step(wf, "train");
+    model_list l;
+    int n = 0;
+
+    if (!step)
+        return 0;
+    list_fill(&l, wf, step->conf, mem);
+    if (l.trained_here && cap > 0 && st_train_target(train->conf))
+        names[n++] = st_train_target(train->conf)->name;
+    for (int k = 0; !l.trained_here && k < l.n && n < cap; k++) {
+        nn_model_file *m;
+        if (nn_model_read(&m, l.path[k], mem, NULL))
+            return -1;
+        names[n++] = m->target;
+    }
+    return n;
+}
+
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
                    pl_arena *mem, pl_error *err)
 {

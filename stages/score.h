@@ -14,4 +14,8 @@
 
 extern const pl_stage st_score;
 
+/* Names of the properties that the score stage of this workflow will give, at most
+ * `cap`; -1 when a model cannot be read (the stage's own check says why). */
+int st_score_properties(const pl_workflow *wf, const char **names, int cap, pl_arena *mem);
+
 #endif

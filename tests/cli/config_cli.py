@@ -268,6 +268,16 @@ def the_demonstration_is_copied_and_can_run():
             status, out, err = p.run("check", name, expect=None)
             for line in err.splitlines()[:-1]:  # a model or data set may have to be made first; nothing else
                 assert "paths are relative to the workflow file" in line, line
+        # what would fail only after hours is found before any work
+        screen = "demo/workflows/screen.yaml"
+        if os.path.exists(p.path("demo/workflows/models/esol.safetensors")):
+            _, _, err = p.run("check", screen, "stages.rank.objectives.0.property=logs", expect=2)
+            assert 'no model here predicts "logs"; did you mean "logS"?' in err, err
+            _, _, err = p.run("check", screen, "models.esol.sha256=" + "0" * 64, expect=2)
+            assert "the workflow wants 0000" in err, err
+        _, _, err = p.run("check", screen, "inputs.0.format=xxyz", expect=2)
+        assert "inputs.0.format: nobody reads 'xxyz'" in err, err
+        assert "nobody" not in p.run("check", screen, "inputs.0.format=cml", expect=None)[2]
         p.run("init", "train", "t")
         assert not os.path.exists(p.path("t/workflows/screen.yaml"))
         assert os.path.exists(p.path("t/workflows/train-esol.yaml"))
