@@ -12,7 +12,10 @@
 #include "chem/wire.h"
 #include "pipeline/base/text.h"
 
-enum { KILLED_MAX = 10 }; /* strangers may kill a worker this often under one record */
+enum {
+    KILLED_MAX = 10, /* strangers may kill a worker this often under one record */
+    HELLO_S = 30     /* CPU seconds of its own test */
+};
 
 struct ch_worker {
     ch_worker_opts opts;
@@ -270,6 +273,7 @@ static pl_code exchange(ch_worker *w, outcome *o, pl_error *err)
  * table of the library would look like bad molecules. */
 static pl_code ensure_tested(ch_worker *w, pl_error *err)
 {
+    const ch_worker_opts asked = w->opts;
     outcome o = { 0 };
     pl_code code;
     size_t n;
@@ -277,8 +281,10 @@ static pl_code ensure_tested(ch_worker *w, pl_error *err)
 
     if (w->tested)
         return PL_OK;
+    w->opts.cpu_first_s = w->opts.cpu_retry_s = HELLO_S; /* the caller's budget is for molecules */
     request_begin(w, CH_OP_HELLO);
     code = exchange(w, &o, err);
+    w->opts = asked;
     if (code != PL_OK)
         return code;
     if (o.status != CH_OK)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messy corpus and QM9's original files through reader and worker: nothing
+ * hangs, nothing vanishes, every record is a molecule or has a reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/chem.h"
+#include "chem/record.h"
+
+enum { WITH_3D = 2 }; /* records of a file that get a structure: the rest is checked in 2D, for time */
+
+static char shared[512];
+
+/* Files whose number of records is not the number of delimiters in the manifest, and why. */
+static const struct {
+    const char *file;
+    int records;
+    const char *why;
+} exceptions[] = {
+    { "ob__c3.cml", 3, "no delimiters in cml; listed by the worker" },
+    { "ob__maereader.mae", 2, "no delimiters in mae; listed by the worker" },
+    { "ob__random2.smi", 560, "two lines begin with #" },
+    { "ob__ant-2026-00770.sdf", 1, "text without $$$$ is a record" },
+    { "ob__clusterfuzz-testcase-minimized-fuzz_obconversion_sdf-4554638784528384.sdf", 1, "the same" },
+    { "ob__clusterfuzz-testcase-minimized-fuzz_obconversion_sdf-4904772219240448.sdf", 1, "the same" },
+    { "rdkit__missingCR.sdf", 1, "the same" },
+};
+
+static int records_wanted(const char *file, const char *delimiters)
+{
+    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
+        if (strcmp(file, exceptions[i].file) == 0)
+            return exceptions[i].records;
+    return delimiters[0] != '\0' ? atoi(delimiters) : 1; /* formats without delimiters hold one */
+}
+
+/* Reads a file to its end; every record must come to an end, too. */
+static int read_file(ch_worker *w, const char *path, int *n_ok)
+{
+    const ch_reader_opts ropts = { .lister = w };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_error err = { 0 };
+    ch_reader *r;
+    ch_record rec;
+    bool more;
+    int n = 0;
+
+    if (ch_reader_open(&r, path, NULL, &ropts, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    while (ch_reader_next(r, &rec, &more, &err) == PL_OK && more) {
+        ch_prepare_opts o = ch_prepare_defaults();
+        ch_prepared p;
+
+        o.conformer = n++ < WITH_3D ? CH_3D_AUTO : CH_3D_NONE;
+        if (rec.problem != NULL)
+            continue;
+        pl_code code = ch_worker_prepare(w, rec.text, rec.len, rec.format, &o, &p, mem, &err);
+        if (code == PL_OK) {
+            assert_int_equal(ch_mol_check(&p.mol, NULL), PL_OK);
+            assert_true(p.mol.n_atoms > 0 && p.smiles[0] != '\0');
+            ++*n_ok;
+        } else if (code != PL_EINPUT || p.code == CH_OK || p.message[0] == '\0') {
+            fail_msg("%s record %d: %s", path, n, err.text);
+        }
+        pl_arena_reset(mem);
+    }
+    ch_reader_close(r);
+    pl_arena_free(mem);
+    return n;
+}
+
+static ch_worker *open_worker(double first, double retry)
+{
+    const ch_worker_opts opts = { .cpu_first_s = first, .cpu_retry_s = retry };
+    pl_error err = { 0 };
+    ch_worker *w;
+
+    if (ch_worker_open(&w, &opts, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    return w;
+}
+
+/* The cell of column `i` of a manifest row, quotes taken off. */
+static void cell(const char *row, int i, char *out, size_t n)
+{
+    bool quoted = false;
+    size_t m = 0;
+
+    for (; *row != '\0' && *row != '\n'; row++) {
+        if (*row == '"')
+            quoted = !quoted;
+        else if (*row == ',' && !quoted)
+            i--;
+        else if (i == 0 && m + 1 < n)
+            out[m++] = *row;
+    }
+    out[m] = '\0';
+}
+
+static void every_record_of_the_messy_corpus_is_a_molecule_or_has_a_reason(void **state)
+{
+    ch_worker *w = open_worker(0.5, 1.0);
+    char path[1024], row[4096], name[256], delimiters[32];
+    int64_t lost;
+    int files = 0, n_ok = 0, n_all = 0;
+    FILE *manifest;
+    (void)state;
+
+    (void)snprintf(path, sizeof path, "%s/data/messy/manifest.csv", shared);
+    manifest = fopen(path, "r");
+    assert_non_null(manifest);
+    assert_non_null(fgets(row, sizeof row, manifest));
+    while (fgets(row, sizeof row, manifest) != NULL) {
+        cell(row, 0, name, sizeof name);
+        cell(row, 9, delimiters, sizeof delimiters);
+        (void)snprintf(path, sizeof path, "%s/data/messy/files/%s", shared, name);
+        int n = read_file(w, path, &n_ok);
+        if (n != records_wanted(name, delimiters))
+            fail_msg("%s: %d records, expected %d", name, n, records_wanted(name, delimiters));
+        files++;
+        n_all += n;
+    }
+    (void)fclose(manifest);
+    ch_worker_counts(w, NULL, NULL, &lost);
+    print_message("%d files, %d records, %d molecules, %d workers lost\n", files, n_all, n_ok, (int)lost);
+    assert_true(files > 100);
+    assert_true(n_ok > 2000); /* most of the corpus is good */
+    assert_true(lost >= 1);   /* it does hold files that kill the library */
+    ch_worker_close(w);
+}
+
+/* Formula letters and counts of the SMILES that a QM9 file carries itself. */
+static void qm9_identity(ch_worker *w, const ch_record *rec, pl_arena *mem, char *smiles, size_t n_smiles)
+{
+    const char *line = rec->raw, *tab;
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p;
+    int lines = atoi(rec->raw) + 3; /* count, comment, atoms, frequencies */
+
+    for (int i = 0; i < lines; i++)
+        line = strchr(line, '\n') + 1;
+    tab = strchr(line, '\t');
+    assert_non_null(tab);
+    o.conformer = CH_3D_NONE;
+    assert_int_equal(ch_worker_prepare(w, line, (size_t)(tab - line), "smi", &o, &p, mem, NULL), PL_OK);
+    (void)snprintf(smiles, n_smiles, "%.14s %s", p.inchikey, p.formula);
+}
+
+static void original_qm9_files_give_the_molecule_they_name(void **state)
+{
+    static const int ids[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 12, 13, 15, 16, 17, 18, 19, 20, 21, 23,
+                               212, 1460, 1513, 1616, 2091, 2624, 2693, 2993, 3299, 3454 };
+    ch_worker *w = open_worker(2, 4);
+    pl_arena *mem = pl_arena_new(1 << 16);
+    int files = 0;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char path[1024], want[128], got[128];
+        ch_reader *r;
+        ch_record rec;
+        ch_prepared p;
+        bool more;
+
+        (void)snprintf(path, sizeof path, "%s/data/qm9/xyz_original/dsgdb9nsd_%06d.xyz", shared, ids[i]);
+        assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_true(more && rec.problem == NULL);
+        qm9_identity(w, &rec, mem, want, sizeof want);
+        assert_int_equal(ch_worker_prepare(w, rec.text, rec.len, rec.format, NULL, &p, mem, NULL), PL_OK);
+        assert_string_equal(p.geometry, "input");
+        (void)snprintf(got, sizeof got, "%.14s %s", p.inchikey, p.formula);
+        assert_string_equal(got, want);
+        assert_int_equal(p.mol.n_atoms, atoi(rec.raw));
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_false(more);
+        ch_reader_close(r);
+        pl_arena_reset(mem);
+        files++;
+    }
+    assert_int_equal(files, 30);
+    pl_arena_free(mem);
+    ch_worker_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(original_qm9_files_give_the_molecule_they_name),
+        cmocka_unit_test(every_record_of_the_messy_corpus_is_a_molecule_or_has_a_reason),
+    };
+    const char *dir = getenv("MOLSIEVE_SHARED");
+    char path[1024];
+    FILE *f;
+
+    (void)snprintf(shared, sizeof shared, "%s", dir != NULL ? dir : "../shared");
+    (void)snprintf(path, sizeof path, "%s/data/messy/manifest.csv", shared);
+    f = fopen(path, "r");
+    if (f == NULL) {
+        print_message("skipped: %s is not there\n", path);
+        return 77;
+    }
+    (void)fclose(f);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
