@@ -275,6 +275,24 @@ static nn_cpu_step step_of(nn_engine *e, const nn_batch *in, int i)
                           .y = e->act[i], .edge = e->y[i] };
 }
 
+static void modules_run(nn_engine *e, const nn_batch *in)
+{
+    int n = e->plan->n_modules;
+
+    for (int i = 0; i < n; i++) {
+        nn_cpu_step s = step_of(e, in, i);
+        if (s.m->kind == NN_CONV) {
+            nn_cpu_sum_layer(&s);
+        } else if (s.m->kind == NN_ATTENTION) {
+            bool normed = i + 1 < n && s.m[1].kind == NN_NORM;
+            s.norm = normed ? s.m + 1 : NULL;
+            s.normed = normed ? e->act[i + 1] : NULL;
+            nn_cpu_attention(&s);
+            i += normed;
+        }
+    }
+}
+
 static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
 {
     pl_code rc = batch_check(e, in, err);
@@ -288,15 +306,7 @@ static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y
         return rc;
     e->batch = in;
     input_copy(e, in);
-    for (int i = 0; i < e->plan->n_modules; i++) {
-        nn_cpu_step s = step_of(e, in, i);
-        if (s.m->kind == NN_ATTENTION)
-            nn_cpu_attention(&s);
-        else if (s.m->kind == NN_NORM)
-            nn_cpu_norm_layer(&s);
-        else
-            nn_cpu_sum_layer(&s);
-    }
+    modules_run(e, in);
     nn_cpu_head(e, in, e->act[e->plan->n_modules - 1], y);
     e->kept = keep;
     return PL_OK;

@@ -74,10 +74,11 @@ typedef struct nn_cpu_step {
     float *y, *edge;          /* its output; values and keys of the edges   */
     const float *dy;          /* gradient of the output                     */
     float *dx;                /* gradient of the input; NULL for the first  */
+    const nn_cpu_module *norm; /* attention: the norm after it, or NULL      */
+    float *normed;            /* and its output                             */
 } nn_cpu_step;
 
-void nn_cpu_attention(nn_cpu_step *s);
-void nn_cpu_norm_layer(nn_cpu_step *s);
+void nn_cpu_attention(nn_cpu_step *s);    /* and the norm after it */
 void nn_cpu_sum_layer(nn_cpu_step *s);    /* sum over edges, self interaction */
 void nn_cpu_attention_back(nn_cpu_step *s, float *grad);
 void nn_cpu_norm_back(nn_cpu_step *s);

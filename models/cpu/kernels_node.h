@@ -2,32 +2,50 @@
 
 /* ---- linear layers ----------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void gemm_block(const nn_cpu_gemm *g, int row, int o, const int n)
+static inline __attribute__((always_inline)) void
+gemm_block(const nn_cpu_gemm *g, int row, int o, const int n, const int nv)
 {
-    vf s[4];
+    vf s[NK_R][2];
 
     for (int i = 0; i < n; i++)
-        s[i] = g->add ? load(g->c[row + i] + o) : (vf){ 0 };
+        for (int v = 0; v < nv; v++)
+            s[i][v] = g->add ? load(g->c[row + i] + o + v * NK_W) : (vf){ 0 };
     for (int k = 0; k < g->n_in; k++) {
-        vf w = load(g->w + (size_t)k * (size_t)g->n_out + o);
-#pragma GCC unroll 4
-        for (int i = 0; i < n; i++)
-            s[i] += w * g->a[row + i][k];
+        const float *p = g->w + (size_t)k * (size_t)g->n_out + o;
+        vf w0 = load(p), w1 = load(p + (nv - 1) * NK_W);
+#pragma GCC unroll 12
+        for (int i = 0; i < n; i++) {
+            float x = g->a[row + i][k];
+            s[i][0] += w0 * x;
+            if (nv > 1)
+                s[i][1] += w1 * x;
+        }
     }
     for (int i = 0; i < n; i++)
-        store(g->c[row + i] + o, s[i]);
+        for (int v = 0; v < nv; v++)
+            store(g->c[row + i] + o + v * NK_W, s[i][v]);
+}
+
+static inline __attribute__((always_inline)) void gemm_rows(const nn_cpu_gemm *g, int row, const int n)
+{
+    int o = 0;
+
+    for (; o + 2 * NK_W <= g->n_out; o += 2 * NK_W)
+        gemm_block(g, row, o, n, 2);
+    for (; o < g->n_out; o += NK_W)
+        gemm_block(g, row, o, n, 1);
 }
 
 static void gemm(const nn_cpu_gemm *g)
 {
     int row = 0;
 
+    for (; row + NK_R <= g->n_rows; row += NK_R)
+        gemm_rows(g, row, NK_R);
     for (; row + 4 <= g->n_rows; row += 4)
-        for (int o = 0; o < g->n_out; o += NK_W)
-            gemm_block(g, row, o, 4);
+        gemm_rows(g, row, 4);
     for (; row < g->n_rows; row++)
-        for (int o = 0; o < g->n_out; o += NK_W)
-            gemm_block(g, row, o, 1);
+        gemm_rows(g, row, 1);
 }
 
 static inline __attribute__((always_inline)) void
@@ -58,10 +76,41 @@ static void gemm_tn(const nn_cpu_gemm *g, const float *const *b, float *dw)
         gemm_tn_block(g, b, dw, k, 1);
 }
 
+/* n a multiple of NN_LANE. */
 static void add(size_t n, const float *x, float *y)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] += x[i];
+    for (size_t i = 0; i < n; i += NK_W)
+        store(y + i, load(y + i) + load(x + i));
+}
+
+/* A fixed tree over the lanes. */
+static inline float lanes_sum(vf v)
+{
+    float t[NK_W];
+
+    store(t, v);
+    for (int half = NK_W / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            t[i] += t[i + half];
+    return t[0];
+}
+
+static inline float sum_of(const float *x, int n)
+{
+    vf s = { 0 };
+
+    for (int k = 0; k < n; k += NK_W)
+        s += load(x + k);
+    return lanes_sum(s);
+}
+
+static inline float dot_of(const float *x, const float *y, int n)
+{
+    vf s = { 0 };
+
+    for (int k = 0; k < n; k += NK_W)
+        s += load(x + k) * load(y + k);
+    return lanes_sum(s);
 }
 
 /* ---- radial network, spec 3.1 -------------------------------------------------- */
@@ -73,22 +122,20 @@ typedef struct stage_state {
 /* LayerNorm (if any) and ReLU of t. */
 static void stage_close(const float *t, bool ln, const float *gain, const float *bias, stage_state *s)
 {
-    float mean = 0, var = 0;
+    float mean;
 
     if (!ln) {
         for (int k = 0; k < NN_H; k++)
             s->out[k] = t[k] > 0 ? t[k] : 0;
         return;
     }
+    mean = sum_of(t, NN_H) / NN_H;
     for (int k = 0; k < NN_H; k++)
-        mean += t[k];
-    mean /= NN_H;
-    for (int k = 0; k < NN_H; k++)
-        var += (t[k] - mean) * (t[k] - mean);
-    s->rstd = 1 / sqrtf(var / NN_H + 1e-5f);
+        s->hat[k] = t[k] - mean;
+    s->rstd = 1 / sqrtf(dot_of(s->hat, s->hat, NN_H) / NN_H + 1e-5f);
     for (int k = 0; k < NN_H; k++) {
         float u;
-        s->hat[k] = (t[k] - mean) * s->rstd;
+        s->hat[k] *= s->rstd;
         u = s->hat[k] * gain[k] + bias[k];
         s->out[k] = u > 0 ? u : 0;
     }
@@ -123,7 +170,7 @@ static void hidden(const nn_cpu_hidden *w, const float *s, float *h)
 /* In: gradient of out; result: gradient of t, in place; gain and bias are added to. */
 static void stage_back(const stage_state *s, bool ln, const float *gain, float *dgain, float *dbias, float *d)
 {
-    float mean = 0, dot = 0;
+    float mean, dot;
 
     for (int k = 0; k < NN_H; k++)
         d[k] = s->out[k] > 0 ? d[k] : 0;
@@ -133,11 +180,9 @@ static void stage_back(const stage_state *s, bool ln, const float *gain, float *
         dbias[k] += d[k];
         dgain[k] += d[k] * s->hat[k];
         d[k] *= gain[k];
-        mean += d[k];
-        dot += d[k] * s->hat[k];
     }
-    mean /= NN_H;
-    dot /= NN_H;
+    mean = sum_of(d, NN_H) / NN_H;
+    dot = dot_of(d, s->hat, NN_H) / NN_H;
     for (int k = 0; k < NN_H; k++)
         d[k] = s->rstd * (d[k] - mean - s->hat[k] * dot);
 }
@@ -203,20 +248,40 @@ static void heads_dot(const nn_cpu_attend *a, const float *y, const float *q, bo
     heads_sum(a->n_heads, z->ch[0], out);
 }
 
-/* alpha = softmax of the logits over the edges, channel by channel. */
-static void softmax(const nn_cpu_attend *a)
+/* alpha = softmax of the scaled logits over the edges. All channels of a head hold
+ * the same logit: the first is worked on and copied to the others. */
+static void softmax_head(const nn_cpu_attend *a, int first, int width)
 {
+    float top = -INFINITY, sum = 0;
     int pad = a->z->pad[0];
 
-    for (int k = 0; k < a->z->ch[0]; k++) {
-        float top = -INFINITY, sum = 0;
-        for (int e = 0; e < a->n_edges; e++)
-            top = a->alpha[e * pad + k] > top ? a->alpha[e * pad + k] : top;
-        for (int e = 0; e < a->n_edges; e++)
-            sum += a->alpha[e * pad + k] = expf(a->alpha[e * pad + k] - top);
-        for (int e = 0; e < a->n_edges; e++)
-            a->alpha[e * pad + k] /= sum;
+    for (int e = 0; e < a->n_edges; e++) {
+        float s = a->alpha[e * pad + first] * a->scale;
+        top = s > top ? s : top;
     }
+    for (int e = 0; e < a->n_edges; e++)
+        sum += a->alpha[e * pad + first] = expf(a->alpha[e * pad + first] * a->scale - top);
+    for (int e = 0; e < a->n_edges; e++) {
+        float s = a->alpha[e * pad + first] / sum;
+        for (int k = first; k < first + width; k++)
+            a->alpha[e * pad + k] = s;
+    }
+}
+
+/* One edge has weight 1 whatever its key: half of all atoms have one neighbour. */
+static void weights_fill(const nn_cpu_attend *a)
+{
+    int pad = a->z->pad[0], width = a->z->ch[0] / a->n_heads;
+
+    if (a->n_edges == 1) {
+        for (int k = 0; k < pad; k++)
+            a->alpha[k] = 1;
+        return;
+    }
+    for (int e = 0; e < a->n_edges; e++)
+        heads_dot(a, a->y + (size_t)a->edge[e] * (size_t)a->kv->size, a->q, true, a->alpha + e * pad);
+    for (int h = 0; h < a->n_heads; h++)
+        softmax_head(a, h * width, width);
 }
 
 static void values_add(const nn_cpu_attend *a, const float *y, const float *alpha)
@@ -237,13 +302,7 @@ static void attend(const nn_cpu_attend *a)
     int pad = a->z->pad[0];
 
     memset(a->out, 0, (size_t)a->z->size * sizeof *a->out);
-    for (int e = 0; e < a->n_edges; e++) {
-        float *alpha = a->alpha + e * pad;
-        heads_dot(a, a->y + (size_t)a->edge[e] * (size_t)a->kv->size, a->q, true, alpha);
-        for (int k = 0; k < pad; k++)
-            alpha[k] *= a->scale;
-    }
-    softmax(a);
+    weights_fill(a);
     for (int e = 0; e < a->n_edges; e++)
         values_add(a, a->y + (size_t)a->edge[e] * (size_t)a->kv->size, a->alpha + e * pad);
 }
@@ -271,9 +330,11 @@ static void attend_back(const nn_cpu_attend *a)
     int pad = a->z->pad[0];
 
     memset(a->dq, 0, (size_t)a->z->size * sizeof *a->dq);
-    for (int e = 0; e < a->n_edges; e++)
+    for (int e = 0; e < a->n_edges && a->n_edges > 1; e++)
         heads_dot(a, a->y + (size_t)a->edge[e] * (size_t)a->kv->size, a->dout, false, a->dalpha + e * pad);
-    for (int k = 0; k < pad; k++) {
+    for (int k = 0; k < pad && a->n_edges == 1; k++)
+        a->dalpha[k] = 0;
+    for (int k = 0; k < pad && a->n_edges > 1; k++) {
         float mean = 0;
         for (int e = 0; e < a->n_edges; e++)
             mean += a->alpha[e * pad + k] * a->dalpha[e * pad + k];
@@ -289,86 +350,120 @@ static void attend_back(const nn_cpu_attend *a)
 
 static const float least_norm = 0x1p-24f;
 
+enum { NORM_MOST = 1024 }; /* channels, by nn_se3_check */
+
 typedef struct norm_state {
     float rstd;
-    float *size, *hat; /* [pad] each: norms; normalised norms */
+    float size[NORM_MOST], hat[NORM_MOST]; /* norms; normalised norms */
 } norm_state;
 
+/* The norms of 16 channels. */
+static inline void norm_sizes(const nn_cpu_norm *n, const float *x, float *size)
+{
+    float sum[NN_LANE] = { 0 };
+
+    for (int c = 0; c < n->dim; c++)
+        for (int k = 0; k < NN_LANE; k++)
+            sum[k] += x[c * n->pad + k] * x[c * n->pad + k];
+    for (int k = 0; k < NN_LANE; k++) {
+        float s = sqrtf(sum[k]);
+        size[k] = s > least_norm ? s : least_norm;
+    }
+}
+
+/* Padding channels take no part in mean and variance. */
 static void norm_run(const nn_cpu_norm *n, const float *x, norm_state *s)
 {
-    float mean = 0, var = 0;
+    float mean;
 
-    memset(s->size, 0, (size_t)n->pad * sizeof *s->size);
-    for (int c = 0; c < n->dim; c++)
-        for (int k = 0; k < n->pad; k++)
-            s->size[k] += x[c * n->pad + k] * x[c * n->pad + k];
-    for (int k = 0; k < n->pad; k++) {
-        float size = sqrtf(s->size[k]);
-        s->size[k] = size > least_norm ? size : least_norm;
-    }
-    for (int k = 0; k < n->ch; k++)
-        mean += s->size[k];
-    mean /= (float)n->ch;
-    for (int k = 0; k < n->ch; k++)
-        var += (s->size[k] - mean) * (s->size[k] - mean);
-    s->rstd = 1 / sqrtf(var / (float)n->ch + 1e-5f);
+    for (int k = 0; k < n->pad; k += NN_LANE)
+        norm_sizes(n, x + k, s->size + k);
+    for (int k = n->ch; k < n->pad; k++)
+        s->size[k] = 0;
+    mean = sum_of(s->size, n->pad) / (float)n->ch;
     for (int k = 0; k < n->pad; k++)
-        s->hat[k] = (s->size[k] - mean) * s->rstd;
+        s->hat[k] = s->size[k] - mean;
+    for (int k = n->ch; k < n->pad; k++) {
+        s->size[k] = 1;
+        s->hat[k] = 0;
+    }
+    s->rstd = 1 / sqrtf(dot_of(s->hat, s->hat, n->pad) / (float)n->ch + 1e-5f);
+    for (int k = 0; k < n->pad; k++)
+        s->hat[k] *= s->rstd;
 }
 
 static void norm(const nn_cpu_norm *n)
 {
-    float size[1024], hat[1024], factor[1024];
-    norm_state s = { 0, size, hat };
+    norm_state s;
 
     for (int i = 0; i < n->n_nodes; i++) {
         const float *x = n->x + (size_t)i * n->ld;
         float *y = n->y + (size_t)i * n->ld;
         norm_run(n, x, &s);
-        for (int k = 0; k < n->pad; k++) {
-            float u = n->gain[k] * hat[k] + n->bias[k];
-            factor[k] = u > 0 ? u / size[k] : 0;
+        for (int k0 = 0; k0 < n->pad; k0 += NN_LANE) {
+            float factor[NN_LANE];
+            for (int k = 0; k < NN_LANE; k++) {
+                float u = n->gain[k0 + k] * s.hat[k0 + k] + n->bias[k0 + k];
+                factor[k] = u > 0 ? u / s.size[k0 + k] : 0;
+            }
+            for (int c = 0; c < n->dim; c++)
+                for (int k = 0; k < NN_LANE; k++)
+                    y[c * n->pad + k0 + k] = x[c * n->pad + k0 + k] * factor[k];
         }
-        for (int c = 0; c < n->dim; c++)
-            for (int k = 0; k < n->pad; k++)
-                y[c * n->pad + k] = x[c * n->pad + k] * factor[k];
     }
 }
 
-/* One node: dx from dy; du = gradient of the gained norms is left in hat's place. */
-static void norm_back_node(const nn_cpu_norm *n, const norm_state *s, const float *x, const float *dy, float *dx)
+typedef struct norm_grad {
+    float q[NORM_MOST], factor[NORM_MOST], dhat[NORM_MOST];
+} norm_grad;
+
+/* 16 channels: q = dy . x, the gradient of the normalised norms, of gain and bias. */
+static inline void norm_back_lanes(const nn_cpu_norm *n, const norm_state *s, const float *x, const float *dy,
+                                   int k0, norm_grad *g)
 {
-    float q[1024] = { 0 }, factor[1024], dhat[1024], mean = 0, dot = 0;
+    float q[NN_LANE] = { 0 };
 
     for (int c = 0; c < n->dim; c++)
-        for (int k = 0; k < n->pad; k++)
-            q[k] += dy[c * n->pad + k] * x[c * n->pad + k];
-    for (int k = 0; k < n->pad; k++) {
-        float u = n->gain[k] * s->hat[k] + n->bias[k], ds = u > 0 ? q[k] / s->size[k] : 0;
-        factor[k] = u > 0 ? u / s->size[k] : 0;
-        n->dbias[k] += ds;
-        n->dgain[k] += ds * s->hat[k];
-        dhat[k] = n->gain[k] * ds;
+        for (int k = 0; k < NN_LANE; k++)
+            q[k] += dy[c * n->pad + k0 + k] * x[c * n->pad + k0 + k];
+    for (int k = 0; k < NN_LANE; k++) {
+        float hat = s->hat[k0 + k], size = s->size[k0 + k], u = n->gain[k0 + k] * hat + n->bias[k0 + k];
+        float ds = u > 0 ? q[k] / size : 0;
+        g->q[k0 + k] = q[k];
+        g->factor[k0 + k] = u > 0 ? u / size : 0;
+        g->dhat[k0 + k] = n->gain[k0 + k] * ds;
+        n->dbias[k0 + k] += ds;
+        n->dgain[k0 + k] += ds * hat;
     }
-    for (int k = 0; k < n->ch; k++) {
-        mean += dhat[k];
-        dot += dhat[k] * s->hat[k];
+}
+
+static void norm_back_node(const nn_cpu_norm *n, const norm_state *s, const float *x, const float *dy, float *dx)
+{
+    norm_grad g;
+    float mean, dot;
+
+    for (int k = 0; k < n->pad; k += NN_LANE)
+        norm_back_lanes(n, s, x, dy, k, &g);
+    mean = sum_of(g.dhat, n->pad) / (float)n->ch; /* zero where padded: the gain is */
+    dot = dot_of(g.dhat, s->hat, n->pad) / (float)n->ch;
+    for (int k0 = 0; k0 < n->pad; k0 += NN_LANE) {
+        float along[NN_LANE];
+        for (int k = 0; k < NN_LANE; k++) {
+            float size = s->size[k0 + k];
+            float dn = s->rstd * (g.dhat[k0 + k] - mean - s->hat[k0 + k] * dot) - g.q[k0 + k] * g.factor[k0 + k] / size;
+            along[k] = size > least_norm ? dn / size : 0;
+        }
+        for (int c = 0; c < n->dim; c++)
+            for (int k = 0; k < NN_LANE; k++) {
+                size_t i = (size_t)(c * n->pad + k0 + k);
+                dx[i] = dy[i] * g.factor[k0 + k] + along[k] * x[i];
+            }
     }
-    mean /= (float)n->ch;
-    dot /= (float)n->ch;
-    for (int k = 0; k < n->pad; k++) {
-        float dn = s->rstd * (dhat[k] - mean - s->hat[k] * dot) - q[k] * factor[k] / s->size[k];
-        dhat[k] = s->size[k] > least_norm ? dn / s->size[k] : 0;
-    }
-    for (int c = 0; c < n->dim; c++)
-        for (int k = 0; k < n->pad; k++)
-            dx[c * n->pad + k] = dy[c * n->pad + k] * factor[k] + dhat[k] * x[c * n->pad + k];
 }
 
 static void norm_back(const nn_cpu_norm *n)
 {
-    float size[1024], hat[1024];
-    norm_state s = { 0, size, hat };
+    norm_state s;
 
     for (int i = 0; i < n->n_nodes; i++) {
         const float *x = n->x + (size_t)i * n->ld;

@@ -103,6 +103,21 @@ static nn_cpu_attend attend_open(const chunk *c, int32_t i)
                             .dy_ld = (size_t)c->s->e->plan->edge_most };
 }
 
+static void norm_chunk(const chunk *c);
+
+/* The norm that follows, while the chunk's features are still in the cache. */
+static void norm_after(const chunk *c)
+{
+    nn_cpu_step s = *c->s;
+    chunk after = *c;
+
+    s.m = c->s->norm;
+    s.x = c->s->y;
+    s.y = c->s->normed;
+    after.s = &s;
+    norm_chunk(&after);
+}
+
 static void attention_chunk(const chunk *c)
 {
     const nn_cpu_module *m = c->s->m;
@@ -120,6 +135,8 @@ static void attention_chunk(const chunk *c)
         if (m->project_x[d].n_in)
             nn_cpu_linear_run(c->s->e, &m->project_x[d], d, &from_x, true);
     }
+    if (c->s->norm)
+        norm_after(c);
 }
 
 void nn_cpu_attention(nn_cpu_step *s)
@@ -223,11 +240,6 @@ static void norm_chunk(const chunk *c)
         nn_cpu_norm n = norm_open(c, d);
         c->s->e->kernels->norm(&n);
     }
-}
-
-void nn_cpu_norm_layer(nn_cpu_step *s)
-{
-    run_chunks(s, norm_chunk);
 }
 
 static void norm_back_chunk(const chunk *c)

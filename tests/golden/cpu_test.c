@@ -105,6 +105,24 @@ static void sums_check(const model_file *f, const nn_param *p, const double *g, 
             fail_msg("gradsum %s: projection %d is %g, should be %g", p->name, k, sum[k], want[3 + k]);
 }
 
+/* Float may be off by `times` what the stored float run of the reference is, and by rel. */
+static void float_check(const model_file *f, const char *name, const double *got, double rel, double times)
+{
+    pl_arena *mem = pl_arena_new(1 << 20);
+    double off = 0, scale = 0;
+    const double *want, *narrow_run;
+    size_t n;
+
+    want = golden_get(f->file, &n, mem, "64.%s", name);
+    narrow_run = golden_has(f->file, "32.%s", name) ? golden_get(f->file, NULL, mem, "32.%s", name) : want;
+    for (size_t i = 0; i < n; i++) {
+        off = fmax(off, fabs(want[i] - narrow_run[i]));
+        scale = fmax(scale, fabs(want[i]));
+    }
+    golden_check(name, got, want, n, fmax(rel, scale > 0 ? times * off / scale : 0));
+    pl_arena_free(mem);
+}
+
 static void model_check(const char *name, double rel_y, double rel_grad)
 {
     pl_arena *mem = pl_arena_new(1 << 22);
@@ -115,12 +133,13 @@ static void model_check(const char *name, double rel_y, double rel_grad)
     y = PL_NEW(mem, double, f.n_graphs);
     grad = PL_NEW(mem, double, f.model->n_floats);
     engine_run(&f, y, grad, mem);
-    golden_check("y", y, golden_get(f.file, NULL, mem, "64.y"), (size_t)f.n_graphs, rel_y);
+    float_check(&f, "y", y, rel_y, 2);
     for (int i = 0; i < f.model->n_params; i++) {
         const nn_param *p = &f.model->param[i];
-        if (golden_has(f.file, "64.grad.w.%s", p->name))
-            golden_check(p->name, grad + p->at, golden_get(f.file, NULL, mem, "64.grad.w.%s", p->name), p->size,
-                         rel_grad);
+        char of_p[128];
+        snprintf(of_p, sizeof of_p, "grad.w.%s", p->name);
+        if (golden_has(f.file, "64.%s", of_p))
+            float_check(&f, of_p, grad + p->at, rel_grad, 4);
         if (golden_has(f.file, "64.gradsum.%s", p->name))
             sums_check(&f, p, grad + p->at, rel_grad, mem);
     }
@@ -130,13 +149,13 @@ static void model_check(const char *name, double rel_y, double rel_grad)
 static void tiny_model_on_complete_graphs_gives_the_stored_numbers(void **state)
 {
     (void)state;
-    model_check("b4_tiny_full", 5e-6, 5e-5);
+    model_check("b4_tiny_full", 5e-6, 1e-4);
 }
 
 static void tiny_model_on_bonds_gives_the_stored_numbers(void **state)
 {
     (void)state;
-    model_check("b4_tiny_full_bonds", 5e-6, 5e-5);
+    model_check("b4_tiny_full_bonds", 5e-6, 1e-4);
 }
 
 static void default_model_gives_the_stored_numbers(void **state)
