@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,20 @@ static pl_code refuse(int fd, const char *workdir, pl_error *err)
                    strerror(why));
 }
 
+/* The process that wrote its name into the file lives on this machine. */
+static bool holder_lives(int fd)
+{
+    char line[512], host[128] = "", own[128] = "";
+    long pid = 0;
+    ssize_t n = pread(fd, line, sizeof line - 1, 0);
+
+    line[n > 0 ? n : 0] = '\0';
+    (void)gethostname(own, sizeof own - 1);
+    if (sscanf(line, "host %127[^,], pid %ld", host, &pid) != 2 || pid <= 0)
+        return false;
+    return strcmp(host, own) != 0 || kill((pid_t)pid, 0) == 0 || errno == EPERM;
+}
+
 /* A child process that was being started when its parent was killed holds the
  * parent's lock until its exec, a moment later: that is no holder to refuse for. */
 static bool take(int fd)
@@ -70,6 +85,8 @@ static bool take(int fd)
             return true;
         if (errno != EWOULDBLOCK && errno != EINTR)
             return false;
+        if (holder_lives(fd))
+            break;
         (void)nanosleep(&moment, NULL);
     }
     errno = EWOULDBLOCK;
