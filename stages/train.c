@@ -259,6 +259,30 @@ static pl_code checkpoint_load(train_state *t, pl_error *err)
     return rc;
 }
 
+/* Molecules seen in all epochs, and the size of the network; how long it takes
+ * depends on the machine and is shown by the first epoch. */
+static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
+                              pl_arena *mem, pl_error *err)
+{
+    const st_train_conf *c = step->conf;
+    nn_inputs in = nn_inputs_qm9();
+    nn_se3_conf network = st_train_network(c, &in);
+    nn_se3 *model;
+    int64_t n = 0;
+    pl_code rc = nn_se3_plan(&model, &network, mem, err);
+
+    (void)wf;
+    *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
+    if (!rc && store)
+        rc = pl_db_int(store->db, &n, err, "SELECT count(*) FROM split WHERE part='train'");
+    if (rc)
+        return rc;
+    if (n > 0)
+        out->n_items = n * c->loop.epochs;
+    out->note = pl_sprintf(mem, "about %zu parameters, %lld epochs", model->n_floats, (long long)c->loop.epochs);
+    return PL_OK;
+}
+
 /* ---- the stage ----------------------------------------------------------- */
 
 static pl_code train_open(void *state, pl_env *env, pl_error *err)
@@ -322,6 +346,7 @@ static const char *const reset_sql[] = {
 const pl_stage st_train = {
     .name = "train", .help = "fits an SE(3)-Transformer to a label", .scope = PL_WHOLE, .version = 1,
     .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
-    .item = "molecules", .check = st_train_check, .open = train_open, .finish = train_finish, .close = train_close,
+    .item = "molecules", .check = st_train_check, .estimate = train_estimate,
+    .open = train_open, .finish = train_finish, .close = train_close,
     .reset_sql = reset_sql, .uses_seed = true,
 };
