@@ -13,7 +13,7 @@
 #include "pipeline/base/text.h"
 
 enum {
-    KILLED_MAX = 10, /* strangers may kill a worker this often under one record */
+    KILLED_MAX = 30, /* strangers may kill a worker this often under one record, or while it starts */
     HELLO_S = 30     /* CPU seconds of its own test */
 };
 

@@ -9,3 +9,11 @@ molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLI
 molsieve_test(record_fuzz fuzz/record_fuzz.c LABEL fuzz USES molsieve::chem)
 molsieve_chem_test(chem_kill crash/worker_kill_test.c LABEL crash TIMEOUT 240)
 molsieve_chem_test(chem_messy crash/messy_test.c LABEL crash TIMEOUT 300)
+
+# By hand, never pass or fail.
+add_executable(bench_chem EXCLUDE_FROM_ALL bench/bench_chem.c)
+target_link_libraries(bench_chem PRIVATE molsieve::chem molsieve::warnings)
+add_dependencies(bench_chem molsieve-chem)
+add_executable(bench_openbabel EXCLUDE_FROM_ALL bench/bench_openbabel.cpp)
+target_compile_options(bench_openbabel PRIVATE -Wno-deprecated-declarations)
+target_link_libraries(bench_openbabel PRIVATE PkgConfig::OPENBABEL molsieve::warnings)

@@ -21,7 +21,7 @@
 #include "pipeline/base/rng.h"
 #include "pipeline/base/sha256.h"
 
-enum { KILLS = 8 };
+enum { KILLS = 5 };
 
 static const char *const molecules[] = {
     "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1", "COCCOC[C@H]1CC[NH+](C2C[C@@H](C)O[C@H](C)C2)C1",
@@ -158,7 +158,8 @@ static void *kill_at_random(void *kills)
     pl_rng rng = pl_rng_at((uint64_t)getpid(), 1, 2);
 
     while (atomic_load(&killer_works)) {
-        struct timespec t = { 0, (long)(250 + pl_rng_below(&rng, 700)) * 1000000L };
+        const long ms = 300 + (long)pl_rng_below(&rng, 1500);
+        const struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
         pid_t pid;
         (void)nanosleep(&t, NULL);
         pid = find_child();
