@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/engine.h"
@@ -158,19 +159,38 @@ static pl_code migrate_results(pl_store *s, int from, pl_error *err)
     return code;
 }
 
-static pl_code remember_features_path(pl_store *s, pl_error *err)
+static pl_code remember(pl_store *s, const char *key, const char *value, pl_error *err)
 {
-    static const char sql[] = "INSERT INTO meta(key,value) VALUES('features_path',?1)"
-                              " ON CONFLICT(key) DO UPDATE SET value=?1 WHERE value<>?1";
+    static const char sql[] = "INSERT INTO meta(key,value) VALUES(?1,?2)"
+                              " ON CONFLICT(key) DO UPDATE SET value=?2 WHERE value<>?2";
     sqlite3_stmt *st;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
     if (code != PL_OK)
         return code;
-    (void)sqlite3_bind_text(st, 1, s->features_path, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 2, value, -1, SQLITE_STATIC);
     code = pl_db_run(st, err);
     (void)sqlite3_finalize(st);
     return code;
+}
+
+/* Length of the directory of a path, with its slash. */
+static size_t dir_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* The whole path serves a copy of results.db elsewhere; the name, when both lie
+ * side by side, serves a copied or moved directory. */
+static pl_code remember_features_path(pl_store *s, pl_error *err)
+{
+    size_t n = dir_length(s->features_path);
+    bool beside = n == dir_length(s->results_path) && strncmp(s->features_path, s->results_path, n) == 0;
+    pl_code code = remember(s, "features_path", s->features_path, err);
+
+    return code == PL_OK ? remember(s, "features_beside", beside ? s->features_path + n : "", err) : code;
 }
 
 static pl_code open_results(pl_store *s, int journal, pl_error *err)
@@ -244,55 +264,88 @@ pl_code pl_store_open(pl_store **out, const pl_workflow *wf, const pl_schema *sc
 
 /* ---- reading ---- */
 
-/* Where the features are: what the writer noted, or beside a database that was moved. */
-static pl_code find_features(pl_store *s, pl_error *err)
+static pl_code recall(pl_store *s, const char *key, char *out, size_t size, pl_error *err)
 {
     sqlite3_stmt *st;
     bool row = false;
-    char path[PATH_MAX];
-    const char *slash = strrchr(s->results_path, '/');
-    pl_code code = pl_db_prepare(s->db, &st, "SELECT value FROM meta WHERE key='features_path'", err);
+    pl_code code = pl_db_prepare(s->db, &st, "SELECT value FROM meta WHERE key=?", err);
 
+    out[0] = '\0';
+    if (code == PL_OK)
+        (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
     if (row)
-        (void)snprintf(path, sizeof path, "%s", (const char *)sqlite3_column_text(st, 0));
+        (void)snprintf(out, size, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* Where the features are: beside the results if the writer had them there, so
+ * that a copied run is read by itself; else where the writer had them. */
+static pl_code find_features(pl_store *s, pl_error *err)
+{
+    char path[PATH_MAX], noted[PATH_MAX], name[NAME_MAX + 1];
+    pl_code code = recall(s, "features_path", noted, sizeof noted, err);
+
+    if (code == PL_OK)
+        code = recall(s, "features_beside", name, sizeof name, err);
     if (code != PL_OK)
         return code;
-    if (!row || access(path, R_OK) != 0)
-        (void)snprintf(path, sizeof path, "%.*sfeatures.db", slash ? (int)(slash - s->results_path) + 1 : 0,
-                       s->results_path);
+    if (snprintf(path, sizeof path, "%.*s%s", (int)dir_length(s->results_path), s->results_path,
+                 name[0] ? name : "features.db") >= (int)sizeof path)
+        return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
+    if (access(noted, R_OK) == 0 && (name[0] == '\0' || access(path, R_OK) != 0))
+        (void)snprintf(path, sizeof path, "%s", noted);
     free((char *)s->features_path);
     s->features_path = strdup(path);
     return s->features_path ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
 }
 
+/* Refused for want of a -shm file, and all content is in the file itself. */
+static bool is_at_rest(sqlite3 *db, const char *path)
+{
+    int why = sqlite3_errcode(db) & 0xff;
+    char wal[PATH_MAX];
+    struct stat at;
+
+    if (why != SQLITE_CANTOPEN && why != SQLITE_READONLY)
+        return false;
+    if (snprintf(wal, sizeof wal, "%s-wal", path) >= (int)sizeof wal)
+        return false;
+    return stat(wal, &at) != 0 || at.st_size == 0;
+}
+
 /* A WAL database in a directory that cannot be written: its -shm file cannot be
  * made, so it is opened as a file that nobody changes. */
-static pl_code open_immutable(pl_store *s, identity *is, pl_error *err)
+static pl_code open_immutable(sqlite3 **db, const char *path, identity *is, pl_error *err)
 {
-    char *uri = sqlite3_mprintf("file:%s?immutable=1", s->results_path);
+    char *uri = sqlite3_mprintf("file:%s?immutable=1", path);
     pl_code code;
 
-    (void)sqlite3_close(s->db);
-    s->db = NULL;
+    (void)sqlite3_close(*db);
+    *db = NULL;
     if (uri == NULL)
         return pl_fail(err, PL_ENOMEM, "a path");
-    code = open_file(&s->db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, 5000, err);
+    code = open_file(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, 5000, err);
     sqlite3_free(uri);
-    return code == PL_OK ? read_identity(s->db, is, err) : code;
+    return code == PL_OK ? read_identity(*db, is, err) : code;
+}
+
+static pl_code open_to_read(sqlite3 **db, const char *path, identity *is, pl_error *err)
+{
+    pl_code code = open_file(db, path, SQLITE_OPEN_READONLY, 5000, err);
+
+    if (code == PL_OK)
+        code = read_identity(*db, is, err);
+    return code == PL_EIO && *db != NULL && is_at_rest(*db, path) ? open_immutable(db, path, is, err) : code;
 }
 
 static pl_code open_reader(pl_store *s, pl_error *err)
 {
     identity is = { 0 };
-    pl_code code = open_file(&s->db, s->results_path, SQLITE_OPEN_READONLY, 5000, err);
+    pl_code code = open_to_read(&s->db, s->results_path, &is, err);
 
-    if (code == PL_OK)
-        code = read_identity(s->db, &is, err);
-    if (code == PL_EIO && s->db != NULL && (sqlite3_errcode(s->db) & 0xff) == SQLITE_CANTOPEN)
-        code = open_immutable(s, &is, err);
     if (code == PL_OK && is.n_tables == 0)
         code = pl_fail(err, PL_EDATA, "%s: empty, nothing has run yet", s->results_path);
     if (code == PL_OK)
@@ -340,18 +393,22 @@ static pl_code create_features(sqlite3 *db, pl_error *err)
 static pl_code open_features(pl_store *s, pl_error *err)
 {
     bool reading = sqlite3_db_readonly(s->db, "main") == 1, fresh;
-    int flags = reading ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     identity is = { 0 };
-    pl_code code = open_file(&s->features, s->features_path, flags, 60000, err);
+    pl_code code;
 
+    if (reading) {
+        code = open_to_read(&s->features, s->features_path, &is, err);
+        return code == PL_OK ? check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err) : code;
+    }
+    code = open_file(&s->features, s->features_path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 60000, err);
     if (code == PL_OK)
         code = read_identity(s->features, &is, err);
     if (code != PL_OK)
         return code;
-    fresh = !reading && is.n_tables == 0 && is.application_id == 0;
+    fresh = is.n_tables == 0 && is.application_id == 0;
     if (!fresh)
         code = check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err);
-    if (code == PL_OK && !reading)
+    if (code == PL_OK)
         code = set_writer(s->features, fresh, 16384, pl_is_network_fs(s->features_path), s->journal, err);
     if (code == PL_OK && fresh)
         code = create_features(s->features, err);
