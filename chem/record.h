@@ -13,8 +13,9 @@
  *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not
  *   xyz            a count line, a comment line, count atom lines. After a
  *                  damaged record the reader goes on at the next line that is
- *                  one whole number. Columns after the position are dropped. QM9's original files (first comment "gdb N ...") keep only the
- *                  atoms; their trailing lines belong to the same record
+ *                  one whole number. Columns after the position are dropped.
+ *                  QM9's original files (comment "gdb N ...") keep their atoms
+ *                  only; the lines after them belong to the same record
  *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else the whole file
  *   csv tsv        a row (quotes may span lines); the first row names the columns
  *   anything else  the whole file is given to the chemistry worker, which lists
