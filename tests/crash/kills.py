@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 at random moments of each real stage; the answer is that of a run left alone.
+
+    MOLSIEVE=build/release/bin/molsieve MOLSIEVE_KILLS=200 tests/crash/kills.py STAGE
+
+The stages before run once and are copied. Half of the kills come 1-60 ms after
+the stage began, half at any moment from then to the end of the process, early
+ones more often. A stage of a few milliseconds may be done by then: how many it
+hit at work is told apart. Some more kills come before the stage begins; they
+are not counted. After every kill the files must be sound."""
+import os
+import random
+import signal
+import sys
+import time
+
+from victim import STAGES, Victim, no_orphans, sieve
+
+
+def wait_for_stage(child, stage):
+    """Until the process says that it begins the stage; False if it ended before."""
+    mark = b"stage %s:" % stage.encode()
+    for line in child.stderr:
+        if mark in line:
+            return True
+    return False
+
+
+class Loop:
+    def __init__(self, victim, stage, rng):
+        self.v, self.stage, self.rng = victim, stage, rng
+        self.counted = self.at_work = self.early = self.through = 0
+
+    def prepare(self):
+        """`whole` is the undisturbed run; `ready` has the stages before."""
+        self.v.go("whole")
+        self.want = self.v.answer("whole")
+        before = STAGES[:STAGES.index(self.stage)]
+        for earlier in [s for s in before if s in ("basis", before[-1])]:  # what these need comes with them
+            self.v.go("ready", "--until", earlier)
+        self.v.copy("ready", "killed")
+        child = self.v.start("killed", "--until", self.stage)
+        assert wait_for_stage(child, self.stage)
+        began = time.time()
+        child.communicate()
+        self.span = time.time() - began
+        assert child.returncode == 0
+        self.target = self.v.answer("killed")
+        self.v.copy("ready", "killed")
+
+    def moment(self):
+        if self.rng.random() < 0.5 and self.span > 0.060:
+            return self.rng.uniform(0.001, 0.060)
+        return self.span * self.rng.random() ** 2
+
+    def one(self):
+        before = self.rng.random() < 0.1  # a tenth at any moment since the start of the process
+        child = self.v.start("killed", "--until", self.stage)
+        if before or wait_for_stage(child, self.stage):
+            time.sleep(self.rng.uniform(0, 0.1) if before else self.moment())
+        child.send_signal(signal.SIGKILL)
+        text = child.communicate()[1]
+        assert child.returncode in (0, -signal.SIGKILL), (child.returncode, text)
+        state = self.v.sound("killed").get(self.stage)
+        killed = child.returncode != 0
+        self.early += killed and before
+        self.counted += killed and not before
+        self.at_work += killed and not before and state == "running"
+        if child.returncode == 0 or state == "done":
+            self.through += 1
+            self.v.go("killed", "--until", self.stage)
+            assert self.v.answer("killed") == self.target, "after %d kills of %s" % (self.counted, self.stage)
+            self.v.copy("ready", "killed")
+
+    def run(self, kills):
+        self.prepare()
+        tries = 0
+        while self.counted < kills:
+            self.one()
+            tries += 1
+            assert tries < 10 * kills + 40, "%s is hardly ever hit: %d kills of %d" % (self.stage, self.counted, tries)
+        self.v.go("killed")
+        assert self.v.answer("killed") == self.want, "after %d kills of %s" % (self.counted, self.stage)
+        self.v.run("db", "check", "killed")
+        no_orphans()
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1] not in STAGES:
+        print("one of:", *STAGES)
+        return 2
+    began = time.time()
+    seed = int(os.environ.get("MOLSIEVE_SEED", "1"))
+    with Victim() as v:
+        loop = Loop(v, sys.argv[1], random.Random("%d %s" % (seed, sys.argv[1])))
+        loop.run(int(os.environ.get("MOLSIEVE_KILLS", "25")))
+        print("%-8s %d kills (%d at work), %d before it began, finished %d times, same answer; %.0f s" %
+              (loop.stage, loop.counted, loop.at_work, loop.early, loop.through, time.time() - began))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

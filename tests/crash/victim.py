@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the crash tests of the real program share: a workflow with every stage,
+an undisturbed run of it, and a look at what a dead process left behind.
+
+That look works on copies and with Python's own SQLite: the program must then
+recover from the raw state by itself."""
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+import sieve  # noqa: E402
+
+STAGES = ["read", "prepare", "graph", "basis", "split", "train", "evaluate", "score", "rank", "write"]
+WHOLE = {"split": "split", "evaluate": "evaluation", "rank": "hit"}  # stage -> its table
+EVERY_STAGE = """  read: {unit: 20}
+  prepare:
+    conformers: {source: keep}
+    labels: [gap]
+  graph: {edges: bonds}
+  basis: {}
+  split: {fractions: {train: 0.7, valid: 0.2, test: 0.1}}
+  train:
+    targets: [{name: gap_ev, column: gap, unit: eV, factor: 27.211386, better: high}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 16}
+    epochs: 3
+    ema: 0.9
+    checkpoint: {every: 1s}
+  evaluate: {on: [train, valid, test]}
+  score: {}
+  rank:
+    objectives: [{property: gap_ev, goal: maximise}]
+    top: 100
+  write: {csv: hits.csv, sdf: hits.sdf, smi: hits.smi}
+"""
+LIMITS = "limits: {failures: {max_fraction: 0.5}, disk_free_min: 0B}\n"
+
+
+def molecules(n):
+    """n real molecules with 3D; some of them twice, and three records that are none."""
+    records = sieve.sdf_records(sieve.data("qm9/qm9_dev_2500.sdf.gz"), n).split(b"$$$$\n")[:n]
+    bad = [b"nothing\n", b"a\nb\nc\n  5  4  0  0  0  0  0  0  0  0999 V2000\n", records[7].replace(b" C ", b" Qq")]
+    return b"$$$$\n".join(records[:n // 3] + bad + records[n // 3:] + records[:n // 20]) + b"$$$$\n"
+
+
+class Victim(sieve.Project):
+    """A project whose workflow has every stage; `whole` is the run that nobody disturbed."""
+
+    def __init__(self, n=500, stages=EVERY_STAGE):
+        self.n, self.stages = n, stages
+
+    def __enter__(self):
+        super().__enter__()
+        self.put("in.sdf", molecules(self.n))
+        self.workflow(["in.sdf"], self.stages, extra=LIMITS)
+        return self
+
+    def go(self, workdir, *more, expect=0, **kw):
+        return self.run("run", "w.yaml", "-q", "-j", "2", "workdir=" + workdir, *more, expect=expect, **kw)
+
+    def start(self, workdir, *more, env=None, jobs="2"):
+        return subprocess.Popen(self.command("run", "w.yaml", "-v", "-j", jobs, "workdir=" + workdir, *more), cwd=self.dir,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
+
+    def digest(self, workdir):
+        return self.run("db", "digest", workdir)[1]
+
+    def answer(self, workdir):
+        """All that a user keeps: the digest, the weights, the files of hits."""
+        files = {}
+        for name in ("hits.csv", "hits.sdf", "hits.smi"):
+            if os.path.exists(self.path(workdir, name)):
+                files[name] = hashlib.sha256(open(self.path(workdir, name), "rb").read()).hexdigest()
+        model = self.path(workdir, "models/e2e.safetensors")
+        if os.path.exists(model):
+            whole = open(model, "rb").read()  # the header has the date
+            files["weights"] = hashlib.sha256(whole[8 + int.from_bytes(whole[:8], "little"):]).hexdigest()
+        return self.digest(workdir), files
+
+    def copy(self, a, b):
+        shutil.rmtree(self.path(b), ignore_errors=True)
+        if os.path.isdir(self.path(a)):
+            shutil.copytree(self.path(a), self.path(b))
+
+    def copy_of_database(self, workdir, name):
+        there = self.path("look")
+        os.makedirs(there, exist_ok=True)
+        for tail in ("", "-wal", "-journal"):
+            a, b = self.path(workdir, name + tail), os.path.join(there, name + tail)
+            if os.path.exists(b):
+                os.unlink(b)
+            if os.path.exists(a):
+                shutil.copyfile(a, b)
+        for tail in ("-shm",):
+            if os.path.exists(os.path.join(there, name + tail)):
+                os.unlink(os.path.join(there, name + tail))
+        return os.path.join(there, name) if os.path.exists(self.path(workdir, name)) else None
+
+    def sound(self, workdir):
+        """Checks everything that must hold at any moment; the states of the stages, {} before there are any."""
+        path = self.copy_of_database(workdir, "results.db")
+        if path is None:
+            return {}
+        db = sqlite3.connect(path)
+        try:
+            if not db.execute("SELECT count(*) FROM sqlite_master WHERE name='stage'").fetchone()[0]:
+                return {}
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+            states = dict(db.execute("SELECT name, state FROM stage"))
+            units_are_their_rows(db)
+            wholes_are_all_or_nothing(db, states, self)
+            features = self.copy_of_database(workdir, "features.db")
+            if features is not None:
+                units_have_their_blocks(db, features)
+            return states
+        finally:
+            db.close()
+
+
+# What rows a unit of each stage stands for, between its first and last record or molecule.
+UNIT_ROWS = {
+    "read": "SELECT count(*) FROM record WHERE record_id BETWEEN u.first AND u.last",
+    "prepare": "SELECT count(*) FROM record WHERE status<>'read' AND record_id BETWEEN u.first AND u.last",
+    "score": "SELECT (SELECT count(*) FROM score WHERE mol_id BETWEEN u.first AND u.last)"
+             "+(SELECT count(*) FROM failure WHERE stage='score' AND mol_id BETWEEN u.first AND u.last)",
+}
+ALL_ROWS = {
+    "read": "SELECT count(*) FROM record", "prepare": "SELECT count(*) FROM record WHERE status<>'read'",
+    "score": "SELECT (SELECT count(*) FROM score)+(SELECT count(*) FROM failure WHERE stage='score')",
+}
+
+
+def units_are_their_rows(db):
+    """Units done are there to the last row, in order, and no row belongs to none."""
+    for (name, n, last) in db.execute("SELECT name, count(*), max(unit) FROM unit JOIN stage USING(stage_id) GROUP BY 1"):
+        assert n == last + 1, (name, n, last)
+    for name, rows in UNIT_ROWS.items():
+        wrong = db.execute("SELECT u.unit, u.n_ok+u.n_failed, (%s) c FROM unit u JOIN stage s USING(stage_id) "
+                           "WHERE s.name=? AND c<>u.n_ok+u.n_failed" % rows, (name,)).fetchall()
+        assert not wrong, (name, wrong)
+        n = db.execute("SELECT coalesce(sum(n_ok+n_failed),0) FROM unit JOIN stage USING(stage_id) WHERE name=?",
+                       (name,)).fetchone()[0]
+        assert n == db.execute(ALL_ROWS[name]).fetchone()[0], name
+
+
+def units_have_their_blocks(db, features):
+    f = sqlite3.connect(features)
+    try:
+        assert f.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        have = set(f.execute("SELECT key, unit FROM block")) if f.execute(
+            "SELECT count(*) FROM sqlite_master WHERE name='block'").fetchone()[0] else set()
+        for name, key, unit in db.execute("SELECT name, key, unit FROM unit JOIN stage USING(stage_id) "
+                                          "WHERE name IN('read','prepare','graph','basis')"):
+            assert (key, unit) in have, (name, unit, "is done and has no block")
+    finally:
+        f.close()
+
+
+def wholes_are_all_or_nothing(db, states, victim):
+    for name, table in WHOLE.items():
+        n = db.execute("SELECT count(*) FROM " + table).fetchone()[0]
+        assert (n > 0) == (states.get(name) == "done"), (name, states.get(name), n)
+    rows = db.execute("SELECT path, sha256 FROM model").fetchall()
+    assert (len(rows) > 0) == (states.get("train") == "done"), (states.get("train"), rows)
+    for path, sha256 in rows:
+        assert hashlib.sha256(open(os.path.join(victim.dir, path), "rb").read()).hexdigest() == sha256, path
+
+
+def orphans():
+    """Chemistry workers of this program whose parent is gone."""
+    chem = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "molsieve-chem")
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as f:
+                parent = int(f.read().rpartition(")")[2].split()[1])
+            if parent == 1 and os.readlink("/proc/%s/exe" % pid).startswith(chem):
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def no_orphans(seconds=10):
+    end = time.time() + seconds
+    while orphans() and time.time() < end:
+        time.sleep(0.1)
+    assert not orphans(), orphans()

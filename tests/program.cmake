@@ -1,0 +1,21 @@
+# The real program with every stage: killed, stopped, doubled, starved, damaged.
+foreach(stage read prepare graph basis split train evaluate score rank write)
+  molsieve_script_test(kills.${stage} crash/kills.py LABEL crash ARGS ${stage} TIMEOUT 600)
+endforeach()
+
+function(molsieve_crash script)
+  foreach(name ${ARGN})
+    molsieve_script_test(${script}.${name} crash/${script}.py LABEL crash ARGS ${name} TIMEOUT 600)
+  endforeach()
+endfunction()
+
+molsieve_crash(stops
+  fault_points_of_units_are_survived fault_points_of_whole_stages_are_survived
+  signals_end_with_75_and_the_run_goes_on a_second_signal_ends_at_once_and_takes_the_workers_along
+  a_second_run_is_refused_and_harms_nothing a_full_disk_ends_with_6_and_the_run_goes_on
+  too_little_free_space_ends_with_6_before_it_is_full a_screen_gives_the_same_bytes_for_1_2_and_5_workers)
+molsieve_crash(damage
+  a_damaged_checkpoint_gives_way_to_the_previous_one a_flipped_bit_in_a_block_is_found_and_named
+  features_that_are_gone_are_made_again_when_they_are_needed
+  databases_of_other_programs_and_other_times_are_left_alone a_truncated_database_is_reported_and_kept
+  a_directory_that_cannot_be_written_is_said)
