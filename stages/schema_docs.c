@@ -139,7 +139,7 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "mw", "u", "molecular weight, average isotopic masses" },
     { "molecule", "logp", NULL, "octanol-water log P by atom contributions (Wildman and Crippen 1999)" },
     { "molecule", "tpsa", "Angstrom^2", "topological polar surface area (Ertl 2000)" },
-    { "molecule", "hbd", NULL, "hydrogen bond donors: N-H and O-H groups' heavy atoms" },
+    { "molecule", "hbd", NULL, "hydrogen bond donors: atoms other than carbon that carry hydrogen" },
     { "molecule", "hba", NULL, "hydrogen bond acceptors by Lipinski's rule: N and O atoms" },
     { "molecule", "rotb", NULL, "rotatable bonds" },
     { "molecule", "rings", NULL, "rings, smallest set of smallest rings" },
