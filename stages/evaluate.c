@@ -155,7 +155,7 @@ static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
     pl_code rc = pl_db_begin(db, err);
 
     if (!rc)
-        rc = st_property_put(s->env->store, s->m, &s->property_id, err);
+        rc = st_property_put(s->env->store, s->m, &s->property_id, s->env->mem, err);
     if (!rc)
         rc = st_model_put(s->env->store, s->m, s->path, &s->model_id, s->env->mem, err);
     if (!rc)

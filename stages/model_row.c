@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "pipeline/base/text.h"
+
 /* The unit in the table; "" when there is no row or no unit. */
 static pl_code unit_of(pl_store *s, const char *name, char *unit, size_t size, pl_error *err)
 {
@@ -34,19 +36,20 @@ static pl_code run_with(pl_store *s, const char *sql, const char *const *text, i
     return rc;
 }
 
-pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_error *err)
+pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_arena *mem, pl_error *err)
 {
-    const char *const text[] = { m->target, m->unit, m->better };
+    const char *text[] = { m->target, m->unit, m->better };
     char unit[64];
     pl_code rc = unit_of(s, m->target, unit, sizeof unit, err);
 
     if (!rc && unit[0] && strcmp(unit, m->unit) != 0)
-        rc = pl_fail(err, PL_ECONFIG, "property %s is in %s, model %s predicts it in %s: give the target another name",
-                     m->target, unit, m->name, m->unit[0] ? m->unit : "no unit");
+        text[0] = pl_sprintf(mem, "%s (%s)", m->target, m->unit[0] ? m->unit : "model");
+    if (!rc && !text[0])
+        rc = pl_fail(err, PL_ENOMEM, "property %s", m->target);
     if (!rc)
         rc = run_with(s, "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,'regression',?3) "
                          "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3", text, 3, err);
-    return rc ? rc : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", m->target);
+    return rc ? rc : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", text[0]);
 }
 
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,

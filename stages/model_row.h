@@ -5,9 +5,10 @@
 #include "models/model_file.h"
 #include "pipeline/store.h"
 
-/* The property that m predicts; made if it is not there. ECONFIG when one of the
- * same name is in another unit. */
-pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_error *err);
+/* The property that m predicts; made if it is not there. When a label of that
+ * name is in another unit (gap in Ha, predicted in eV) the prediction gets a
+ * property of its own, "gap (eV)". */
+pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_arena *mem, pl_error *err);
 
 /* By name: a row that is there is brought up to date and keeps its id. */
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,

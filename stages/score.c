@@ -271,7 +271,7 @@ static pl_code rows_open(score_state *s, pl_error *err)
 
     for (int k = 0; k < s->n_models && !rc; k++) {
         scored_model *m = &s->model[k];
-        rc = st_property_put(store, m->m, &m->property_id, err);
+        rc = st_property_put(store, m->m, &m->property_id, s->env->mem, err);
         if (!rc)
             rc = st_model_put(store, m->m, m->path, &m->model_id, s->env->mem, err);
     }

@@ -291,8 +291,19 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         assert "fractions add up to 0.9" in split("sum", "a.csv", "fractions: {train: 0.7}", expect=2)
 
 
+def a_prediction_in_another_unit_than_its_label_is_another_property():
+    with sieve.Project() as p:
+        p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
+        p.workflow(["in.sdf"], train_stages().replace("name: gap_ev, column: gap", "name: gap") + "  score: {}\n")
+        p.run("run", "w.yaml", "-q")
+        assert p.rows("SELECT name, unit FROM property ORDER BY 1") == [("gap", "Ha"), ("gap (eV)", "eV")]
+        assert p.one("SELECT count(*) FROM score JOIN property USING(property_id) WHERE unit='eV'") == 60
+        assert p.one("SELECT count(DISTINCT unit) FROM evaluation JOIN property USING(property_id, unit)") == 1
+
+
 if __name__ == "__main__":
     sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, the_weights_are_the_same_after_kills, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
+                a_prediction_in_another_unit_than_its_label_is_another_property,
                 scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])
