@@ -89,6 +89,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
         return pl_cmd_usage(args, "--log %s: cannot be written", pl_arg(args, "--log"));
     code = pl_run(wf, app->schema, o, mem, &err);
     st_log_close(&log);
+    o->ran = NULL;
     if (code != PL_OK)
         return pl_cmd_fail(&err);
     if (!o->quiet)

@@ -76,7 +76,7 @@ pl_code st_results_find(const pl_app *app, const char *where, const char **path,
 
 pl_code st_results_open(const pl_app *app, const char *where, pl_store **out, pl_arena *mem, pl_error *err)
 {
-    const char *path;
+    const char *path = NULL;
     pl_code code = st_results_find(app, where, &path, mem, err);
 
     *out = NULL;
