@@ -53,6 +53,31 @@ static void mix(const double *coef, int n, const float *w, float out[NN_H])
     }
 }
 
+static void column_write(float *to, float sign, const float mixed[NN_H])
+{
+    for (int k = 0; k < NN_H; k++)
+        to[k * NN_PANEL] = sign * mixed[k];
+}
+
+/* Everything of one channel in and one channel out, to the forward columns or
+ * to the backward ones, where matrices b have the other sign. */
+static void fold_one(const path_view *v, int o, int i, const float *w, float *fold, float *back)
+{
+    int to = nn_cpu_out_channel(v->out, v->p->d_out, o);
+
+    for (int q = 0; q <= 2 * v->low; q++) {
+        bool b = q > v->low;
+        int m = b ? q - v->low : q;
+        float mixed[NN_H];
+        mix(v->coef[q], v->p->n_freq, w + row_of(v, o, i), mixed);
+        if (fold)
+            column_write(fold + column_of(v->slab + m, i, b, to), 1, mixed);
+        else
+            column_write(back + column_of(v->back + m, to, b, i), b ? -1.0f : 1.0f, mixed);
+    }
+}
+
+/* Twice over the weights, each time along the columns that are written. */
 void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model,
                  float *fold, float *back)
 {
@@ -60,20 +85,26 @@ void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, cons
     const float *w = params + model->param[v.g->w2].at;
 
     for (int i = 0; i < v.g->c_in; i++)
-        for (int o = 0; o < v.g->c_out; o++) {
-            int to = nn_cpu_out_channel(v.out, v.p->d_out, o);
-            for (int q = 0; q <= 2 * v.low; q++) {
-                float mixed[NN_H], sign = q > v.low ? -1.0f : 1.0f;
-                int m = q > v.low ? q - v.low : q;
-                float *f = fold + column_of(v.slab + m, i, q > v.low, to);
-                float *r = back + column_of(v.back + m, to, q > v.low, i);
-                mix(v.coef[q], v.p->n_freq, w + row_of(&v, o, i), mixed);
-                for (int k = 0; k < NN_H; k++) {
-                    f[k * NN_PANEL] = mixed[k];
-                    r[k * NN_PANEL] = sign * mixed[k];
-                }
-            }
-        }
+        for (int o = 0; o < v.g->c_out; o++)
+            fold_one(&v, o, i, w, fold, NULL);
+    for (int o = 0; o < v.g->c_out; o++)
+        for (int i = 0; i < v.g->c_in; i++)
+            fold_one(&v, o, i, w, NULL, back);
+}
+
+static void unfold_one(const path_view *v, int q, const float *d, float *row)
+{
+    float sign = q > v->low ? -1.0f : 1.0f, unit[NN_H];
+
+    for (int k = 0; k < NN_H; k++)
+        unit[k] = d[k * NN_PANEL];
+    for (int f = 0; f < v->p->n_freq; f++) {
+        float s = sign * (float)v->coef[q][f];
+        if (s == 0)
+            continue;
+        for (int k = 0; k < NN_H; k++)
+            row[f * NN_H + k] += s * unit[k];
+    }
 }
 
 void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, const nn_se3 *model, float *grad)
@@ -82,19 +113,12 @@ void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, con
     float *w = grad + model->param[v.g->w2].at;
 
     for (int o = 0; o < v.g->c_out; o++)
-        for (int i = 0; i < v.g->c_in; i++) {
-            int to = nn_cpu_out_channel(v.out, v.p->d_out, o);
-            float *row = w + row_of(&v, o, i);
+        for (int i = 0; i < v.g->c_in; i++)
             for (int q = 0; q <= 2 * v.low; q++) {
-                int m = q > v.low ? q - v.low : q;
-                const float *d = dback + (column_of(v.back + m, to, q > v.low, i) - c->back_at);
-                for (int f = 0; f < v.p->n_freq; f++) {
-                    float s = (float)(q > v.low ? -v.coef[q][f] : v.coef[q][f]);
-                    for (int k = 0; k < NN_H && s != 0; k++)
-                        row[f * NN_H + k] += s * d[k * NN_PANEL];
-                }
+                const nn_cpu_slab *s = v.back + (q > v.low ? q - v.low : q);
+                int to = nn_cpu_out_channel(v.out, v.p->d_out, o);
+                unfold_one(&v, q, dback + (column_of(s, to, q > v.low, i) - c->back_at), w + row_of(&v, o, i));
             }
-        }
 }
 
 void nn_cpu_small_load(const nn_cpu_plan *p, const float *params, float *small, float *turned)

@@ -95,7 +95,8 @@ static void radial_dh(const nn_cpu_radial *g)
     }
 }
 
-static inline __attribute__((always_inline)) void dw_block(const nn_cpu_radial *g, float *dw, const float *r, int q0, const int n)
+static inline __attribute__((always_inline)) void
+dw_block(const nn_cpu_radial *g, float *dw, const float *r, int q0, const int n)
 {
     vf a[NK_R][2];
 
