@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cpu/plan.h"
 
-enum { FREQS = 2 * NN_MAX_DEGREE + 1 };
-
 /* One path of a last radial layer, between the model's basis and the frame's. */
 typedef struct path_view {
     const nn_group *g;
@@ -10,7 +8,7 @@ typedef struct path_view {
     const nn_cpu_slab *slab, *back; /* of order 0; the next orders follow */
     const nn_cpu_layout *out;
     int low;
-    double coef[FREQS][FREQS];
+    const double (*coef)[NN_CPU_FREQS];
 } path_view;
 
 static path_view path_open(const nn_cpu_conv *c, int first)
@@ -20,9 +18,7 @@ static path_view path_open(const nn_cpu_conv *c, int first)
     v.g = &c->def->group[v.slab->group];
     v.p = &v.g->path[v.slab->path];
     v.low = v.p->d_in < v.p->d_out ? v.p->d_in : v.p->d_out;
-    nn_frame_coef(v.p->d_in, v.p->d_out, v.coef);
-    if (v.g->unit_00 && v.p->d_in == 0 && v.p->d_out == 0)
-        v.coef[0][0] = 1;
+    v.coef = v.slab->coef;
     return v;
 }
 

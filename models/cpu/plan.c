@@ -145,6 +145,19 @@ static int32_t slab_columns(const nn_cpu_slab *s)
     return (s->step < s->n_in ? s->step : s->n_in) * (s->m ? 2 : 1) * s->n_out;
 }
 
+static const double (*coef_add(builder *b, const nn_group *g, const nn_path *p))[NN_CPU_FREQS]
+{
+    double(*coef)[NN_CPU_FREQS] = (double(*)[NN_CPU_FREQS])PL_NEW(b->mem, double, NN_CPU_FREQS * NN_CPU_FREQS);
+
+    b->refused |= !coef;
+    if (!coef)
+        return NULL;
+    nn_frame_coef(p->d_in, p->d_out, coef);
+    if (g->unit_00 && p->d_in == 0 && p->d_out == 0)
+        coef[0][0] = 1;
+    return (const double(*)[NN_CPU_FREQS])coef;
+}
+
 static void slab_add(builder *b, nn_cpu_conv *c, int group, int path, int m)
 {
     const nn_group *g = &c->def->group[group];
@@ -155,6 +168,8 @@ static void slab_add(builder *b, nn_cpu_conv *c, int group, int path, int m)
     f->group = r->group = group;
     f->path = r->path = path;
     f->m = r->m = m;
+    if (m == 0)
+        f->coef = coef_add(b, g, p);
     slab_places(f->x, &c->in, p->d_in, m);
     slab_places(f->y, &c->out, p->d_out, m);
     slab_places(r->x, &c->out, p->d_out, m);

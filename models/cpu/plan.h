@@ -34,11 +34,14 @@ typedef struct nn_cpu_linear {
     size_t turned;                        /* [n_out][in_pad] in turned  */
 } nn_cpu_linear;
 
+enum { NN_CPU_FREQS = 2 * NN_MAX_DEGREE + 1 };
+
 /* Matrix (or matrices a and b) of one path and one order m. */
 typedef struct nn_cpu_slab {
     int32_t group, path, m, n_in, n_out, n_panels, step; /* step: inputs worked on together */
     int32_t x[2], y[2];
     size_t at;                            /* first float of its panels  */
+    const double (*coef)[NN_CPU_FREQS];   /* of the path: number q of the frame from frequency f */
 } nn_cpu_slab;
 
 typedef struct nn_cpu_net {               /* places in small / turned   */
