@@ -79,6 +79,7 @@ pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
 void ch_reader_close(ch_reader *r); /* NULL is fine */
 
 const char *ch_reader_format(const ch_reader *r); /* "smi" ... or the worker's name for it */
+int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */
 
 /* *more = false at the end of the file, and then no record. A truncated or
  * damaged gzip ends with one record that has a problem. */

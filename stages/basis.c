@@ -141,7 +141,7 @@ static pl_code basis_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
     if (graph == NULL)
         return PL_OK;
-    code = st_graph_expect(&s, graph, store, err);
+    code = st_graph_expect(&s, wf, graph, store, err);
     if (code != PL_OK || s.n_units < 0)
         return code;
     out->n_items = kind == NN_BASIS_NONE ? 0 : (int64_t)s.n;

@@ -28,29 +28,3 @@ pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_bytes *out, pl_arena 
                        (long long)unit, b->stage, b->stage);
     return code;
 }
-
-pl_code st_sizes_get(st_sizes *out, pl_store *store, pl_error *err)
-{
-    /* Bonds of a connected molecule: atoms - 1 + rings. */
-    static const char sql[] = "SELECT count(*), total(n_atoms), total(n_atoms-1+coalesce(rings,0)),"
-                              " (SELECT n_units FROM stage WHERE name='prepare' AND state='done')"
-                              " FROM molecule WHERE geometry<>'none'";
-    sqlite3_stmt *st;
-    bool row = false;
-    pl_code code;
-
-    *out = (st_sizes){ .n_units = -1 };
-    if (store == NULL)
-        return PL_OK;
-    code = pl_db_prepare(store->db, &st, sql, err);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && sqlite3_column_type(st, 3) != SQLITE_NULL) {
-        out->n = sqlite3_column_double(st, 0);
-        out->atoms = sqlite3_column_double(st, 1);
-        out->bonds = sqlite3_column_double(st, 2);
-        out->n_units = sqlite3_column_int64(st, 3);
-    }
-    (void)sqlite3_finalize(st);
-    return code;
-}

@@ -17,11 +17,4 @@ pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const
 /* The bytes of a unit, in mem. EDATA with the remedy when features.db lacks it. */
 pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_bytes *out, pl_arena *mem, pl_error *err);
 
-/* What the molecules table says, for estimates. All 0, and n_units -1, before prepare has run. */
-typedef struct st_sizes {
-    double n, atoms, bonds; /* molecules with a geometry; sums over them */
-    int64_t n_units;        /* of prepare                                */
-} st_sizes;
-pl_code st_sizes_get(st_sizes *out, pl_store *store, pl_error *err); /* store may be NULL */
-
 #endif

@@ -8,6 +8,7 @@
 #include "chem/graph_block.h"
 #include "pipeline/base/text.h"
 #include "stages/blocks.h"
+#include "stages/expect.h"
 
 /* Measured, one worker (tests/bench/results/features-2026-11-21.md): seconds a molecule and an edge. */
 static const double MOLECULE_S = 6e-6, EDGE_S = 3e-8;
@@ -204,11 +205,12 @@ static double edges_an_atom(const graph_conf *c, const st_sizes *s)
     return fmin(neighbours_within(c->cutoff, n), most);
 }
 
-pl_code st_graph_expect(st_graph_sizes *out, const pl_step *step, pl_store *store, pl_error *err)
+pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store,
+                        pl_error *err)
 {
     const graph_conf *c = step->conf;
     st_sizes s;
-    pl_code code = st_sizes_get(&s, store, err);
+    pl_code code = st_sizes_get(&s, wf, store, err);
 
     *out = (st_graph_sizes){ .n = s.n, .atoms = s.atoms, .n_units = s.n_units };
     if (code != PL_OK || !(s.n > 0))
@@ -223,9 +225,8 @@ static pl_code graph_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
                               pl_arena *mem, pl_error *err)
 {
     st_graph_sizes s;
-    pl_code code = st_graph_expect(&s, step, store, err);
+    pl_code code = st_graph_expect(&s, wf, step, store, err);
 
-    (void)wf;
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
     if (code != PL_OK || s.n_units < 0)
         return code;

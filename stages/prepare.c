@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/expect.h"
 #include "stages/prepare.h"
 
 #include <jansson.h>
@@ -106,21 +107,23 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
                         pl_arena *mem, pl_error *err)
 {
     const st_prepare_conf *c = step->conf;
+    st_sizes sizes;
     int64_t n = 0;
-    pl_code code;
+    pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT count(*) FROM record") : PL_OK;
 
-    (void)wf, (void)mem;
-    out->n_items = out->n_units = -1;
-    if (store == NULL)
-        return PL_OK;
-    code = pl_db_int(store->db, &n, err, "SELECT count(*) FROM record");
-    if (code != PL_OK || n == 0)
+    (void)mem;
+    if (code == PL_OK)
+        code = st_sizes_get(&sizes, wf, NULL, err);
+    if (code != PL_OK)
         return code;
-    out->n_items = n;
-    out->bytes_results = 360.0 * (double)n;
-    out->bytes_features = 900.0 * (double)n;
-    /* Measured means of one core: 0.1 s where a structure is built (spec: workflow, F3). */
-    out->seconds = (double)n * (c->conformer == CH_3D_KEEP || c->conformer == CH_3D_NONE ? 0.002 : 0.1);
+    if (n > 0)
+        sizes.n_records = (double)n;
+    out->n_items = (int64_t)sizes.n_records;
+    out->n_units = -1;
+    out->bytes_results = 360.0 * sizes.n_records;
+    out->bytes_features = 900.0 * sizes.n_records;
+    /* Measured means of one core: 0.1 s where a structure is built. */
+    out->seconds = sizes.n_records * (c->conformer == CH_3D_KEEP || c->conformer == CH_3D_NONE ? 0.002 : 0.1);
     return PL_OK;
 }
 

@@ -12,6 +12,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/expect.h"
 #include "stages/record_block.h"
 
 enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
@@ -211,18 +212,23 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
                         pl_arena *mem, pl_error *err)
 {
+    const read_conf *c = step->conf;
     double bytes = 0;
     struct stat st;
+    st_sizes sizes;
+    pl_code code = st_sizes_get(&sizes, wf, NULL, err);
 
-    (void)step, (void)store, (void)err;
+    (void)store;
     for (int32_t i = 0; i < wf->inputs.n; i++)
         bytes += stat(input_at(wf, i)->path, &st) == 0 ? (double)st.st_size : 0;
-    out->n_items = out->n_units = -1;
+    out->n_items = (int64_t)sizes.n_records;
+    out->n_units = out->n_items / c->unit + 1;
     out->bytes_features = bytes;
-    out->bytes_results = bytes; /* about one row of 100 bytes for a SMILES; less for other formats */
+    out->bytes_results = 100.0 * sizes.n_records;
     out->seconds = bytes / 20e6;
-    out->note = pl_sprintf(mem, "%d input file%s", (int)wf->inputs.n, wf->inputs.n == 1 ? "" : "s");
-    return PL_OK;
+    out->note = pl_sprintf(mem, "%d input file%s; what is not yet read is guessed from the first records",
+                           (int)wf->inputs.n, wf->inputs.n == 1 ? "" : "s");
+    return code;
 }
 
 /* ---- reading ---- */

@@ -10,6 +10,7 @@
 #include "chem/graph_block.h"
 #include "pipeline/base/text.h"
 #include "stages/blocks.h"
+#include "stages/expect.h"
 #include "stages/dataset.h"
 #include "stages/graph.h"
 #include "stages/model_row.h"
@@ -192,7 +193,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
 {
     model_list l;
     st_sizes sizes;
-    pl_code rc = st_sizes_get(&sizes, store, err);
+    pl_code rc = st_sizes_get(&sizes, wf, store, err);
 
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
     if (rc || sizes.n_units < 0)

@@ -1,0 +1,20 @@
+/* stages/expect.h - how much there will be, for `plan`, before anything has run.
+ *
+ * From the database as far as it goes; before that from the first records of
+ * the inputs. Guesses: good for a size and a duration, not for a result. */
+#ifndef ST_EXPECT_H
+#define ST_EXPECT_H
+
+#include "pipeline/store.h"
+#include "pipeline/workflow.h"
+
+typedef struct st_sizes {
+    double n_records;
+    double n, atoms, bonds; /* molecules with a geometry, hydrogens included; sums over them */
+    int64_t n_units;        /* of prepare                                                    */
+    bool guessed;           /* from the inputs                                               */
+} st_sizes;
+
+pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err); /* store may be NULL */
+
+#endif
