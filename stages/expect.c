@@ -97,7 +97,9 @@ static void guess(st_sizes *out, const pl_workflow *wf)
 
     for (int32_t i = 0; i < n; i++)
         sample_file(&s, &in[i]);
-    all = n > 0 ? (double)wf->inputs.n / n : 0;
+    if (!(s.n > 0))
+        return;
+    all = (double)wf->inputs.n / n;
     out->guessed = true;
     out->n_records = round(s.n * all);
     out->n = out->n_records;

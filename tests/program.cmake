@@ -19,3 +19,8 @@ molsieve_crash(damage
   features_that_are_gone_are_made_again_when_they_are_needed
   databases_of_other_programs_and_other_times_are_left_alone a_truncated_database_is_reported_and_kept
   a_directory_that_cannot_be_written_is_said)
+
+molsieve_crash(small valgrind_finds_nothing)
+# Also run by the build with sanitizers (label san).
+molsieve_script_test(small.every_stage_and_command_runs_clean crash/small.py LABEL "crash;san"
+  ARGS every_stage_and_command_runs_clean)

@@ -210,8 +210,15 @@ bool pl_parse_size(const char *s, double *bytes)
     return parse_units(s, units, false, bytes);
 }
 
+/* 400, not 4e+02. */
+static bool is_plain_whole(double x) { return fabs(x) < 1e15 && x == floor(x) && !(x == 0 && signbit(x)); }
+
 const char *pl_real_str(double x, char buf[32])
 {
+    if (is_plain_whole(x)) {
+        (void)snprintf(buf, 32, "%.0f", x);
+        return buf;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         (void)snprintf(buf, 32, "%.*g", digits, x);
         if (strtod(buf, NULL) == x)
@@ -222,6 +229,10 @@ const char *pl_real_str(double x, char buf[32])
 
 const char *pl_float_str(float x, char buf[32])
 {
+    if (is_plain_whole((double)x)) {
+        (void)snprintf(buf, 32, "%.0f", (double)x);
+        return buf;
+    }
     for (int digits = 1; digits <= 9; digits++) {
         (void)snprintf(buf, 32, "%.*g", digits, (double)x);
         if (strtof(buf, NULL) == x)

@@ -52,7 +52,7 @@ class Loop:
     def moment(self):
         if self.rng.random() < 0.5 and self.span > 0.060:
             return self.rng.uniform(0.001, 0.060)
-        return self.span * self.rng.random() ** 2
+        return self.span * self.rng.random() ** 4
 
     def one(self):
         before = self.rng.random() < 0.1  # a tenth at any moment since the start of the process

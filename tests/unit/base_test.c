@@ -51,6 +51,20 @@ static void numbers_read_back_as_written(void **unused)
     }
 }
 
+static void numbers_are_written_as_people_write_them(void **unused)
+{
+    char buf[32];
+
+    (void)unused;
+    assert_string_equal(pl_real_str(400, buf), "400");
+    assert_string_equal(pl_real_str(-120000, buf), "-120000");
+    assert_string_equal(pl_real_str(0, buf), "0");
+    assert_string_equal(pl_real_str(0.1, buf), "0.1");
+    assert_string_equal(pl_real_str(1e20, buf), "1e+20");
+    assert_string_equal(pl_float_str(0.1f, buf), "0.1");
+    assert_string_equal(pl_float_str(300, buf), "300");
+}
+
 static void what_is_not_a_number_is_refused(void **unused)
 {
     static const char *const bad[] = { "", " 1", "1 ", "nan", "inf", "-inf", "0x10", "1e999", "1,5", "--1" };
@@ -255,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_gives_the_published_digests),
         cmocka_unit_test(numbers_read_back_as_written),
+        cmocka_unit_test(numbers_are_written_as_people_write_them),
         cmocka_unit_test(what_is_not_a_number_is_refused),
         cmocka_unit_test(durations_and_sizes_have_units),
         cmocka_unit_test(text_for_people_is_short),

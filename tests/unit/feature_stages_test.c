@@ -235,7 +235,7 @@ static void plan_knows_the_sizes_of_every_kind(void **state)
     /* Four of the 24 molecules coincide and have no bases. */
     assert_true(e.bytes_features > 0.8 * (double)written && e.bytes_features < 1.5 * (double)written);
     assert_int_equal(st_basis.estimate(wf, pl_workflow_step(wf, "basis"), NULL, &e, mem, NULL), PL_OK);
-    assert_int_equal(e.n_units, -1);
+    assert_int_equal(e.n_units, -1); /* no inputs to guess from */
     pl_store_close(s);
 }
 
