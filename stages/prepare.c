@@ -139,6 +139,16 @@ static const char *key_of(const pl_env *env, const char *stage)
     return NULL;
 }
 
+/* The key already holds the version; the run's row says it to people. */
+static pl_code note_library(const pl_env *env, pl_error *err)
+{
+    int64_t unused;
+
+    return pl_db_int(env->store->db, &unused, err,
+                     "UPDATE run SET openbabel_version=json_extract(%Q,'$.library') WHERE run_id=%lld",
+                     env->step->extra_json, (long long)env->run_id);
+}
+
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 {
     prepare_state *s = state;
@@ -149,6 +159,8 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     if (s->read_key == NULL)
         return pl_fail(err, PL_EBUG, "prepare runs without read");
     code = pl_store_features(env->store, err);
+    if (code == PL_OK)
+        code = note_library(env, err);
     if (code == PL_OK)
         code = pl_db_int(env->store->db, &s->n_units, err, "SELECT count(*) FROM unit WHERE stage_id="
                          "(SELECT stage_id FROM stage WHERE key=%Q)", s->read_key);
