@@ -40,6 +40,11 @@ using namespace OpenBabel;
 
 namespace worker {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const bool limits_memory = false; // their shadow needs terabytes of address space
+#else
+static const bool limits_memory = true;
+#endif
 static const int list_max = 100000; // molecules of one file that we have to hold at once
 
 void fail(ch_status s, const std::string &text, int signal) { throw Failure{ s, text, signal }; }
@@ -383,7 +388,7 @@ int main(int argc, char **argv)
     const rlimit memory = { bytes, bytes };
 
     setrlimit(RLIMIT_CORE, &no_core);
-    if (bytes > 0)
+    if (bytes > 0 && limits_memory)
         setrlimit(RLIMIT_AS, &memory);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!take_streams(&in, &out))
