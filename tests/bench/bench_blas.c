@@ -26,7 +26,13 @@ typedef struct bench {
     float *x, *dx;            /* [edges][32][16]          */
     float *g, *y;             /* [edges][32][16]          */
     float *r, *t, *dt;        /* [CHUNK_MOST][..], [CHUNK_MOST][..], [..] */
+    float *kept[16][2];       /* R and T of every convolution and edge    */
 } bench;
+
+/* Where a chunk's R and T are. */
+typedef struct place {
+    float *r, *t;
+} place;
 
 static int rows_of(const conv *c)
 {
@@ -44,53 +50,76 @@ static void gemm(int m, int n, int k, const float *a, const float *b, float *c)
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
 }
 
-static void chunk_forward(const bench *b, const conv *c, int first, int n, bool keep)
+static void chunk_forward(const bench *b, const conv *c, int first, int n, place at, bool keep)
 {
     int rows = rows_of(c), size = c->c_in * c->d_in, nb = c->d_in * c->f * c->d_out;
 
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, rows, H, 1, b->h + (size_t)first * H, H, c->w, H, 0,
-                b->r, rows);
+                at.r, rows);
     for (int e = 0; e < n; e++) {
-        float *t = b->t + (keep ? (size_t)e * (size_t)t_of(c) : 0);
+        float *t = at.t + (keep ? (size_t)e * (size_t)t_of(c) : 0);
         gemm(c->c_in, c->f * c->d_out, c->d_in, b->x + (size_t)(first + e) * (size_t)size,
              c->basis + (size_t)(first + e) * (size_t)nb, t);
-        gemm(c->c_out, c->d_out, c->c_in * c->f, b->r + (size_t)e * (size_t)rows, t,
+        gemm(c->c_out, c->d_out, c->c_in * c->f, at.r + (size_t)e * (size_t)rows, t,
              b->y + (size_t)(first + e) * (size_t)(c->c_out * c->d_out));
     }
 }
 
-static void chunk_backward(const bench *b, const conv *c, int first, int n)
+static void chunk_backward(const bench *b, const conv *c, int first, int n, place at)
 {
     int rows = rows_of(c), size = c->c_in * c->d_in, nb = c->d_in * c->f * c->d_out, cf = c->c_in * c->f;
 
     for (int e = 0; e < n; e++) {
-        float *r = b->r + (size_t)e * (size_t)rows;
+        float *r = at.r + (size_t)e * (size_t)rows;
         const float *g = b->g + (size_t)(first + e) * (size_t)(c->c_out * c->d_out);
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, cf, c->d_out, c->c_out, 1, r, cf, g, c->d_out, 0, b->dt,
                     c->d_out);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, c->c_out, cf, c->d_out, 1, g, c->d_out,
-                    b->t + (size_t)e * (size_t)t_of(c), c->d_out, 0, r, cf);
+                    at.t + (size_t)e * (size_t)t_of(c), c->d_out, 0, r, cf);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, c->c_in, c->d_in, c->f * c->d_out, 1, b->dt,
                     c->f * c->d_out, c->basis + (size_t)(first + e) * (size_t)nb, c->f * c->d_out, 0,
                     b->dx + (size_t)(first + e) * (size_t)size, c->d_in);
     }
-    gemm(n, H, rows, b->r, c->w, b->dh + (size_t)first * H);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, H, n, 1, b->r, rows, b->h + (size_t)first * H, H, 1,
+    gemm(n, H, rows, at.r, c->w, b->dh + (size_t)first * H);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, H, n, 1, at.r, rows, b->h + (size_t)first * H, H, 1,
                 c->dw, H);
 }
 
-static void pass(const bench *b, int chunk, int n_edges, bool train)
+typedef enum mode { FORWARD, TRAIN_CHUNKS, TRAIN_KEPT } mode;
+
+/* Backward of each chunk right after its forward pass. */
+static void pass_chunks(const bench *b, int chunk, int n_edges, bool train)
 {
+    place at = { b->r, b->t };
+
     for (int k = 0; k < b->n_convs; k++)
         for (int first = 0; first < n_edges; first += chunk) {
             int n = n_edges - first < chunk ? n_edges - first : chunk;
-            chunk_forward(b, &b->conv[k], first, n, train);
+            chunk_forward(b, &b->conv[k], first, n, at, train);
             if (train)
-                chunk_backward(b, &b->conv[k], first, n);
+                chunk_backward(b, &b->conv[k], first, n, at);
         }
 }
 
-static double pass_seconds(const bench *b, int chunk, int n_edges, bool train, int repeats)
+/* All convolutions forward, then all of them back, as a network must. */
+static void pass_kept(const bench *b, int chunk, int n_edges)
+{
+    for (int k = 0; k < 2 * b->n_convs; k++) {
+        int layer = k < b->n_convs ? k : 2 * b->n_convs - 1 - k;
+        const conv *c = &b->conv[layer];
+        for (int first = 0; first < n_edges; first += chunk) {
+            int n = n_edges - first < chunk ? n_edges - first : chunk;
+            place at = { b->kept[layer][0] + (size_t)first * (size_t)rows_of(c),
+                         b->kept[layer][1] + (size_t)first * (size_t)t_of(c) };
+            if (k < b->n_convs)
+                chunk_forward(b, c, first, n, at, true);
+            else
+                chunk_backward(b, c, first, n, at);
+        }
+    }
+}
+
+static double pass_seconds(const bench *b, int chunk, int n_edges, mode m, int repeats)
 {
     double best = 1e30;
 
@@ -98,7 +127,10 @@ static double pass_seconds(const bench *b, int chunk, int n_edges, bool train, i
         struct timespec s, e;
         double t;
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &s);
-        pass(b, chunk, n_edges, train);
+        if (m == TRAIN_KEPT)
+            pass_kept(b, chunk, n_edges);
+        else
+            pass_chunks(b, chunk, n_edges, m == TRAIN_CHUNKS);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &e);
         t = (double)(e.tv_sec - s.tv_sec) + 1e-9 * (double)(e.tv_nsec - s.tv_nsec);
         best = t < best ? t : best;
@@ -178,7 +210,7 @@ static double difference(const bench *b)
     const conv *c = &b->conv[4];
     double off = 0, scale = 0;
 
-    chunk_forward(b, c, 0, 2, false);
+    chunk_forward(b, c, 0, 2, (place){ b->r, b->t }, false);
     for (int e = 0; e < 2; e++)
         for (int o = 0; o < 32; o++)
             for (int k = 0; k < 16; k++) {
@@ -197,14 +229,14 @@ static double difference(const bench *b)
     return off / scale;
 }
 
-static int chunk_best(const bench *b, bool train)
+static int chunk_best(const bench *b, mode m)
 {
     static const int sizes[] = { 8, 16, 32, 64, 128, CHUNK_MOST };
     int probe = b->n_edges < CHUNK_MOST ? b->n_edges : CHUNK_MOST, best = sizes[0];
     double least = 1e30;
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        double t = pass_seconds(b, sizes[i], probe, train, 3);
+        double t = pass_seconds(b, sizes[i], probe, m, 3);
         if (t < least) {
             least = t;
             best = sizes[i];
@@ -222,9 +254,16 @@ pl_code bench_blas_run(bench_blas *out, const bench_case *c, int repeats, pl_are
         return rc;
     openblas_set_num_threads(1);
     out->off = difference(&b);
-    out->chunk_forward = chunk_best(&b, false);
-    out->chunk_train = chunk_best(&b, true);
-    out->forward = pass_seconds(&b, out->chunk_forward, b.n_edges, false, repeats);
-    out->train = pass_seconds(&b, out->chunk_train, b.n_edges, true, repeats);
+    for (int k = 0; k < b.n_convs; k++) {
+        b.kept[k][0] = PL_NEW(mem, float, (size_t)b.n_edges * (size_t)rows_of(&b.conv[k]));
+        b.kept[k][1] = PL_NEW(mem, float, (size_t)b.n_edges * (size_t)t_of(&b.conv[k]));
+        if (!b.kept[k][0] || !b.kept[k][1])
+            return pl_fail(err, PL_ENOMEM, "no memory to keep R and T");
+    }
+    out->chunk_forward = chunk_best(&b, FORWARD);
+    out->chunk_train = chunk_best(&b, TRAIN_CHUNKS);
+    out->forward = pass_seconds(&b, out->chunk_forward, b.n_edges, FORWARD, repeats);
+    out->train = pass_seconds(&b, chunk_best(&b, TRAIN_KEPT), b.n_edges, TRAIN_KEPT, repeats);
+    out->train_cached = pass_seconds(&b, out->chunk_train, b.n_edges, TRAIN_CHUNKS, repeats);
     return PL_OK;
 }
