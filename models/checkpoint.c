@@ -100,13 +100,17 @@ static void sections_put(unsigned char *out, const section *list)
 /* The old latest stays reachable under one of the two names at every moment. */
 static pl_code rotate_files(const char *latest, const char *previous, pl_arena *mem, pl_error *err)
 {
-    const char *tmp = pl_sprintf(mem, "%s.tmp%ld", previous, (long)getpid());
+    const char *tmp = pl_sprintf(mem, "%s.tmp", previous);
+    pl_code rc;
 
     if (!tmp)
         return pl_fail(err, PL_ENOMEM, "checkpoint");
     (void)unlink(tmp);
-    if (link(latest, tmp) == 0)
-        return rename(tmp, previous) == 0 ? PL_OK : pl_fail_errno(err, previous);
+    if (link(latest, tmp) == 0) {
+        rc = rename(tmp, previous) == 0 ? PL_OK : pl_fail_errno(err, previous);
+        (void)unlink(tmp); /* rename leaves it where both names are one file already */
+        return rc;
+    }
     if (errno == ENOENT)
         return PL_OK;
     return rename(latest, previous) == 0 ? PL_OK : pl_fail_errno(err, previous); /* no hard links here */

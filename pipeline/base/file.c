@@ -86,7 +86,8 @@ pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
     char tmp[PATH_MAX];
     int fd, bad;
 
-    if (snprintf(tmp, sizeof tmp, "%s.tmp%ld", path, (long)getpid()) >= (int)sizeof tmp)
+    /* One name: what a killed process left is overwritten, not added to. */
+    if (snprintf(tmp, sizeof tmp, "%s.tmp", path) >= (int)sizeof tmp)
         return pl_fail(err, PL_EIO, "%s: path too long", path);
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)

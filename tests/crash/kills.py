@@ -83,6 +83,7 @@ class Loop:
         self.v.go("killed")
         assert self.v.answer("killed") == self.want, "after %d kills of %s" % (self.counted, self.stage)
         self.v.run("db", "check", "killed")
+        assert self.v.files("killed") == self.v.files("whole"), (self.v.files("killed"), self.v.files("whole"))
         no_orphans()
 
 

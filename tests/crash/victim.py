@@ -82,6 +82,12 @@ class Victim(sieve.Project):
             files["weights"] = hashlib.sha256(whole[8 + int.from_bytes(whole[:8], "little"):]).hexdigest()
         return self.digest(workdir), files
 
+    def files(self, workdir):
+        """What lies there, apart from what SQLite removes by itself; checkpoint folders have the name of a key."""
+        return sorted(os.path.relpath(os.path.join(where, name), self.path(workdir))
+                      for where, _, names in os.walk(self.path(workdir)) for name in names
+                      if not name.endswith(("-wal", "-shm")))
+
     def copy(self, a, b):
         shutil.rmtree(self.path(b), ignore_errors=True)
         if os.path.isdir(self.path(a)):
