@@ -23,3 +23,4 @@ molsieve_e2e(e2e_bad_input cli
 molsieve_e2e(e2e_rank cli
   one_objective_orders_by_its_value_with_ties_by_inchikey sums_weights_caution_and_bounds_are_what_they_say
   conformers_of_hits_are_written_as_sdf mistakes_in_the_settings_are_all_reported_at_once)
+molsieve_script_test(screen_500 cli/screen_500.py LABEL cli TIMEOUT 900)
