@@ -54,7 +54,7 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
     return code;
 }
 
-static pl_code take_row(sqlite3_stmt *st, pl_bytes *out, pl_arena *mem, pl_error *err)
+static pl_code take_row(sqlite3_stmt *st, pl_block *out, pl_arena *mem, pl_error *err)
 {
     size_t n = (size_t)sqlite3_column_bytes(st, 3);
     const void *data = sqlite3_column_blob(st, 3);
@@ -64,34 +64,32 @@ static pl_code take_row(sqlite3_stmt *st, pl_bytes *out, pl_arena *mem, pl_error
         return pl_fail(err, PL_ENOMEM, "a block of %zu bytes", n);
     if (n > 0)
         memcpy(copy, data, n);
-    *out = (pl_bytes){ copy, n };
+    out->data = (pl_bytes){ copy, n };
+    out->first = sqlite3_column_int64(st, 0);
+    out->n_items = sqlite3_column_int64(st, 1);
     return PL_OK;
 }
 
-pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, bool *found, pl_bytes *out,
-                     int64_t *first, int64_t *n_items, pl_arena *mem, pl_error *err)
+pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
+                     pl_arena *mem, pl_error *err)
 {
     static const char sql[] = "SELECT first,n_items,crc32,data FROM block WHERE key=? AND kind=? AND unit=?";
     sqlite3_stmt *st;
     int64_t crc = 0;
     pl_code code = kept(s, GET, sql, &st, err);
 
-    *found = false;
+    *out = (pl_block){ 0 };
     if (code != PL_OK)
         return code;
     bind_name(st, kind, key, unit);
-    code = pl_db_step(st, found, err);
-    if (code == PL_OK && *found) {
-        if (first != NULL)
-            *first = sqlite3_column_int64(st, 0);
-        if (n_items != NULL)
-            *n_items = sqlite3_column_int64(st, 1);
+    code = pl_db_step(st, &out->found, err);
+    if (code == PL_OK && out->found) {
         crc = sqlite3_column_int64(st, 2);
         code = take_row(st, out, mem, err);
     }
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);
-    if (code == PL_OK && *found && crc_of(*out) != crc)
+    if (code == PL_OK && out->found && crc_of(out->data) != crc)
         code = pl_fail(err, PL_EDATA,
                        "%s: block %s, unit %lld: checksum differs; delete the file and run again, it is made anew",
                        s->features_path, kind, (long long)unit);

@@ -62,9 +62,14 @@ void    pl_db_rollback(sqlite3 *db);
  * Written before the unit is marked done in results.db; writing again replaces. */
 pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t unit,
                      int64_t first, int64_t n_items, pl_bytes data, pl_error *err);
-/* The bytes live in mem. Checks the CRC: EDATA names kind and unit. *found=false if absent. */
-pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, bool *found,
-                     pl_bytes *out, int64_t *first, int64_t *n_items, pl_arena *mem, pl_error *err);
+typedef struct pl_block {
+    bool found;                      /* all else is zero if not         */
+    pl_bytes data;
+    int64_t first, n_items;          /* as put                          */
+} pl_block;
+/* The bytes live in mem. Checks the CRC: EDATA names kind and unit. */
+pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
+                     pl_arena *mem, pl_error *err);
 /* Of one kind, or of all kinds (kind NULL). */
 pl_code pl_block_count(pl_store *s, const char *kind, const char *key, int64_t *n, pl_error *err);
 /* Features transactions: pl_run wraps a unit's commit in both databases, features first. */

@@ -20,10 +20,11 @@ pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const
 
 pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_bytes *out, pl_arena *mem, pl_error *err)
 {
-    bool found = false;
-    pl_code code = pl_block_get(b->store, b->kind, b->key, unit, &found, out, NULL, NULL, mem, err);
+    pl_block block;
+    pl_code code = pl_block_get(b->store, b->kind, b->key, unit, &block, mem, err);
 
-    if (code == PL_OK && !found)
+    *out = block.data;
+    if (code == PL_OK && !block.found)
         code = pl_fail(err, PL_EDATA, "%s lacks unit %lld of stage %s: run with --from %s", b->store->features_path,
                        (long long)unit, b->stage, b->stage);
     return code;

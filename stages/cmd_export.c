@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chem/codec.h"
 #include "chem/sdf_write.h"
 #include "stages/cmd.h"
+#include "stages/conformers.h"
 #include "stages/out_file.h"
 #include "stages/results.h"
 #include "stages/rows.h"
@@ -28,12 +28,7 @@ typedef struct export {
     st_out out;              /* used if to_file */
     bool to_file;
     int64_t top, n_written, n_skipped;
-    /* SDF only */
-    pl_arena *block_mem;
-    ch_block_item *block;
-    int32_t n_block;
-    int64_t block_unit;
-    const char *prepare_key;
+    st_conformers conformers; /* SDF only */
 } export;
 
 static pl_code put(void *ctx, const pl_text *text, pl_error *err)
@@ -142,53 +137,30 @@ static pl_code export_smi(export *x, pl_error *err)
 
 /* ---- sdf ---- */
 
-static pl_code get_key(export *x, pl_error *err)
+static pl_code open_conformers(export *x, pl_error *err)
 {
     sqlite3_stmt *st;
+    const char *key = NULL;
     bool row = false;
     pl_code code = pl_db_prepare(x->store->db, &st, "SELECT key FROM stage WHERE name='prepare' ORDER BY stage_id DESC", err);
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
     if (code == PL_OK && row)
-        x->prepare_key = pl_strdup(x->mem, text_of(st, 0));
+        key = pl_strdup(x->mem, text_of(st, 0));
     (void)sqlite3_finalize(st);
-    if (code == PL_OK && x->prepare_key == NULL)
+    if (code == PL_OK && key == NULL)
         code = pl_fail(err, PL_EINPUT, "%s: no molecules have been prepared yet", x->store->results_path);
-    return code;
-}
-
-static pl_code load_block(export *x, int64_t unit, pl_error *err)
-{
-    int64_t first, n;
-    bool found = false;
-    pl_bytes bytes;
-    pl_code code;
-
-    pl_arena_reset(x->block_mem);
-    x->n_block = 0;
-    x->block_unit = unit;
-    code = pl_block_get(x->store, "conformer", x->prepare_key, unit, &found, &bytes, &first, &n, x->block_mem, err);
-    if (code == PL_OK && found)
-        code = ch_block_unpack(&x->block, &x->n_block, bytes, x->block_mem, err);
-    return code;
-}
-
-static const ch_mol *find_mol(const export *x, int64_t mol_id)
-{
-    for (int32_t i = 0; i < x->n_block; i++)
-        if (x->block[i].id == mol_id)
-            return &x->block[i].mol;
-    return NULL;
+    return code == PL_OK ? st_conformers_open(&x->conformers, x->store, key, err) : code;
 }
 
 static pl_code write_sdf(export *x, sqlite3_stmt *st, int n_columns, pl_text *record, pl_error *err)
 {
     int64_t mol_id = sqlite3_column_int64(st, n_columns - 2), unit = sqlite3_column_int64(st, n_columns - 1);
-    pl_code code = unit != x->block_unit ? load_block(x, unit, err) : PL_OK;
-    const ch_mol *mol = code == PL_OK ? find_mol(x, mol_id) : NULL;
     ch_sdf_field field[MAX_FIELDS];
+    const ch_mol *mol;
     int n = 0;
+    pl_code code = st_conformer_find(&x->conformers, unit, mol_id, &mol, err);
 
     if (code != PL_OK)
         return code;
@@ -210,14 +182,8 @@ static pl_code export_sdf(export *x, pl_error *err)
     sqlite3_stmt *st = NULL;
     pl_text record = { 0 };
     bool row = true;
-    pl_code code = get_key(x, err);
+    pl_code code = open_conformers(x, err);
 
-    x->block_unit = -1;
-    x->block_mem = pl_arena_new(1 << 20);
-    if (code == PL_OK && x->block_mem == NULL)
-        code = pl_fail(err, PL_ENOMEM, "out of memory");
-    if (code == PL_OK)
-        code = pl_store_features(x->store, err);
     if (code == PL_OK)
         code = prepare(x, true, true, &st, err);
     while (code == PL_OK) {
@@ -228,7 +194,7 @@ static pl_code export_sdf(export *x, pl_error *err)
     }
     (void)sqlite3_finalize(st);
     pl_text_free(&record);
-    pl_arena_free(x->block_mem);
+    st_conformers_close(&x->conformers);
     return code;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pipeline/workflow.h"
+#include "stages/blocks.h"
 
 #define AT(member) offsetof(st_prepare_conf, member)
 #define OF(member) offsetof(st_property, member)
@@ -49,8 +50,7 @@ static const pl_field fields[] = {
 
 typedef struct prepare_state {
     pl_env *env;
-    const char *read_key;
-    int64_t n_units; /* of read */
+    st_blocks records;
     st_molecules *molecules;
 } prepare_state;
 
@@ -129,16 +129,6 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
 
 /* ---- the run ---- */
 
-static const char *key_of(const pl_env *env, const char *stage)
-{
-    for (int i = 0; i < env->step->n_needs; i++) {
-        const pl_step *s = &env->wf->step[env->step->needs[i]];
-        if (strcmp(s->stage->name, stage) == 0)
-            return s->key;
-    }
-    return NULL;
-}
-
 /* The key already holds the version; the run's row says it to people. */
 static pl_code note_library(const pl_env *env, pl_error *err)
 {
@@ -155,15 +145,9 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     pl_code code;
 
     s->env = env;
-    s->read_key = key_of(env, "read");
-    if (s->read_key == NULL)
-        return pl_fail(err, PL_EBUG, "prepare runs without read");
-    code = pl_store_features(env->store, err);
+    code = st_blocks_open(&s->records, env, "read", "record", err);
     if (code == PL_OK)
         code = note_library(env, err);
-    if (code == PL_OK)
-        code = pl_db_int(env->store->db, &s->n_units, err, "SELECT count(*) FROM unit WHERE stage_id="
-                         "(SELECT stage_id FROM stage WHERE key=%Q)", s->read_key);
     return code == PL_OK ? st_molecules_open(&s->molecules, env, err) : code;
 }
 
@@ -177,19 +161,14 @@ static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     prepare_state *s = state;
     st_prepared_unit *u = PL_NEW(unit->mem, st_prepared_unit, 1);
-    int64_t first, n;
-    bool found = false;
     pl_code code;
 
-    *more = unit->index < s->n_units;
+    *more = unit->index < s->records.n_units;
     if (!*more)
         return PL_OK;
     if (u == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
-    code = pl_block_get(s->env->store, "record", s->read_key, unit->index, &found, &u->block, &first, &n, unit->mem, err);
-    if (code == PL_OK && !found)
-        code = pl_fail(err, PL_EDATA, "features.db has lost the records of unit %lld; run again with --force read",
-                       (long long)unit->index);
+    code = st_blocks_get(&s->records, unit->index, &u->block, unit->mem, err);
     unit->data = u;
     return code;
 }

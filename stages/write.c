@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "chem/codec.h"
 #include "chem/sdf_write.h"
 #include "pipeline/progress.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/conformers.h"
 #include "stages/out_file.h"
 
 enum { MAX_COLUMNS = 128, FIXED = 17, FORMATS = 3, PROGRESS_EVERY = 1024 };
@@ -28,7 +28,6 @@ static const pl_field fields[] = {
 
 typedef struct write_state {
     pl_env *env;
-    const char *prepare_key;
     sqlite3_stmt *hits, *score;
     st_out out[FORMATS];
     bool wanted[FORMATS];
@@ -36,10 +35,8 @@ typedef struct write_state {
     int64_t property[MAX_COLUMNS];
     const char *name[MAX_COLUMNS]; /* of a column, unit included */
     const char *value[MAX_COLUMNS];
-    pl_arena *row_mem, *block_mem;
-    ch_block_item *block; /* the unit that was needed last */
-    int32_t block_n;
-    int64_t block_unit;
+    pl_arena *row_mem;
+    st_conformers conformers;
     pl_text line;
 } write_state;
 
@@ -120,20 +117,19 @@ static pl_code open_files(write_state *s, const write_conf *c, pl_error *err)
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 {
     write_state *s = state;
+    const char *prepare_key = NULL;
     pl_code code;
 
     s->env = env;
-    s->block_unit = -1;
     for (int i = 0; i < env->step->n_needs; i++) {
         const pl_step *need = &env->wf->step[env->step->needs[i]];
         if (strcmp(need->stage->name, "prepare") == 0)
-            s->prepare_key = need->key;
+            prepare_key = need->key;
     }
     s->row_mem = pl_arena_new(1 << 14);
-    s->block_mem = pl_arena_new(1 << 20);
-    if (s->row_mem == NULL || s->block_mem == NULL || s->prepare_key == NULL)
+    if (s->row_mem == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory to write the hits");
-    code = pl_store_features(env->store, err);
+    code = st_conformers_open(&s->conformers, env->store, prepare_key, err);
     if (code == PL_OK)
         code = pl_db_prepare(env->store->db, &s->hits, hits_sql, err);
     if (code == PL_OK)
@@ -153,7 +149,7 @@ static void close_stage(void *state)
     (void)sqlite3_finalize(s->score);
     pl_text_free(&s->line);
     pl_arena_free(s->row_mem);
-    pl_arena_free(s->block_mem);
+    st_conformers_close(&s->conformers);
 }
 
 /* ---- one row ---- */
@@ -224,48 +220,14 @@ static pl_code write_smi(write_state *s, pl_error *err)
     return st_out_add(&s->out[SMI], &s->line, err);
 }
 
-/* Blocks are sorted by id: they were filled in the order of the records. */
-static pl_code find_conformer(write_state *s, int64_t mol_id, int64_t unit, const ch_mol **mol, pl_error *err)
-{
-    static const ch_mol none;
-    int64_t first, n;
-    bool found = false;
-    pl_bytes bytes;
-    pl_code code = PL_OK;
-
-    if (unit != s->block_unit) {
-        pl_arena_reset(s->block_mem);
-        s->block_unit = -1;
-        s->block_n = 0;
-        code = pl_block_get(s->env->store, "conformer", s->prepare_key, unit, &found, &bytes, &first, &n, s->block_mem, err);
-        if (code == PL_OK && found)
-            code = ch_block_unpack(&s->block, &s->block_n, bytes, s->block_mem, err);
-        if (code != PL_OK)
-            return code;
-        s->block_unit = unit;
-    }
-    *mol = &none; /* features.db may be gone: the row is written without atoms */
-    for (int32_t lo = 0, hi = s->block_n - 1; lo <= hi;) {
-        int32_t mid = lo + (hi - lo) / 2;
-        if (s->block[mid].id == mol_id) {
-            *mol = &s->block[mid].mol;
-            break;
-        }
-        if (s->block[mid].id < mol_id)
-            lo = mid + 1;
-        else
-            hi = mid - 1;
-    }
-    return PL_OK;
-}
-
 static pl_code write_sdf(write_state *s, pl_error *err)
 {
+    static const ch_mol none;
     ch_sdf_field field[MAX_COLUMNS];
     const ch_mol *mol;
     int n = 0;
-    pl_code code = find_conformer(s, sqlite3_column_int64(s->hits, FIXED), sqlite3_column_int64(s->hits, FIXED + 1), &mol,
-                                  err);
+    int64_t mol_id = sqlite3_column_int64(s->hits, FIXED), unit = sqlite3_column_int64(s->hits, FIXED + 1);
+    pl_code code = st_conformer_find(&s->conformers, unit, mol_id, &mol, err);
 
     if (code != PL_OK)
         return code;
@@ -273,7 +235,7 @@ static pl_code write_sdf(write_state *s, pl_error *err)
         if (s->value[i][0] != '\0')
             field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
     pl_text_reset(&s->line);
-    ch_sdf_write(&s->line, mol, s->value[1], field, n);
+    ch_sdf_write(&s->line, mol ? mol : &none, s->value[1], field, n); /* a hit is written, without atoms if need be */
     return st_out_add(&s->out[SDF], &s->line, err);
 }
 

@@ -183,12 +183,13 @@ static pl_code square_next(void *state, pl_unit *unit, bool *more, pl_error *err
 {
     per_unit *s = state;
     const pl_step *count = &s->env->wf->step[s->env->step->needs[0]];
-    pl_bytes block;
-    pl_code code = pl_block_get(s->env->store, "number", count->key, unit->index, more, &block, &unit->first, NULL,
-                                unit->mem, err);
+    pl_block block;
+    pl_code code = pl_block_get(s->env->store, "number", count->key, unit->index, &block, unit->mem, err);
 
+    *more = block.found;
+    unit->first = block.first;
     if (code == PL_OK && *more) {
-        unit->data = (void *)block.data;
+        unit->data = (void *)block.data.data;
         unit->last = unit->first + ((piece *)unit->data)->n - 1;
     }
     return code;

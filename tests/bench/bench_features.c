@@ -208,10 +208,9 @@ static void get_units(pl_store *s, const char *kind, pl_arena *turn)
     pl_error err;
 
     for (int64_t unit = 0; unit < UNITS; unit++) {
-        bool found;
-        pl_bytes bytes;
+        pl_block block;
         pl_arena_reset(turn);
-        must(pl_block_get(s, kind, "bench", unit, &found, &bytes, NULL, NULL, turn, &err), &err);
+        must(pl_block_get(s, kind, "bench", unit, &block, turn, &err), &err);
     }
 }
 

@@ -155,12 +155,11 @@ static int64_t number(pl_store *s, const char *sql)
 
 static pl_bytes block(pl_store *s, const pl_workflow *wf, const char *stage, int64_t unit)
 {
-    pl_bytes bytes = { 0 };
-    bool found = false;
+    pl_block got;
 
-    assert_int_equal(pl_block_get(s, stage, pl_workflow_step(wf, stage)->key, unit, &found, &bytes, NULL, NULL, mem, NULL), PL_OK);
-    assert_true(found);
-    return bytes;
+    assert_int_equal(pl_block_get(s, stage, pl_workflow_step(wf, stage)->key, unit, &got, mem, NULL), PL_OK);
+    assert_true(got.found);
+    return got.data;
 }
 
 static void every_unit_leaves_a_block_of_graphs_and_one_of_bases(void **state)

@@ -204,9 +204,8 @@ static void a_directory_that_cannot_be_written_is_an_io_error(void **state)
 static void blocks_come_back_as_they_were_put(void **state)
 {
     char big[100000];
-    pl_bytes got;
-    bool found;
-    int64_t first, n;
+    pl_block got;
+    int64_t n;
 
     (void)state;
     for (size_t i = 0; i < sizeof big; i++)
@@ -214,16 +213,16 @@ static void blocks_come_back_as_they_were_put(void **state)
     assert_int_equal(pl_block_put(s, "a", "k", 5, 40, 2, (pl_bytes){ big, sizeof big }, NULL), PL_OK);
     assert_int_equal(pl_block_put(s, "a", "k", 6, 42, 0, (pl_bytes){ NULL, 0 }, NULL), PL_OK);
     assert_int_equal(pl_block_put(s, "a", "k", 6, 43, 0, (pl_bytes){ "", 0 }, NULL), PL_OK); /* replaces */
-    assert_int_equal(pl_block_get(s, "a", "k", 5, &found, &got, &first, &n, t.mem, NULL), PL_OK);
-    assert_true(found);
-    assert_int_equal(got.len, sizeof big);
-    assert_memory_equal(got.data, big, sizeof big);
-    assert_int_equal(first, 40);
-    assert_int_equal(n, 2);
-    assert_int_equal(pl_block_get(s, "a", "k", 6, &found, &got, &first, &n, t.mem, NULL), PL_OK);
-    assert_true(found && got.len == 0 && first == 43);
-    assert_int_equal(pl_block_get(s, "b", "k", 5, &found, &got, NULL, NULL, t.mem, NULL), PL_OK);
-    assert_false(found);
+    assert_int_equal(pl_block_get(s, "a", "k", 5, &got, t.mem, NULL), PL_OK);
+    assert_true(got.found);
+    assert_int_equal(got.data.len, sizeof big);
+    assert_memory_equal(got.data.data, big, sizeof big);
+    assert_int_equal(got.first, 40);
+    assert_int_equal(got.n_items, 2);
+    assert_int_equal(pl_block_get(s, "a", "k", 6, &got, t.mem, NULL), PL_OK);
+    assert_true(got.found && got.data.len == 0 && got.first == 43);
+    assert_int_equal(pl_block_get(s, "b", "k", 5, &got, t.mem, NULL), PL_OK);
+    assert_false(got.found);
     assert_int_equal(pl_block_count(s, "a", "k", &n, NULL), PL_OK);
     assert_int_equal(n, 2);
     assert_int_equal(pl_block_count(s, NULL, "other", &n, NULL), PL_OK);
@@ -233,8 +232,8 @@ static void blocks_come_back_as_they_were_put(void **state)
 static void a_flipped_bit_in_a_block_is_seen(void **state)
 {
     pl_error err = { 0 };
-    pl_bytes got;
-    bool found, good;
+    pl_block got;
+    bool good;
     pl_text report = { 0 };
 
     (void)state;
@@ -247,7 +246,7 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
     assert_true(good);
     assert_int_equal(pl_db_exec(s->features, "UPDATE block SET data=CAST(x'01'||substr(data,2) AS BLOB) WHERE kind='number'"
                                              " AND unit=1", NULL), PL_OK);
-    assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &found, &got, NULL, NULL, t.mem, &err), PL_EDATA);
+    assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "number, unit 1"));
     pl_text_reset(&report);
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/conformers.h"
+
+pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err)
+{
+    *c = (st_conformers){ .store = store, .key = prepare_key, .mem = pl_arena_new(1 << 20), .unit = -1 };
+    return c->mem ? pl_store_features(store, err) : pl_fail(err, PL_ENOMEM, "no memory for structures");
+}
+
+void st_conformers_close(st_conformers *c)
+{
+    pl_arena_free(c->mem);
+    c->mem = NULL;
+}
+
+static pl_code load(st_conformers *c, int64_t unit, pl_error *err)
+{
+    pl_block block;
+    pl_code code;
+
+    pl_arena_reset(c->mem);
+    c->unit = -1;
+    c->n = 0;
+    code = pl_block_get(c->store, "conformer", c->key, unit, &block, c->mem, err);
+    if (code == PL_OK && block.found)
+        code = ch_block_unpack(&c->item, &c->n, block.data, c->mem, err);
+    if (code == PL_OK)
+        c->unit = unit;
+    return code;
+}
+
+pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err)
+{
+    pl_code code = unit == c->unit ? PL_OK : load(c, unit, err);
+
+    *mol = NULL;
+    for (int32_t lo = 0, hi = c->n - 1; code == PL_OK && lo <= hi;) {
+        int32_t mid = lo + (hi - lo) / 2;
+        if (c->item[mid].id == mol_id) {
+            *mol = &c->item[mid].mol;
+            break;
+        }
+        if (c->item[mid].id < mol_id)
+            lo = mid + 1;
+        else
+            hi = mid - 1;
+    }
+    return code;
+}

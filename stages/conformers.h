@@ -1,0 +1,27 @@
+/* stages/conformers.h - structures that prepare left in features.db, found by molecule.
+ *
+ * Made for molecules that come in any order but mostly one unit after another:
+ * the unit of the last one stays in memory. Angstrom. */
+#ifndef ST_CONFORMERS_H
+#define ST_CONFORMERS_H
+
+#include "chem/codec.h"
+#include "pipeline/store.h"
+
+typedef struct st_conformers {
+    pl_store *store;
+    const char *key;     /* of the prepare stage; not copied    */
+    pl_arena *mem;       /* the unit                            */
+    int64_t unit;        /* that is in memory, or -1            */
+    ch_block_item *item; /* [n] by growing id                   */
+    int32_t n;
+} st_conformers;
+
+/* Opens features.db. */
+pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err);
+void    st_conformers_close(st_conformers *c); /* zeroed is fine */
+
+/* *mol: valid until the next call; NULL when the molecule has none, or features.db has lost it. */
+pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err);
+
+#endif
