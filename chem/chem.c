@@ -444,20 +444,6 @@ static pl_code exchange_text(ch_worker *w, const char **out, pl_arena *mem, pl_e
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "a molecule as text");
 }
 
-pl_code ch_worker_convert(ch_worker *w, const char *text, size_t len, const char *from,
-                          const char *to, const char **out, pl_arena *mem, pl_error *err)
-{
-    pl_code code = ensure_tested(w, err);
-
-    if (code != PL_OK)
-        return code;
-    request_begin(w, CH_OP_CONVERT);
-    ch_wire_put_str(&w->request, from, strlen(from));
-    ch_wire_put_str(&w->request, to, strlen(to));
-    ch_wire_put_str(&w->request, text, len);
-    return exchange_text(w, out, mem, err);
-}
-
 pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to,
                         const char **out, pl_arena *mem, pl_error *err)
 {

@@ -89,10 +89,6 @@ typedef struct ch_listing {
 pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format,
                        ch_listing *out, pl_arena *mem, pl_error *err);
 
-/* A molecule text in another format, e.g. "smi" to "sdf". */
-pl_code ch_worker_convert(ch_worker *w, const char *text, size_t len, const char *from,
-                          const char *to, const char **out, pl_arena *mem, pl_error *err);
-
 /* Our own arrays as text, positions included, for export. title may be NULL. */
 pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to,
                         const char **out, pl_arena *mem, pl_error *err);

@@ -236,22 +236,3 @@ pl_code ch_graph_block_unpack(ch_graph_block *out, pl_bytes in, pl_arena *mem, p
                              .crc = h.crc, .id = part(&p, S_ID), .graph = graph };
     return PL_OK;
 }
-
-int32_t ch_graph_block_find(const ch_graph_block *b, int64_t id)
-{
-    int32_t lo = 0, hi = b->n;
-
-    while (lo < hi) {
-        int32_t mid = lo + (hi - lo) / 2;
-        if (b->id[mid] < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo < b->n && b->id[lo] == id)
-        return lo;
-    for (int32_t g = 0; g < b->n; g++) /* ids that do not grow: found all the same */
-        if (b->id[g] == id)
-            return g;
-    return -1;
-}

@@ -42,7 +42,4 @@ pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *gr
 /* id and graph live in mem (or in the bytes); bytes that are not aligned to 8 are copied first. */
 pl_code ch_graph_block_unpack(ch_graph_block *out, pl_bytes in, pl_arena *mem, pl_error *err);
 
-/* The position of molecule `id`, or -1. Ids grow in blocks that stages write; any order works. */
-int32_t ch_graph_block_find(const ch_graph_block *b, int64_t id);
-
 #endif

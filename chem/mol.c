@@ -2,7 +2,6 @@
 #include "chem/mol.h"
 
 #include <math.h>
-#include <string.h>
 
 pl_code ch_mol_alloc(ch_mol *out, int32_t n_atoms, int32_t n_bonds, pl_arena *mem, pl_error *err)
 {
@@ -20,30 +19,6 @@ pl_code ch_mol_alloc(ch_mol *out, int32_t n_atoms, int32_t n_bonds, pl_arena *me
     }
     out->n_atoms = n_atoms;
     out->n_bonds = n_bonds;
-    return PL_OK;
-}
-
-static void copy(void *to, const void *from, size_t n)
-{
-    if (n > 0)
-        memcpy(to, from, n);
-}
-
-pl_code ch_mol_copy(ch_mol *out, const ch_mol *mol, pl_arena *mem, pl_error *err)
-{
-    const size_t n = (size_t)mol->n_atoms, m = (size_t)mol->n_bonds;
-    pl_code code = ch_mol_alloc(out, mol->n_atoms, mol->n_bonds, mem, err);
-
-    if (code != PL_OK)
-        return code;
-    copy(out->z, mol->z, n);
-    copy(out->charge, mol->charge, n);
-    copy(out->bond, mol->bond, m * sizeof *mol->bond);
-    copy(out->order, mol->order, m);
-    if (mol->xyz != NULL)
-        copy(out->xyz, mol->xyz, n * sizeof *mol->xyz);
-    else
-        out->xyz = NULL;
     return PL_OK;
 }
 
@@ -87,20 +62,4 @@ pl_code ch_mol_check(const ch_mol *mol, pl_error *err)
         return pl_fail(err, PL_EINPUT, "%d atoms and %d bonds", mol->n_atoms, mol->n_bonds);
     code = atoms_check(mol, err);
     return code == PL_OK ? bonds_check(mol, err) : code;
-}
-
-int32_t ch_mol_heavy(const ch_mol *mol)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < mol->n_atoms; i++)
-        n += mol->z[i] != 1;
-    return n;
-}
-
-int32_t ch_mol_charge(const ch_mol *mol)
-{
-    int32_t q = 0;
-    for (int32_t i = 0; i < mol->n_atoms; i++)
-        q += mol->charge[i];
-    return q;
 }

@@ -29,14 +29,8 @@ typedef struct ch_mol {
 /* Zeroed arrays, positions included. EINPUT for counts that are negative or above the limits. */
 pl_code ch_mol_alloc(ch_mol *out, int32_t n_atoms, int32_t n_bonds, pl_arena *mem, pl_error *err);
 
-/* A copy that shares nothing with `mol`. */
-pl_code ch_mol_copy(ch_mol *out, const ch_mol *mol, pl_arena *mem, pl_error *err);
-
 /* EINPUT when a promise above is broken: which atom or bond, and how. A zero
  * atom molecule is fine; positions must be finite. */
 pl_code ch_mol_check(const ch_mol *mol, pl_error *err);
-
-int32_t ch_mol_heavy(const ch_mol *mol);  /* atoms that are not hydrogen */
-int32_t ch_mol_charge(const ch_mol *mol); /* sum of formal charges       */
 
 #endif

@@ -10,7 +10,6 @@
  *     prepare  i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
  *              force_field, sd_steps, cg_steps; u64 seed; str format; str text
  *     list     str format; str text
- *     convert  str from; str to; str text
  *     write    str to; str title; mol
  *     svg      str smiles
  *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
@@ -21,7 +20,7 @@
  *              i32 n_heavy, charge, hbd, hba, rotors, rings;
  *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok)
  *     list     i32 n, then n times str
- *     convert, write, svg   str
+ *     write, svg   str
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has_xyz; u8 z[n]; i8 charge[n];
  *              f32 xyz[n][3] if has_xyz; i32 bond[m][2]; u8 order[m]
@@ -35,7 +34,7 @@
 
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
 
-enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_CONVERT, CH_OP_WRITE, CH_OP_SVG };
+enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_WRITE, CH_OP_SVG };
 
 /* Why a record has no molecule. The names (ch_status_name) are what the
  * database keeps; append only. */

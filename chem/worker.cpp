@@ -212,14 +212,6 @@ static void op_list(In &in, Out &out, Failure &why)
         out.str(s);
 }
 
-static void op_convert(In &in, Out &out, Failure &)
-{
-    std::string from = in.str(), to = in.str(), text = in.str();
-    OBMol mol;
-    mol_read(mol, text, from);
-    out.str(without_date(mol_write(mol, to.c_str()), to));
-}
-
 static void op_write(In &in, Out &out, Failure &)
 {
     std::string to = in.str(), title = in.str();
@@ -280,7 +272,7 @@ static void op_svg(In &in, Out &out, Failure &)
 
 typedef void handler(In &, Out &, Failure &);
 
-static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_convert, op_write, op_svg };
+static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg };
 
 double cpu_now()
 {

@@ -111,7 +111,7 @@ static pl_code params_take(nn_model_file *m, const nn_tensors *all, bool other_s
     return rc;
 }
 
-static pl_code read_all(nn_model_file *m, const char *path, bool with_params, pl_arena *mem, pl_error *err)
+static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
 {
     nn_tensors *all;
     nn_se3 *model = NULL;
@@ -126,17 +126,15 @@ static pl_code read_all(nn_model_file *m, const char *path, bool with_params, pl
         return rc;
     m->model = model;
     m->bf16 = all->n > 0 && all->t[0].dtype == NN_BF16;
-    if (!with_params)
-        return PL_OK;
     rc = params_take(m, all, other_signs, mem, err);
     return rc ? rc : pl_sha256_file(path, m->sha256, err);
 }
 
-static pl_code read_file(nn_model_file **out, const char *path, bool with_params, pl_arena *mem, pl_error *err)
+pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
 {
     nn_model_file *m = PL_NEW(mem, nn_model_file, 1);
     pl_error inner = { 0 };
-    pl_code rc = m ? read_all(m, path, with_params, mem, &inner) : pl_fail(&inner, PL_ENOMEM, "model");
+    pl_code rc = m ? read_all(m, path, mem, &inner) : pl_fail(&inner, PL_ENOMEM, "model");
 
     if (!rc)
         *out = m;
@@ -145,16 +143,6 @@ static pl_code read_file(nn_model_file **out, const char *path, bool with_params
     else
         rc = pl_fail(err, rc, "%s: %.250s", path, inner.text);
     return rc;
-}
-
-pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
-{
-    return read_file(out, path, true, mem, err);
-}
-
-pl_code nn_model_read_info(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
-{
-    return read_file(out, path, false, mem, err);
 }
 
 /* ---- writing ------------------------------------------------------------- */

@@ -54,9 +54,6 @@ void nn_model_round(nn_model_file *m);
 /* Old file or new file, never half. The same contents give the same bytes. */
 pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err);
 
-/* Metadata alone, checked; params and sha256 are not set. Cheap. */
-pl_code nn_model_read_info(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
-
 /* The linear part of the target: constant + offsets of the atoms. Elements that
  * the model does not know count 0. */
 double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uint8_t *z, int32_t n);

@@ -350,15 +350,6 @@ bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_ar
     return false;
 }
 
-pl_node *pl_yaml_read(const char *path, pl_problems *problems, pl_arena *mem)
-{
-    pl_bytes bytes;
-
-    if (!pl_yaml_bytes(&bytes, path, problems, mem))
-        return NULL;
-    return pl_yaml_parse(bytes.data, bytes.len, path, problems, mem);
-}
-
 pl_node *pl_node_get(const pl_node *map, const char *key)
 {
     for (int i = 0; map != NULL && map->kind == PL_MAPPING && i < map->n; i++)

@@ -64,8 +64,7 @@ void pl_problems_write(const pl_problems *p, pl_text *out);
 /* The bytes of a file that may be YAML; false and a problem if it is missing or too large. */
 bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_arena *mem);
 
-/* NULL and problems on bad YAML; an unreadable file is a problem too. */
-pl_node *pl_yaml_read(const char *path, pl_problems *problems, pl_arena *mem);
+/* NULL and problems on bad YAML. */
 pl_node *pl_yaml_parse(const char *text, size_t len, const char *origin, pl_problems *problems, pl_arena *mem);
 
 /* The value of a key, or NULL. */

@@ -4,31 +4,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const struct {
-    const char *name;
-    int exit_status;
-} codes[PL_NCODES] = {
-    [PL_OK] = { "ok", 0 },
-    [PL_EINPUT] = { "bad input", 1 },
-    [PL_ECONFIG] = { "bad config", 2 },
-    [PL_ELIMIT] = { "too many failures", 3 },
-    [PL_ELOCK] = { "locked", 4 },
-    [PL_EDATA] = { "bad data", 5 },
-    [PL_EIO] = { "i/o error", 6 },
-    [PL_ENOMEM] = { "out of memory", 6 },
-    [PL_EDEVICE] = { "device error", 7 },
-    [PL_ESTOP] = { "stopped early", 75 },
-    [PL_EBUG] = { "internal error", 1 },
+static const int exit_status[PL_NCODES] = {
+    [PL_OK] = 0,
+    [PL_EINPUT] = 1,
+    [PL_ECONFIG] = 2,
+    [PL_ELIMIT] = 3,
+    [PL_ELOCK] = 4,
+    [PL_EDATA] = 5,
+    [PL_EIO] = 6,
+    [PL_ENOMEM] = 6,
+    [PL_EDEVICE] = 7,
+    [PL_ESTOP] = 75,
+    [PL_EBUG] = 1,
 };
-
-const char *pl_code_name(pl_code code)
-{
-    return (unsigned)code < PL_NCODES ? codes[code].name : "unknown code";
-}
 
 int pl_code_exit(pl_code code)
 {
-    return (unsigned)code < PL_NCODES ? codes[code].exit_status : 1;
+    return (unsigned)code < PL_NCODES ? exit_status[code] : 1;
 }
 
 pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)

@@ -41,8 +41,6 @@ typedef struct pl_error {
     char text[384];  /* one line, no newline, says what was found and why    */
 } pl_error;
 
-const char *pl_code_name(pl_code code); /* "bad input"; never NULL */
-
 /* The exit status a command ends with: 0 1 2 3 4 5 6 7 75, see docs/FORMATS.md. */
 int pl_code_exit(pl_code code);
 

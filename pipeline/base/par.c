@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 int pl_cpu_count(void)
@@ -11,77 +10,6 @@ int pl_cpu_count(void)
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     return n > 0 ? n : 1;
-}
-
-/* ---- pl_for ---- */
-
-typedef struct loop {
-    pl_work *work;
-    void *ctx;
-    int64_t n;
-    _Atomic int64_t next;
-    pthread_mutex_t lock;
-    int64_t failed_at; /* smallest index that failed, n if none */
-    pl_error err;
-    pl_code code;
-} loop;
-
-typedef struct loop_worker {
-    loop *l;
-    int id;
-    pthread_t thread;
-} loop_worker;
-
-static void *loop_run(void *arg)
-{
-    loop_worker *w = arg;
-    loop *l = w->l;
-    int64_t i;
-
-    while ((i = atomic_fetch_add(&l->next, 1)) < l->n) {
-        pl_error err = { 0 };
-        pl_code code = l->work(l->ctx, w->id, i, &err);
-        if (code == PL_OK)
-            continue;
-        (void)pthread_mutex_lock(&l->lock);
-        if (i < l->failed_at) {
-            l->failed_at = i;
-            l->err = err;
-            l->code = code;
-        }
-        (void)pthread_mutex_unlock(&l->lock);
-        atomic_store(&l->next, l->n); /* items below i are already taken */
-    }
-    return NULL;
-}
-
-pl_code pl_for(int workers, int64_t n, pl_work *work, void *ctx, pl_error *err)
-{
-    loop l = { .work = work, .ctx = ctx, .n = n, .failed_at = n };
-    loop_worker *w;
-    int started = 0;
-
-    if (workers > n)
-        workers = n > 0 ? (int)n : 1;
-    w = calloc((size_t)workers, sizeof *w);
-    if (w == NULL)
-        return pl_fail(err, PL_ENOMEM, "%d workers", workers);
-    (void)pthread_mutex_init(&l.lock, NULL);
-    for (int i = 0; i < workers; i++)
-        w[i] = (loop_worker){ .l = &l, .id = i };
-    for (int i = 1; i < workers; i++) {
-        if (pthread_create(&w[i].thread, NULL, loop_run, &w[i]) != 0)
-            break; /* fewer threads do the same work */
-        started = i;
-    }
-    (void)loop_run(&w[0]);
-    for (int i = 1; i <= started; i++)
-        (void)pthread_join(w[i].thread, NULL);
-    (void)pthread_mutex_destroy(&l.lock);
-    free(w);
-    if (l.code != PL_OK && err != NULL)
-        *err = l.err;
-    return l.code;
 }
 
 /* ---- pl_pipe_run ---- */

@@ -1,6 +1,5 @@
-/* pipeline/base/par.h - threads, as two calls.
+/* pipeline/base/par.h - threads, as one call.
  *
- * pl_for:      work(ctx, worker, i) for i in 0..n-1, in any order.
  * pl_pipe_run: read -> compute -> write over items 0, 1, 2, ...; read and write
  *              run on the calling thread, write strictly in order; compute runs
  *              on the workers. At most `depth` items are in flight, so memory is
@@ -14,10 +13,6 @@
 #include <stdint.h>
 
 #include "pipeline/base/error.h"
-
-typedef pl_code pl_work(void *ctx, int worker, int64_t i, pl_error *err);
-
-pl_code pl_for(int workers, int64_t n, pl_work *work, void *ctx, pl_error *err);
 
 typedef struct pl_pipe {
     void *ctx;

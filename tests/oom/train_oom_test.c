@@ -126,7 +126,7 @@ static void refused_in_turn(bench *b, call *what, const char *name)
         rc = what(b, mem, &err);
         pl_arena_refuse(0);
         if (rc != PL_OK && (rc != PL_ENOMEM || !err.text[0]))
-            fail_msg("%s, request %ld refused: %s %s", name, n, pl_code_name(rc), err.text);
+            fail_msg("%s, request %ld refused: code %d %s", name, n, (int)rc, err.text);
         pl_arena_free(mem);
     }
     assert_int_equal(rc, PL_OK);

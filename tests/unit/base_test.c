@@ -169,32 +169,6 @@ static void a_file_is_written_whole_and_read_back(void **unused)
     pl_arena_free(mem);
 }
 
-static pl_code square(void *ctx, int worker, int64_t i, pl_error *err)
-{
-    (void)worker;
-    if (i == 777 || i == 900)
-        return pl_fail(err, PL_EINPUT, "item %d", (int)i);
-    ((int64_t *)ctx)[i] = i * i;
-    return PL_OK;
-}
-
-static void a_loop_does_all_items_and_reports_the_first_failure(void **unused)
-{
-    static int64_t out[1000];
-    pl_error err = { 0 };
-
-    (void)unused;
-    for (int workers = 1; workers < 6; workers += 2) {
-        memset(out, 0, sizeof out);
-        assert_int_equal(pl_for(workers, 777, square, out, &err), PL_OK);
-        for (int64_t i = 0; i < 777; i++)
-            assert_true(out[i] == i * i);
-        assert_int_equal(pl_for(workers, 1000, square, out, &err), PL_EINPUT);
-        assert_string_equal(err.text, "item 777");
-    }
-    assert_int_equal(pl_for(4, 0, square, out, &err), PL_OK);
-}
-
 typedef struct pipe_test {
     int64_t in[8], out[8], next, n, written, fail_compute, fail_write;
 } pipe_test;
@@ -277,7 +251,6 @@ int main(void)
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),
-        cmocka_unit_test(a_loop_does_all_items_and_reports_the_first_failure),
         cmocka_unit_test(a_pipe_writes_in_order_for_any_number_of_workers),
         cmocka_unit_test(a_refused_request_is_null_and_nothing_else_changes),
     };

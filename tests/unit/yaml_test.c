@@ -165,15 +165,16 @@ static void files_that_cannot_be_are_problems(void **unused)
 {
     char name[] = "/tmp/molsieve_yaml_XXXXXX";
     int fd = mkstemp(name);
+    pl_bytes bytes;
 
     (void)unused;
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, PL_YAML_MAX_BYTES + 1), 0);
     problems = (pl_problems){ .mem = mem };
-    assert_null(pl_yaml_read(name, &problems, mem));
+    assert_false(pl_yaml_bytes(&bytes, name, &problems, mem));
     assert_non_null(strstr(problems.list[0].text, "larger than 10 MiB"));
-    assert_null(pl_yaml_read("/nonexistent/x.yaml", &problems, mem));
-    assert_null(pl_yaml_read("/tmp", &problems, mem));
+    assert_false(pl_yaml_bytes(&bytes, "/nonexistent/x.yaml", &problems, mem));
+    assert_false(pl_yaml_bytes(&bytes, "/tmp", &problems, mem));
     assert_int_equal(problems.n, 3);
     (void)close(fd);
     (void)unlink(name);
