@@ -63,8 +63,12 @@ def sweep_all(stages):
         print("deaths at fault points, until none was left:", ", ".join(told))
 
 
-def fault_points_of_units_are_survived():
-    sweep_all(["read", "prepare", "graph", "basis", "score"])
+def fault_points_of_records_are_survived():
+    sweep_all(["read", "prepare"])
+
+
+def fault_points_of_molecules_are_survived():
+    sweep_all(["graph", "basis", "score"])
 
 
 def fault_points_of_whole_stages_are_survived():
@@ -222,7 +226,8 @@ def a_screen_gives_the_same_bytes_for_1_2_and_5_workers():
 
 
 if __name__ == "__main__":
-    sieve.main([fault_points_of_units_are_survived, fault_points_of_whole_stages_are_survived,
+    sieve.main([fault_points_of_records_are_survived, fault_points_of_molecules_are_survived,
+                fault_points_of_whole_stages_are_survived,
                 signals_end_with_75_and_the_run_goes_on, a_second_signal_ends_at_once_and_takes_the_workers_along,
                 a_second_run_is_refused_and_harms_nothing, a_full_disk_ends_with_6_and_the_run_goes_on,
                 too_little_free_space_ends_with_6_before_it_is_full,
