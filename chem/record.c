@@ -39,6 +39,8 @@ static const ch_format *format_named(const char *name)
     return NULL;
 }
 
+bool ch_format_is_ours(const char *name) { return format_named(name) != NULL; }
+
 /* The ending without .gz, lower-case; "" if there is none. */
 static void path_ending(const char *path, char *out, size_t n)
 {

@@ -78,6 +78,9 @@ pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
                        const ch_reader_opts *opts, pl_error *err);
 void ch_reader_close(ch_reader *r); /* NULL is fine */
 
+/* Do we split this format ourselves? Any name of it, any letter case. */
+bool ch_format_is_ours(const char *name);
+
 const char *ch_reader_format(const ch_reader *r); /* "smi" ... or the worker's name for it */
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/read.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,16 +11,12 @@
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/expect.h"
+#include "stages/read_input.h"
 #include "stages/record_block.h"
 
 enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
 
-typedef struct read_conf {
-    int64_t unit;
-    double max_record, max_file;
-} read_conf;
-
-#define AT(member) offsetof(read_conf, member)
+#define AT(member) offsetof(st_read_conf, member)
 static const pl_field fields[] = {
     { PL_INT, "unit", AT(unit), 1000, 1, 100000, NULL, NULL, "records", "records in one resumable unit", 0, NULL, 0 },
     { PL_SIZE, "max_record", AT(max_record), 1 << 20, 1024, 256 << 20, NULL, NULL, NULL,
@@ -49,7 +43,7 @@ typedef struct read_unit {
 
 typedef struct read_state {
     pl_env *env;
-    const read_conf *conf;
+    const st_read_conf *conf;
     ch_worker *lister;
     ch_reader *reader;
     int32_t file;         /* the one that is open, or comes next */
@@ -58,161 +52,10 @@ typedef struct read_state {
     sqlite3_stmt *put_record, *put_file;
 } read_state;
 
-static const pl_input *input_at(const pl_workflow *wf, int32_t i)
-{
-    return (const pl_input *)wf->inputs.items + i;
-}
-
-static const char *wanted_format(const pl_input *in)
-{
-    return in->format == NULL || strcmp(in->format, "auto") == 0 ? NULL : in->format;
-}
-
-static pl_code open_reader(ch_reader **out, const pl_input *in, const read_conf *conf, ch_worker *lister,
-                           pl_error *err)
-{
-    ch_reader_opts opts = {
-        .title_from = in->title_from,
-        .smiles_column = in->smiles_column,
-        .title_column = in->title_column,
-        .max_record_bytes = (size_t)conf->max_record,
-        .max_file_bytes = (size_t)conf->max_file,
-        .lister = lister,
-    };
-    return ch_reader_open(out, in->path, wanted_format(in), &opts, err);
-}
-
-/* ---- before the run ---- */
-
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Only formats outside this list are worth starting the worker for. */
-static bool is_own_format(const char *format)
-{
-    static const char *const own[] = { "smi", "sdf", "mol", "mol2", "xyz", "pdb", "csv", "tsv", "qm9bin" };
-
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(own[i], format) == 0)
-            return true;
-    return false;
-}
-
-static void check_formats(const pl_workflow *wf, pl_problems *problems)
-{
-    const pl_node *list = pl_node_get(wf->tree, "inputs");
-    ch_worker *worker = NULL;
-
-    for (int32_t i = 0; i < wf->patterns.n; i++) {
-        const char *format = wanted_format((const pl_input *)wf->patterns.items + i);
-        const pl_node *at = list && i < list->n ? pl_node_get(list->item[i], "format") : NULL;
-        bool yes = false;
-        if (format == NULL || is_own_format(format))
-            continue;
-        if (worker == NULL && ch_worker_open(&worker, NULL, NULL) != PL_OK)
-            break; /* without a worker the run itself says so */
-        if (ch_worker_reads(worker, format, &yes, NULL) == PL_OK && !yes)
-            pl_problem_add(problems, at, "inputs.%d.format: nobody reads '%s'; allowed: auto, smi, sdf, mol2, xyz, pdb, csv, "
-                           "or a name that `obabel -L formats` lists", (int)i, format);
-    }
-    ch_worker_close(worker);
-}
-
-static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
-{
-    const char **paths;
-
-    check_formats(wf, problems);
-
-    if (wf->inputs.n == 0)
-        pl_problem_add(problems, step->node, "read: there are no `inputs`; name the molecule files to read");
-    paths = malloc(sizeof *paths * ((size_t)wf->inputs.n + 1));
-    for (int32_t i = 0; i < wf->inputs.n && paths != NULL; i++)
-        paths[i] = input_at(wf, i)->path;
-    if (paths != NULL)
-        qsort(paths, (size_t)wf->inputs.n, sizeof *paths, compare_paths);
-    for (int32_t i = 1; i < wf->inputs.n && paths != NULL; i++)
-        if (strcmp(paths[i - 1], paths[i]) == 0)
-            pl_problem_add(problems, step->node, "inputs: %s is listed twice; remove one", paths[i]);
-    free(paths);
-}
-
-/* Formats that chem/record.h splits itself do not depend on the library. */
-static bool is_split_by_us(const char *format)
-{
-    static const char *const known[] = { "smi", "inchi", "sdf", "mol2", "xyz", "pdb", "csv", "tsv", "qm9bin" };
-
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(format, known[i]) == 0)
-            return true;
-    return false;
-}
-
-static pl_code describe_input(json_t *list, const pl_input *in, const read_conf *conf, pl_store *store,
-                              bool *foreign, pl_error *err)
-{
-    char hash[65];
-    ch_reader *reader = NULL;
-    pl_code code = pl_file_hash(store, in->path, hash, err);
-    json_t *o;
-
-    if (code == PL_OK)
-        code = open_reader(&reader, in, conf, NULL, err);
-    if (code != PL_OK) {
-        pl_at(err, "%s", in->path);
-        return code;
-    }
-    *foreign = *foreign || !is_split_by_us(ch_reader_format(reader));
-    o = json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "sha256", hash, "format", ch_reader_format(reader), "title_from",
-                  in->title_from, "smiles_column", in->smiles_column, "title_column", in->title_column);
-    ch_reader_close(reader);
-    if (o == NULL || json_array_append_new(list, o) != 0)
-        return pl_fail(err, PL_ENOMEM, "no memory for the key of read");
-    return PL_OK;
-}
-
-static pl_code describe_library(json_t *root, pl_error *err)
-{
-    ch_worker *w = NULL;
-    ch_worker_info info;
-    pl_code code = ch_worker_open(&w, NULL, err);
-
-    if (code == PL_OK)
-        code = ch_worker_hello(w, &info, err);
-    if (code == PL_OK && json_object_set_new(root, "library", json_string(info.library)) != 0)
-        code = pl_fail(err, PL_ENOMEM, "no memory for the key of read");
-    ch_worker_close(w);
-    return code;
-}
-
-static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
-                   pl_arena *mem, pl_error *err)
-{
-    json_t *list = json_array(), *root = json_pack("{s:o}", "inputs", list);
-    bool foreign = false;
-    pl_code code = root == NULL ? pl_fail(err, PL_ENOMEM, "no memory for the key of read") : PL_OK;
-    char *text = NULL;
-
-    for (int32_t i = 0; i < wf->inputs.n && code == PL_OK; i++)
-        code = describe_input(list, input_at(wf, i), step->conf, store, &foreign, err);
-    if (code == PL_OK && foreign)
-        code = describe_library(root, err);
-    if (code == PL_OK)
-        text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(root);
-    if (code != PL_OK)
-        return code;
-    *extra_json = text ? pl_strdup(mem, text) : NULL;
-    free(text);
-    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of read");
-}
-
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
                         pl_arena *mem, pl_error *err)
 {
-    const read_conf *c = step->conf;
+    const st_read_conf *c = step->conf;
     double bytes = 0;
     struct stat st;
     st_sizes sizes;
@@ -220,7 +63,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
 
     (void)store;
     for (int32_t i = 0; i < wf->inputs.n; i++)
-        bytes += stat(input_at(wf, i)->path, &st) == 0 ? (double)st.st_size : 0;
+        bytes += stat(st_input_at(wf, i)->path, &st) == 0 ? (double)st.st_size : 0;
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = out->n_items / c->unit + 1;
     out->bytes_features = bytes;
@@ -248,8 +91,8 @@ static pl_code go_on(read_state *s, pl_error *err)
         const pl_input *in;
         s->file = (int32_t)sqlite3_column_int64(st, 0) - 1;
         s->next_id = sqlite3_column_int64(st, 4) + 1;
-        in = input_at(s->env->wf, s->file);
-        code = open_reader(&s->reader, in, s->conf, s->lister, err);
+        in = st_input_at(s->env->wf, s->file);
+        code = st_input_open(&s->reader, in, s->conf, s->lister, err);
         if (code == PL_OK)
             code = ch_reader_seek(s->reader, sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2),
                                   sqlite3_column_int64(st, 3), err);
@@ -372,9 +215,9 @@ static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
         const pl_input *in;
         if (s->file >= s->env->wf->inputs.n)
             break;
-        in = input_at(s->env->wf, s->file);
+        in = st_input_at(s->env->wf, s->file);
         if (s->reader == NULL)
-            code = open_reader(&s->reader, in, s->conf, s->lister, err);
+            code = st_input_open(&s->reader, in, s->conf, s->lister, err);
         if (code == PL_OK)
             code = take_record(s, u, &bytes, unit->mem, err);
         if (code != PL_OK)
@@ -468,13 +311,13 @@ static pl_code store_files(read_state *s, int32_t file, pl_error *err)
     pl_code code = PL_OK;
 
     while (s->files_stored <= file && code == PL_OK) {
-        const pl_input *in = input_at(s->env->wf, s->files_stored);
+        const pl_input *in = st_input_at(s->env->wf, s->files_stored);
         ch_reader *reader = NULL;
         char hash[65];
         struct stat st = { 0 };
         code = pl_file_hash(s->env->store, in->path, hash, err);
         if (code == PL_OK)
-            code = open_reader(&reader, in, s->conf, NULL, err);
+            code = st_input_open(&reader, in, s->conf, NULL, err);
         if (code == PL_OK) {
             (void)stat(in->path, &st);
             (void)sqlite3_bind_int(s->put_file, 1, s->files_stored + 1);
@@ -566,7 +409,7 @@ static pl_code finish(void *state, pl_error *err)
         code = pl_db_int(db, &n, err, "SELECT EXISTS(SELECT 1 FROM record)");
     if (code == PL_OK && n == 0)
         return pl_fail(err, PL_EINPUT, "no records in any of the %d input files; first is %s; check `inputs` and their "
-                       "`format`", (int)s->env->wf->inputs.n, input_at(s->env->wf, 0)->path);
+                       "`format`", (int)s->env->wf->inputs.n, st_input_at(s->env->wf, 0)->path);
     return code == PL_OK ? warn_empty(s, err) : code;
 }
 
@@ -583,11 +426,11 @@ const pl_stage st_read = {
     .scope = PL_PER_UNIT,
     .version = 1,
     .fields = fields,
-    .conf_size = sizeof(read_conf),
+    .conf_size = sizeof(st_read_conf),
     .state_size = sizeof(read_state),
     .item = "records",
-    .check = check,
-    .key = key,
+    .check = st_read_check,
+    .key = st_read_key,
     .estimate = estimate,
     .open = open_stage,
     .next = next,

@@ -1,0 +1,27 @@
+/* stages/read_input.h - the input files of the stage `read`, before a record is read.
+ *
+ * Opening one as the workflow says, what can be wrong with them, and what of
+ * them the stage's key depends on: contents and format, not names. */
+#ifndef ST_READ_INPUT_H
+#define ST_READ_INPUT_H
+
+#include "chem/chem.h"
+#include "chem/record.h"
+#include "pipeline/workflow.h"
+
+typedef struct st_read_conf {
+    int64_t unit;                /* records            */
+    double max_record, max_file; /* bytes              */
+} st_read_conf;
+
+const pl_input *st_input_at(const pl_workflow *wf, int32_t i);
+
+/* lister: reads formats that we do not split; NULL where only the format's name is wanted. */
+pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *conf, ch_worker *lister, pl_error *err);
+
+/* The stage's check and key. */
+void    st_read_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+pl_code st_read_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                    pl_error *err);
+
+#endif
