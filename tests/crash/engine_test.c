@@ -182,18 +182,23 @@ static void every_fault_point_at_every_passage_changes_nothing(void **state)
     assert_int_equal(deaths, 6 * UNITS + 6);
 }
 
-/* A long enough run, stopped after its first commits. */
+static int64_t units_so_far(toy *t)
+{
+    return access(t->wf.storage.results, F_OK) == 0 ? toy_int(t, "SELECT count(*) FROM unit") : 0;
+}
+
+/* A long enough run, to be stopped after its own first commits: it listens to signals by then. */
 static pid_t start_and_wait_for_units(double pause)
 {
-    pid_t pid = start(400, pause, NULL);
+    int64_t before;
+    pid_t pid;
     toy t;
 
     toy_make(&t, dir, 400);
-    for (int i = 0; i < 500; i++) {
+    before = units_so_far(&t);
+    pid = start(400, pause, NULL);
+    for (int i = 0; i < 3000 && units_so_far(&t) <= before + 2; i++)
         sleep_ms(10);
-        if (access(t.wf.storage.results, F_OK) == 0 && toy_int(&t, "SELECT count(*) FROM unit") > 2)
-            break;
-    }
     toy_free(&t);
     return pid;
 }
