@@ -4,15 +4,16 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
-#include <zlib.h>
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they are");
+#include "chem/seal.h"
 
-enum { VERSION = 1, CRC_FROM = 12 };
+enum { VERSION = 1 };
+
+static const char magic[] = "MSCB";
 
 typedef struct header {
-    char magic[4];
-    uint32_t version, crc, n, bytes, zero;
+    ch_seal seal;
+    uint32_t n, bytes, zero;
 } header;
 
 typedef struct mol_header {
@@ -31,11 +32,6 @@ static uint64_t mol_bytes(const mol_header *h)
 
 static size_t ids_end(uint32_t n) { return sizeof(header) + 8 * (size_t)n; }
 static size_t index_end(uint32_t n) { return ids_end(n) + 4 * ((size_t)n + 1); }
-
-static uint32_t crc_of(const unsigned char *base, size_t len)
-{
-    return (uint32_t)crc32_z(0, base + CRC_FROM, (z_size_t)(len - CRC_FROM));
-}
 
 /* ---- packing ---- */
 
@@ -67,7 +63,7 @@ static void put_mol(unsigned char *to, const ch_mol *m)
 pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_arena *mem,
                       pl_error *err)
 {
-    header h = { .magic = "MSCB", .version = VERSION, .n = (uint32_t)n };
+    header h = { .n = (uint32_t)n };
     uint64_t total = index_end(h.n), at = total;
     unsigned char *base;
 
@@ -92,25 +88,21 @@ pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_a
     }
     h.bytes = (uint32_t)total;
     memcpy(base, &h, sizeof h);
-    h.crc = crc_of(base, total);
-    memcpy(base, &h, sizeof h);
+    ch_seal_put(base, (size_t)total, magic, VERSION);
     *out = (pl_bytes){ base, (size_t)total };
     return PL_OK;
 }
 
 /* ---- unpacking ---- */
 
-static pl_code check_header(const header *h, pl_bytes in, pl_error *err)
+static pl_code get_header(header *h, pl_bytes in, pl_error *err)
 {
-    if (memcmp(h->magic, "MSCB", 4) != 0)
-        return pl_fail(err, PL_EDATA, "not a block of molecules");
-    if (h->version != VERSION)
-        return pl_fail(err, PL_EDATA, "block of molecules: version %u, this program reads %d",
-                       h->version, VERSION);
+    pl_code code = ch_seal_open(h, sizeof *h, in, magic, VERSION, "molecules", err);
+
+    if (code != PL_OK)
+        return code;
     if (h->bytes != in.len || h->n > in.len / 12 || index_end(h->n) > in.len)
         return pl_fail(err, PL_EDATA, "block of molecules: sizes do not fit %zu bytes", in.len);
-    if (crc_of(in.data, in.len) != h->crc)
-        return pl_fail(err, PL_EDATA, "block of molecules: checksum is not %08x", h->crc);
     return PL_OK;
 }
 
@@ -178,10 +170,7 @@ pl_code ch_block_unpack(ch_block_item **out, int32_t *n, pl_bytes in, pl_arena *
     pl_code code;
 
     *n = 0;
-    if (in.len < index_end(0))
-        return pl_fail(err, PL_EDATA, "block of molecules: only %zu bytes", in.len);
-    (void)take(&h, in.data, sizeof h);
-    code = check_header(&h, in, err);
+    code = get_header(&h, in, err);
     if (code != PL_OK)
         return code;
     *out = PL_NEW(mem, ch_block_item, h.n + 1);

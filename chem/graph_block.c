@@ -4,15 +4,16 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
-#include <zlib.h>
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are read in place");
+#include "chem/seal.h"
 
-enum { VERSION = 1, CRC_FROM = 12 };
+enum { VERSION = 1 };
+
+static const char magic[] = "MSGB";
 
 typedef struct header {
-    char magic[4];
-    uint32_t version, crc, n;
+    ch_seal seal;
+    uint32_t n;
     uint64_t bytes, nodes, edges, pairs;
 } header;
 
@@ -94,7 +95,7 @@ static void put_all(const packing *p, const int64_t *id, const ch_graph *graph, 
 pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *graph, int32_t n,
                             pl_arena *mem, pl_error *err)
 {
-    header h = { .magic = "MSGB", .version = VERSION, .n = (uint32_t)n };
+    header h = { .n = (uint32_t)n };
     packing p;
 
     for (int32_t g = 0; g < n; g++) {
@@ -112,21 +113,19 @@ pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *gr
         return pl_fail(err, PL_ENOMEM, "a block of %d graphs", n);
     put_all(&p, id, graph, n);
     memcpy(p.base, &h, sizeof h);
-    h.crc = (uint32_t)crc32_z(0, p.base + CRC_FROM, (z_size_t)(h.bytes - CRC_FROM));
-    memcpy(p.base, &h, sizeof h);
+    ch_seal_put(p.base, (size_t)h.bytes, magic, VERSION);
     *out = (pl_bytes){ p.base, (size_t)h.bytes };
     return PL_OK;
 }
 
 /* ---- unpacking ---- */
 
-static pl_code check_header(const header *h, pl_bytes in, uint64_t at[S_END + 1], pl_error *err)
+static pl_code get_header(header *h, pl_bytes in, uint64_t at[S_END + 1], pl_error *err)
 {
-    if (memcmp(h->magic, "MSGB", 4) != 0)
-        return pl_fail(err, PL_EDATA, "not a block of graphs");
-    if (h->version != VERSION)
-        return pl_fail(err, PL_EDATA, "block of graphs: version %u, this program reads %d",
-                       h->version, VERSION);
+    pl_code code = ch_seal_open(h, sizeof *h, in, magic, VERSION, "graphs", err);
+
+    if (code != PL_OK)
+        return code;
     /* Each count is below the length, so the sums below cannot overflow. */
     if (h->bytes != in.len || h->n > in.len || h->nodes > in.len || h->edges > in.len ||
         h->pairs > in.len)
@@ -134,19 +133,6 @@ static pl_code check_header(const header *h, pl_bytes in, uint64_t at[S_END + 1]
     layout(at, h->n, h->nodes, h->edges, h->pairs);
     if (at[S_END] != in.len || h->nodes > INT32_MAX || h->edges > INT32_MAX)
         return pl_fail(err, PL_EDATA, "block of graphs: sizes do not fit %zu bytes", in.len);
-    return PL_OK;
-}
-
-static pl_code check_crc(const header *h, pl_bytes in, pl_error *err)
-{
-    const unsigned char *b = in.data;
-    uint32_t crc = 0;
-
-    /* The checksum is over the bytes after its own field. */
-    crc = (uint32_t)crc32_z(0, b + CRC_FROM, (z_size_t)(in.len - CRC_FROM));
-    if (crc != h->crc)
-        return pl_fail(err, PL_EDATA, "block of graphs: checksum %08x, should be %08x", crc,
-                       h->crc);
     return PL_OK;
 }
 
@@ -197,17 +183,6 @@ static pl_code view_all(ch_graph *graph, const packing *p, const header *h, pl_e
     return PL_OK;
 }
 
-/* Bytes whose numbers may be read in place. */
-static const void *aligned(pl_bytes in, pl_arena *mem)
-{
-    void *copy;
-
-    if ((uintptr_t)in.data % 8 == 0)
-        return in.data;
-    copy = pl_arena_get(mem, in.len, 1);
-    return copy == NULL ? NULL : memcpy(copy, in.data, in.len);
-}
-
 pl_code ch_graph_block_unpack(ch_graph_block *out, pl_bytes in, pl_arena *mem, pl_error *err)
 {
     header h;
@@ -216,15 +191,10 @@ pl_code ch_graph_block_unpack(ch_graph_block *out, pl_bytes in, pl_arena *mem, p
     pl_code code;
 
     *out = (ch_graph_block){ 0 };
-    if (in.len < sizeof h)
-        return pl_fail(err, PL_EDATA, "block of graphs: only %zu bytes", in.len);
-    memcpy(&h, in.data, sizeof h);
-    code = check_header(&h, in, p.at, err);
-    if (code == PL_OK)
-        code = check_crc(&h, in, err);
+    code = get_header(&h, in, p.at, err);
     if (code != PL_OK)
         return code;
-    p.base = (unsigned char *)aligned(in, mem);
+    p.base = (unsigned char *)ch_bytes_aligned(in, mem);
     graph = PL_NEW(mem, ch_graph, h.n + 1);
     if (p.base == NULL || graph == NULL)
         return pl_fail(err, PL_ENOMEM, "a block of %u graphs", h.n);
@@ -233,6 +203,6 @@ pl_code ch_graph_block_unpack(ch_graph_block *out, pl_bytes in, pl_arena *mem, p
         return code;
     *out = (ch_graph_block){ .n = (int32_t)h.n, .n_nodes = (int64_t)h.nodes,
                              .n_edges = (int64_t)h.edges, .n_pairs = (int64_t)h.pairs,
-                             .crc = h.crc, .id = part(&p, S_ID), .graph = graph };
+                             .crc = h.seal.crc, .id = part(&p, S_ID), .graph = graph };
     return PL_OK;
 }

@@ -2,20 +2,20 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-#include <zlib.h>
 
+#include "chem/seal.h"
 #include "models/basis.h"
 #include "models/feature.h"
 #include "models/frame.h"
 #include "models/sh.h"
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are read in place");
+enum { VERSION = 1 };
 
-enum { VERSION = 1, CRC_FROM = 12 };
+static const char magic[] = "MSBB";
 
 typedef struct header {
-    char magic[4];
-    uint32_t version, crc, kind, max_degree, n, width, graphs_crc;
+    ch_seal seal;
+    uint32_t kind, max_degree, n, width, graphs_crc;
     uint64_t bytes;
 } header;
 
@@ -148,12 +148,8 @@ static void make_graph(const maker *m, unsigned char *to, const ch_graph *g)
 
 static size_t data_at(uint32_t n) { return sizeof(header) + 8 * ((size_t)n + 1); }
 
-static uint32_t crc_of(const unsigned char *base, size_t len)
-{
-    return (uint32_t)crc32_z(0, base + CRC_FROM, (z_size_t)(len - CRC_FROM));
-}
-
-static void write_all(unsigned char *base, const maker *m, const ch_graph_block *graphs, header *h)
+static void write_all(unsigned char *base, const maker *m, const ch_graph_block *graphs,
+                      const header *h)
 {
     uint64_t *at = (uint64_t *)(void *)(base + sizeof *h);
     size_t stride = (size_t)m->width * number_bytes(m->kind);
@@ -163,17 +159,15 @@ static void write_all(unsigned char *base, const maker *m, const ch_graph_block 
         at[g + 1] = at[g] + (uint64_t)entries(m->kind, &graphs->graph[g]);
     }
     memcpy(base, h, sizeof *h);
-    h->crc = crc_of(base, h->bytes);
-    memcpy(base, h, sizeof *h);
+    ch_seal_put(base, (size_t)h->bytes, magic, VERSION);
 }
 
 pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree,
                       const ch_graph_block *graphs, pl_arena *mem, pl_error *err)
 {
     maker m;
-    header h = { .magic = "MSBB", .version = VERSION, .kind = (uint32_t)kind,
-                 .max_degree = (uint32_t)max_degree, .n = (uint32_t)graphs->n,
-                 .graphs_crc = graphs->crc };
+    header h = { .kind = (uint32_t)kind, .max_degree = (uint32_t)max_degree,
+                 .n = (uint32_t)graphs->n, .graphs_crc = graphs->crc };
     uint64_t total = (uint64_t)(kind == NN_BASIS_PAIRWISE_F32 ? graphs->n_edges : graphs->n_pairs);
     unsigned char *base;
     pl_code code;
@@ -193,18 +187,14 @@ pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree,
     return PL_OK;
 }
 
-static pl_code check_header(const header *h, pl_bytes in, const ch_graph_block *graphs,
-                            pl_error *err)
+static pl_code get_header(header *h, pl_bytes in, const ch_graph_block *graphs, pl_error *err)
 {
-    if (memcmp(h->magic, "MSBB", 4) != 0)
-        return pl_fail(err, PL_EDATA, "not a block of bases");
-    if (h->version != VERSION)
-        return pl_fail(err, PL_EDATA, "block of bases: version %u, this program reads %d",
-                       h->version, VERSION);
+    pl_code code = ch_seal_open(h, sizeof *h, in, magic, VERSION, "bases", err);
+
+    if (code != PL_OK)
+        return code;
     if (h->bytes != in.len || h->n > in.len / 8 || data_at(h->n) > in.len)
         return pl_fail(err, PL_EDATA, "block of bases: sizes do not fit %zu bytes", in.len);
-    if (crc_of(in.data, in.len) != h->crc)
-        return pl_fail(err, PL_EDATA, "block of bases: checksum is not %08x", h->crc);
     if (h->kind >= NN_BASIS_NONE || h->max_degree > NN_MAX_DEGREE ||
         h->width != (uint32_t)nn_basis_width((nn_basis_kind)h->kind, (int32_t)h->max_degree))
         return pl_fail(err, PL_EDATA, "block of bases: kind %u, degree %u, width %u", h->kind,
@@ -234,22 +224,16 @@ pl_code nn_basis_unpack(nn_basis_block *out, pl_bytes in, const ch_graph_block *
                         pl_arena *mem, pl_error *err)
 {
     header h;
-    const unsigned char *base = in.data;
+    const unsigned char *base;
     pl_code code;
 
     *out = (nn_basis_block){ 0 };
-    if (in.len < data_at(0))
-        return pl_fail(err, PL_EDATA, "block of bases: only %zu bytes", in.len);
-    memcpy(&h, base, sizeof h);
-    code = check_header(&h, in, graphs, err);
+    code = get_header(&h, in, graphs, err);
     if (code != PL_OK)
         return code;
-    if ((uintptr_t)base % 8 != 0) { /* numbers are read in place */
-        void *copy = pl_arena_get(mem, in.len, 1);
-        if (copy == NULL)
-            return pl_fail(err, PL_ENOMEM, "bases of %u graphs", h.n);
-        base = memcpy(copy, in.data, in.len);
-    }
+    base = ch_bytes_aligned(in, mem);
+    if (base == NULL)
+        return pl_fail(err, PL_ENOMEM, "bases of %u graphs", h.n);
     out->kind = (nn_basis_kind)h.kind;
     out->max_degree = (int32_t)h.max_degree;
     out->n = (int32_t)h.n;
