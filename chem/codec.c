@@ -2,7 +2,6 @@
 #include "chem/codec.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "chem/seal.h"

@@ -5,7 +5,6 @@
 
 #include "chem/chem.h"
 #include "chem/reader.h"
-#include "pipeline/base/file.h"
 
 bool ch_line_blank(const char *s, size_t n)
 {

@@ -8,7 +8,6 @@
 #include <zlib.h>
 
 #include "pipeline/base/file.h"
-#include "pipeline/base/text.h"
 
 enum { PEEK = 64 << 10, CHUNK = 64 << 10 };
 

@@ -9,7 +9,6 @@
 #include "models/safetensors.h"
 #include "models/w3j.h"
 #include "pipeline/base/sha256.h"
-#include "pipeline/base/text.h"
 
 /* ---- reading ------------------------------------------------------------- */
 

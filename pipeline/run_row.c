@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/stop.h"
 
 static pl_code bury_the_dead(pl_runner *r, int64_t *resumed_from, pl_error *err)
 {

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/log.h"
 #include "pipeline/base/par.h"
 #include "pipeline/engine.h"
 #include "pipeline/progress.h"

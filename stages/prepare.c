@@ -3,7 +3,6 @@
 #include "stages/prepare.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/workflow.h"

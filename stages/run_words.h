@@ -4,7 +4,6 @@
 
 #include "pipeline/base/log.h"
 #include "pipeline/cmd.h"
-#include "pipeline/run.h"
 
 /* The whole `run` command; `force` overrides --force. Returns the exit status. */
 int st_run_command(const pl_app *app, const pl_args *args, const char *command, const char *force);
