@@ -32,12 +32,12 @@ static void add_options(const pl_cmd *cmd, pl_text *out)
 }
 
 /* The words of "csv|sdf|smi [X]" or "check|digest|... [X]"; nothing for names in capitals. */
-static void add_words(const char *args, pl_text *out)
+static void add_choices(const char *args, pl_text *out)
 {
     size_t n = strcspn(args, " ");
     char word[128];
 
-    if (n == 0 || n >= sizeof word || memchr(args, '|', n) == NULL || strpbrk(args, "|") == NULL ||
+    if (n == 0 || n >= sizeof word || memchr(args, '|', n) == NULL ||
         strspn(args, "abcdefghijklmnopqrstuvwxyz|-") < n)
         return;
     memcpy(word, args, n);
@@ -46,6 +46,18 @@ static void add_words(const char *args, pl_text *out)
         if (*c == '|')
             *c = ' ';
     pl_text_add(out, word);
+}
+
+/* What the first word after a command may be. */
+static void add_words(const pl_app *app, const pl_cmd *cmd, pl_text *out)
+{
+    add_choices(cmd->args, out);
+    if (strcmp(cmd->name, "help") != 0)
+        return;
+    add_commands(app, out);
+    pl_text_add(out, " ");
+    add_stages(app, out);
+    add_topics(out);
 }
 
 /* What stands in place of a name in an option: a stage, or a file. */
@@ -58,13 +70,7 @@ static void add_bash_case(const pl_app *app, const pl_cmd *cmd, pl_text *out)
     pl_text_addf(out, "    %s)\n      opts=\"", cmd->name);
     add_options(cmd, out);
     pl_text_add(out, "\"\n      words=\"");
-    add_words(cmd->args, out);
-    if (strcmp(cmd->name, "help") == 0) {
-        add_commands(app, out);
-        pl_text_add(out, " ");
-        add_stages(app, out);
-        add_topics(out);
-    }
+    add_words(app, cmd, out);
     pl_text_add(out, "\"\n");
     for (const pl_opt *o = cmd->opts; o != NULL && o->name != NULL; o++)
         if (wants_stage(o))
@@ -114,13 +120,7 @@ static void add_zsh_case(const pl_app *app, const pl_cmd *cmd, pl_text *out)
         pl_text_addf(out, "]%s%s%s'", o->arg ? ":" : "", o->arg ? o->arg : "",
                      wants_stage(o) ? ":($stages)" : o->arg ? ":_files" : "");
     }
-    add_words(cmd->args, &words);
-    if (strcmp(cmd->name, "help") == 0) {
-        add_commands(app, &words);
-        pl_text_add(&words, " ");
-        add_stages(app, &words);
-        add_topics(&words);
-    }
+    add_words(app, cmd, &words);
     if (words.len > 0)
         pl_text_addf(out, " \\\n        '1:word:(%s)'", pl_text_str(&words));
     pl_text_add(out, " \\\n        '*:file:_files'\n      ;;\n");
@@ -169,13 +169,7 @@ static void add_fish_command(const pl_app *app, const pl_cmd *cmd, pl_text *out)
         add_fish_text(out, o->help);
         pl_text_add(out, "\n");
     }
-    add_words(cmd->args, &words);
-    if (strcmp(cmd->name, "help") == 0) {
-        add_commands(app, &words);
-        pl_text_add(&words, " ");
-        add_stages(app, &words);
-        add_topics(&words);
-    }
+    add_words(app, cmd, &words);
     if (words.len > 0)
         pl_text_addf(out, "complete -c molsieve -n '__fish_seen_subcommand_from %s' -a '%s'\n", cmd->name,
                      pl_text_str(&words));

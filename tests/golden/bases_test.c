@@ -55,23 +55,29 @@ static void harmonics_of_zero_axes_and_tiny_vectors_agree(void **state)
     }
 }
 
+/* The file has them as [k][l][m]. */
+static void coupling_check(const nn_tensors *f, int j, int i, int o, void *state)
+{
+    const double *want = golden_get(f, NULL, state, "q.%d.%d.%d", j, i, o);
+    int nj = 2 * j + 1, ni = 2 * i + 1, no = 2 * o + 1;
+    double w[13 * 7 * 7], got[13 * 7 * 7];
+
+    nn_w3j(w, j, i, o, NN_W3J_E3NN_033);
+    for (int k = 0; k < no; k++)
+        for (int l = 0; l < ni; l++)
+            for (int m = 0; m < nj; m++)
+                got[(k * ni + l) * nj + m] = w[(m * ni + l) * no + k];
+    golden_check("q", got, want, (size_t)(nj * ni * no), 1e-12);
+}
+
 static void coupling_tensors_agree_with_the_reference(void **state)
 {
     const nn_tensors *f = golden_open("b1_bases_pairwise", *state);
 
     for (int i = 0; i <= 3; i++)
         for (int o = 0; o <= 3; o++)
-            for (int j = i < o ? o - i : i - o; j <= i + o; j++) {
-                const double *want = golden_get(f, NULL, *state, "q.%d.%d.%d", j, i, o);
-                int nj = 2 * j + 1, ni = 2 * i + 1, no = 2 * o + 1;
-                double w[13 * 7 * 7], got[13 * 7 * 7];
-                nn_w3j(w, j, i, o, NN_W3J_E3NN_033);
-                for (int k = 0; k < no; k++)
-                    for (int l = 0; l < ni; l++)
-                        for (int m = 0; m < nj; m++)
-                            got[(k * ni + l) * nj + m] = w[(m * ni + l) * no + k];
-                golden_check("q", got, want, (size_t)(nj * ni * no), 1e-12);
-            }
+            for (int j = i < o ? o - i : i - o; j <= i + o; j++)
+                coupling_check(f, j, i, o, *state);
 }
 
 static void pairwise_bases_agree_with_the_reference(void **state)

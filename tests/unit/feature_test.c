@@ -101,7 +101,16 @@ static void stored_harmonics_are_the_computed_ones(void **state)
     }
 }
 
-/* B_J of the reverse edge is (-1)^J B_J: the one relation between the two directions. */
+/* B_J of the reverse edge, y, is (-1)^J B_J. */
+static void bases_are_turned(const float *x, const float *y, int i, int o)
+{
+    for (int l = 0; l < 2 * i + 1; l++)
+        for (int f = 0; f < nn_freqs(i, o); f++)
+            for (int k = 0; k < 2 * o + 1; k++, x++, y++)
+                assert_true(fabsf(*x - ((abs(i - o) + f) % 2 ? -*y : *y)) <= 1e-6f);
+}
+
+/* The one relation between the two directions. */
 static void stored_pairwise_bases_turn_with_the_edge(void **state)
 {
     nn_basis_block b = stored(NN_BASIS_PAIRWISE_F32, 2);
@@ -111,11 +120,12 @@ static void stored_pairwise_bases_turn_with_the_edge(void **state)
         const float *x = b.f32 + (b.at[4] + (uint64_t)e) * (uint64_t)b.width;
         const float *y = b.f32 + (b.at[4] + (uint64_t)g->rev[e]) * (uint64_t)b.width;
         for (int i = 0; i <= 2; i++)
-            for (int o = 0; o <= 2; o++)
-                for (int l = 0; l < 2 * i + 1; l++)
-                    for (int f = 0; f < nn_freqs(i, o); f++)
-                        for (int k = 0; k < 2 * o + 1; k++, x++, y++)
-                            assert_true(fabsf(*x - ((abs(i - o) + f) % 2 ? -*y : *y)) <= 1e-6f);
+            for (int o = 0; o <= 2; o++) {
+                const int n = (2 * i + 1) * nn_freqs(i, o) * (2 * o + 1);
+                bases_are_turned(x, y, i, o);
+                x += n;
+                y += n;
+            }
     }
 }
 
