@@ -39,7 +39,7 @@ static pl_code write_holder(int fd, const char *path, pl_error *err)
     int n;
 
     (void)gethostname(host, sizeof host - 1);
-    n = snprintf(line, sizeof line, "host %s, pid %ld%s%s%s%s, since %s\n", host, (long)getpid(),
+    n = snprintf(line, sizeof line, "host %s, pid %ld%s%s%s%.64s, since %s\n", host, (long)getpid(),
                  scheduler ? ", " : "", scheduler ? scheduler : "", scheduler ? " job " : "", scheduler ? job : "",
                  pl_utc_now(now));
     if (ftruncate(fd, 0) != 0 || pwrite(fd, line, (size_t)n, 0) != n)

@@ -86,6 +86,27 @@ static void a_dropped_lock_can_be_taken_and_the_directory_is_made(void **state)
     pl_lock_drop(&b);
 }
 
+static void a_job_name_of_any_length_is_one_short_line(void **state)
+{
+    char job[4000], path[300], line[600] = "";
+    pl_lock lock;
+    FILE *f;
+
+    (void)state;
+    memset(job, 'j', sizeof job - 1);
+    job[sizeof job - 1] = '\0';
+    (void)setenv("SLURM_JOB_ID", job, 1);
+    assert_int_equal(pl_lock_take(&lock, dir, NULL), PL_OK);
+    (void)unsetenv("SLURM_JOB_ID");
+    (void)snprintf(path, sizeof path, "%s/.lock", dir);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    assert_true(line[strlen(line) - 1] == '\n' && fgetc(f) == EOF);
+    (void)fclose(f);
+    pl_lock_drop(&lock);
+}
+
 static void a_file_in_the_way_is_an_io_error(void **state)
 {
     char path[300];
@@ -106,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_second_is_told_who_holds_it_and_a_killed_holder_holds_nothing, make, drop),
         cmocka_unit_test_setup_teardown(a_dropped_lock_can_be_taken_and_the_directory_is_made, make, drop),
+        cmocka_unit_test_setup_teardown(a_job_name_of_any_length_is_one_short_line, make, drop),
         cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),
     };
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
