@@ -48,9 +48,13 @@ static pl_code find_dependents(pl_store *s, doomed *d, pl_arena *mem, pl_error *
             if (known || d->n == 256 || !(named || stands_on(d, (const char *)sqlite3_column_text(st, 2))))
                 continue;
             d->name[d->n] = pl_strdup(mem, name);
-            d->stage_id[d->n] = id;
+            if (d->name[d->n] == NULL) {
+                code = pl_fail(err, PL_ENOMEM, "no memory for the stages that run again");
+                break;
+            }
+            d->stage_id[d->n++] = id;
             d->complete = d->complete || sqlite3_column_int(st, 3) != 0;
-            changed = d->name[d->n++] != NULL;
+            changed = true;
         }
     }
     (void)sqlite3_finalize(st);

@@ -256,7 +256,8 @@ static size_t smiles_length(const char *s, size_t n, bool *clean)
     return i;
 }
 
-static void check_text(item *it, pl_arena *mem)
+/* Sets the problem, if there is one; false without memory. */
+static bool check_text(item *it, pl_arena *mem)
 {
     const st_record *r = &it->record;
     bool clean;
@@ -264,21 +265,23 @@ static void check_text(item *it, pl_arena *mem)
 
     it->code = "record"; /* the splitter's own finding */
     if (it->problem != NULL)
-        return;
+        return true;
     if (is_blank(r->text, r->len)) {
         it->code = ch_status_name(CH_EMPTY);
         it->problem = "the record is blank";
-        return;
+        return true;
     }
     if (strcmp(r->format, "smi") != 0)
-        return;
+        return true;
     n = smiles_length(r->text, r->len, &clean);
     if (!clean) {
         it->code = ch_status_name(CH_PARSE);
         it->problem = "not a SMILES: it holds bytes that are not printable ASCII";
     } else if (n <= RAW_SMILES_MAX) {
         it->raw_smiles = pl_strndup(mem, r->text, n);
+        return it->raw_smiles != NULL;
     }
+    return true;
 }
 
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
@@ -290,7 +293,8 @@ static pl_code work(void *worker, pl_unit *unit, pl_error *err)
     if (good == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
     for (int32_t i = 0; i < u->n; i++) {
-        check_text(&u->item[i], unit->mem);
+        if (!check_text(&u->item[i], unit->mem))
+            return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
         if (u->item[i].problem == NULL)
             good[u->n_good++] = u->item[i].record;
     }
