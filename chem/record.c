@@ -301,24 +301,6 @@ pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)
     return PL_OK;
 }
 
-pl_code ch_reader_skip(ch_reader *r, int64_t n, int64_t *skipped, pl_error *err)
-{
-    int64_t done = 0;
-    pl_code code = PL_OK;
-    bool more = true;
-
-    while (code == PL_OK && done < n) {
-        ch_record rec;
-        code = ch_reader_next(r, &rec, &more, err);
-        if (!more)
-            break;
-        done++;
-    }
-    if (skipped != NULL)
-        *skipped = done;
-    return code;
-}
-
 pl_code ch_reader_seek(ch_reader *r, int64_t offset, int64_t ordinal, int64_t line, pl_error *err)
 {
     pl_code code;

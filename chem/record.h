@@ -88,9 +88,6 @@ int64_t ch_reader_count(const ch_reader *r); /* records in the file if its heade
  * damaged gzip ends with one record that has a problem. */
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err);
 
-/* Reads over n records; *skipped may be NULL, else how many there were. */
-pl_code ch_reader_skip(ch_reader *r, int64_t n, int64_t *skipped, pl_error *err);
-
 /* To the record that an earlier pass over the same file gave with these three
  * numbers; costs decompression only. The next record has this ordinal. */
 pl_code ch_reader_seek(ch_reader *r, int64_t offset, int64_t ordinal, int64_t line, pl_error *err);

@@ -175,8 +175,8 @@ static void a_reader_goes_on_where_it_was_told_to(void **state)
         skip();
     }
     assert_int_equal(ch_reader_open(&r, binary, NULL, NULL, NULL), PL_OK);
-    assert_int_equal(ch_reader_skip(r, 1234, NULL, NULL), PL_OK);
-    assert_int_equal(ch_reader_next(r, &x, &more, NULL), PL_OK);
+    for (int i = 0; i <= 1234; i++)
+        assert_int_equal(ch_reader_next(r, &x, &more, NULL), PL_OK);
     assert_int_equal(ch_reader_open(&again, binary, "qm9bin", NULL, NULL), PL_OK);
     assert_int_equal(ch_reader_seek(again, x.offset, x.ordinal, x.line, NULL), PL_OK);
     assert_int_equal(ch_reader_next(again, &y, &more, NULL), PL_OK);
