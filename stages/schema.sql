@@ -36,13 +36,13 @@ CREATE INDEX molecule_inchikey ON molecule(inchikey);
 CREATE INDEX record_mol ON record(mol_id);
 CREATE INDEX score_rank ON score(property_id,mean);
 CREATE INDEX hit_mol ON hit(mol_id);
-CREATE VIEW v_hits AS SELECT -- one row for each hit and property; without scores the property is NULL
+CREATE VIEW v_hits AS SELECT -- one row for each hit and property, in order; without scores the property is NULL
   h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, h.objective,
     m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula,
     (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles
   FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id
   LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id)
-  LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id;
+  LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;
 CREATE VIEW v_failures AS SELECT
   f.stage, f.code, f.message, coalesce(i.path||':'||r.line,'') AS place, r.ordinal, r.title, r.raw_smiles, m.inchikey,
     f.signal, f.cpu_s, f.attempt, f.at_utc
