@@ -20,7 +20,7 @@ typedef struct loop {
     int32_t outputs;
     int64_t *order;     /* [train->n] of this epoch                     */
     float *y, *t, *dy;  /* [molecules][outputs] of a batch              */
-    float *valid_y;     /* [valid->n][outputs]                          */
+    float *held_y;      /* [the larger of valid->n and test->n][outputs] */
     float *grad;        /* [s->n]                                       */
     pl_arena *mem;
 } loop;
@@ -235,19 +235,27 @@ static pl_code epoch_steps(loop *l, pl_error *err)
     return PL_OK;
 }
 
-static pl_code epoch_validate(loop *l, nn_loss_sum *out, pl_error *err)
+static pl_code held_out(loop *l, const nn_samples *part, nn_loss_sum *out, pl_error *err)
+{
+    pl_code rc = nn_predict(l->held_y, l->kind, l->engine, part, l->conf->molecules, l->conf->max_edges, l->host, err);
+
+    for (int64_t i = 0; i < part->n && !rc; i++) {
+        nn_loss_sum one = nn_loss_backward((nn_loss)l->conf->loss, l->held_y + i * l->outputs,
+                                           part->target + i * l->outputs, l->outputs, l->dy);
+        nn_loss_add(out, &one);
+    }
+    return rc;
+}
+
+static pl_code epoch_measure(loop *l, nn_epoch_report *r, pl_error *err)
 {
     nn_train_state *s = l->s;
     pl_code rc = l->kind->set_params(l->engine, s->ema ? s->ema : s->params, err);
 
-    *out = (nn_loss_sum){ 0 };
     if (!rc)
-        rc = nn_predict(l->valid_y, l->kind, l->engine, l->valid, l->conf->molecules, l->conf->max_edges, l->host, err);
-    for (int64_t i = 0; i < l->valid->n && !rc; i++) {
-        nn_loss_sum one = nn_loss_backward((nn_loss)l->conf->loss, l->valid_y + i * l->outputs,
-                                           l->valid->target + i * l->outputs, l->outputs, l->dy);
-        nn_loss_add(out, &one);
-    }
+        rc = held_out(l, l->valid, &r->valid, err);
+    if (!rc && l->host && l->host->test)
+        rc = held_out(l, l->host->test, &r->test, err);
     return rc ? rc : l->kind->set_params(l->engine, s->params, err);
 }
 
@@ -270,7 +278,7 @@ static pl_code epoch_end(loop *l, pl_error *err)
     const nn_train_conf *c = l->conf;
     nn_train_state *s = l->s;
     nn_epoch_report r = { .epoch = s->epoch + 1, .step = s->step, .train = s->seen };
-    pl_code rc = epoch_validate(l, &r.valid, err);
+    pl_code rc = epoch_measure(l, &r, err);
 
     if (rc)
         return rc == PL_ESTOP ? stop_here(l, err) : rc;
@@ -290,8 +298,10 @@ static pl_code epoch_end(loop *l, pl_error *err)
 static pl_code loop_alloc(loop *l, pl_error *err)
 {
     int64_t wide = l->conf->molecules > 0 && l->conf->molecules < l->train->n ? l->conf->molecules : l->train->n;
-    int64_t n = (wide + 1) * l->outputs;
+    int64_t n = (wide + 1) * l->outputs, held = l->valid->n;
 
+    if (l->host && l->host->test && l->host->test->n > held)
+        held = l->host->test->n;
     l->mem = pl_arena_new(1 << 16);
     if (!l->mem)
         return pl_fail(err, PL_ENOMEM, "training");
@@ -300,8 +310,8 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     l->t = PL_NEW(l->mem, float, n);
     l->dy = PL_NEW(l->mem, float, n);
     l->grad = PL_NEW(l->mem, float, l->s->n);
-    l->valid_y = PL_NEW(l->mem, float, (l->valid->n + 1) * l->outputs);
-    if (!l->order || !l->y || !l->t || !l->dy || !l->grad || !l->valid_y)
+    l->held_y = PL_NEW(l->mem, float, (held + 1) * l->outputs);
+    if (!l->order || !l->y || !l->t || !l->dy || !l->grad || !l->held_y)
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
     return PL_OK;
 }

@@ -61,8 +61,8 @@ pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, u
 
 typedef struct nn_epoch_report {
     int64_t epoch, step;            /* epoch counts from 1                               */
-    nn_loss_sum train, valid;       /* train: predictions made while training; valid: .n 0
-                                       without a validation set. All normalised          */
+    nn_loss_sum train, valid, test; /* train: predictions made while training; valid, test:
+                                       .n 0 without such a set. All normalised           */
     double lr;
     bool best;
 } nn_epoch_report;
@@ -77,6 +77,7 @@ typedef struct nn_train_host {
      * called again for the same epoch after a resume, with the same numbers. */
     pl_code (*epoch)(void *ctx, const nn_epoch_report *r, pl_error *err);
     void (*step)(void *ctx, const nn_train_state *s, int64_t n_train);
+    const nn_samples *test;         /* measured after each epoch, chooses nothing; or NULL */
 } nn_train_host;
 
 enum { NN_BAD_STEPS_MAX = 10 };     /* in a row, then training has failed: ELIMIT        */

@@ -17,7 +17,7 @@ typedef struct train_state {
     const st_train_conf *conf;
     nn_train_conf loop;
     st_dataset d;
-    st_samples train, valid;
+    st_samples train, valid, test;
     nn_inputs inputs;
     nn_model_file m;
     nn_se3 *model;
@@ -108,6 +108,8 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
     if (!rc)
         rc = sums_add(t, r, "valid", &r->valid, err);
     if (!rc)
+        rc = sums_add(t, r, "test", &r->test, err);
+    if (!rc)
         rc = pl_metric_add(t->env, r->step, (double)r->epoch, "train", "lr", r->lr, err);
     if (rc) {
         pl_db_rollback(db);
@@ -168,6 +170,8 @@ static pl_code data_open(train_state *t, pl_error *err)
         rc = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
     if (!rc)
         rc = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
+    if (!rc)
+        rc = st_samples_open(&t->test, &t->d, ST_TEST, &t->inputs, err);
     if (!rc && t->train.samples.n == 0)
         rc = pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
                      st_train_label(c));
@@ -177,6 +181,8 @@ static pl_code data_open(train_state *t, pl_error *err)
         return rc;
     targets_fill(&t->train, &t->m.scale);
     targets_fill(&t->valid, &t->m.scale);
+    targets_fill(&t->test, &t->m.scale);
+    t->host.test = &t->test.samples;
     if (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown)
         (void)pl_event_add(t->env, "warning", "left out: %lld molecules without a graph, %lld training and %lld validation "
                            "molecules with other elements than the model's", (long long)t->d.n_no_graph,
@@ -335,6 +341,7 @@ static void train_close(void *state)
         t->kind->close(t->engine);
     st_samples_close(&t->train);
     st_samples_close(&t->valid);
+    st_samples_close(&t->test);
     st_dataset_close(&t->d);
 }
 

@@ -161,6 +161,9 @@ def gap_of_2500_molecules_is_learned():
         p.run("run", "w.yaml", "-q", "stages.train.dtype=bf16")
         loss = [v for (v,) in p.rows("SELECT value FROM metric WHERE split='train' AND name='loss' ORDER BY step")]
         assert len(loss) == 4 and loss[-1] < 0.75 * loss[0], loss
+        for part in ("train", "valid", "test"):
+            mae = [v for (v,) in p.rows(f"SELECT value FROM metric WHERE split='{part}' AND name='mae' ORDER BY step")]
+            assert len(mae) == 4 and mae[-1] < mae[0], (part, mae)
         errors = {(part, metric): value for part, metric, _, value, _ in p.rows(EVALUATION)}
         for part in ("valid", "test"):
             assert errors[part, "mae"] < errors[part, "composition.mae"] < errors[part, "mean.mae"], errors
