@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc g++ cmake ninja-build pkg-config libopenbabel-dev libsqlite3-dev libyaml-dev libjansson-dev zlib1g-dev"
-test="$build libcmocka-dev libopenblas-dev sqlite3 python3 valgrind clang libclang-rt-14-dev"
+test="$build libcmocka-dev libopenblas-dev sqlite3 python3 valgrind clang"
 case "${1:-build}" in
     build) wanted=$build ;;
     test)  wanted=$test ;;
@@ -57,7 +57,7 @@ echo "Installing with apt:$missing"
 export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get -o DPkg::Lock::Timeout=300 update -qq
 # shellcheck disable=SC2086
-for p in $missing; do # names differ between releases (libclang-rt-*): what is not known is left out
+for p in $missing; do # a name that this release does not know is left out
     if apt-cache show "$p" >/dev/null 2>&1; then known="${known:-} $p"; fi
 done
 # shellcheck disable=SC2086
