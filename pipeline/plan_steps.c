@@ -199,13 +199,19 @@ static pl_code judge_all(planner *p, bool *wanted, pl_error *err)
         if (code == PL_OK)
             code = find_gone(p, wanted, &changed, err);
     }
-    for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++) {
-        const pl_stage *stage = p->wf->step[i].stage;
+    for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++)
         if (p->plan[i].reason == NULL)
             return pl_fail(err, PL_ENOMEM, "the plan");
-        if (stage->estimate != NULL && p->plan[i].state != PL_STEP_DONE)
-            code = stage->estimate(p->wf, &p->wf->step[i], p->store, &p->plan[i].estimate, p->mem, err);
-    }
+    return code;
+}
+
+pl_code pl_plan_estimate(const pl_workflow *wf, pl_store *store, pl_step_plan *steps, pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; code == PL_OK && i < wf->n_steps; i++)
+        if (wf->step[i].stage->estimate != NULL && steps[i].state != PL_STEP_DONE)
+            code = wf->step[i].stage->estimate(wf, &wf->step[i], store, &steps[i].estimate, mem, err);
     return code;
 }
 

@@ -43,6 +43,8 @@ pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_ar
  * wanted[i] = false: step i is left out by --until. */
 pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *opts, pl_step_plan *out,
                            bool *wanted, pl_arena *mem, pl_error *err);
+/* Fills the estimates of the steps that are not done; looks at the inputs, so only `plan` asks. */
+pl_code pl_plan_estimate(const pl_workflow *wf, pl_store *store, pl_step_plan *steps, pl_arena *mem, pl_error *err);
 /* Field-by-field difference of the key of `stage` against the last one done. */
 pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text *out, pl_arena *mem, pl_error *err);
 

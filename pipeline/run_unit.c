@@ -253,7 +253,7 @@ static pl_code take_stock(units *u, pl_error *err)
         code = pl_db_int(u->r->store->db, &u->n_failed, err, "SELECT sum(n_failed) FROM unit WHERE stage_id=%lld", id);
     if (code == PL_OK && u->stage->estimate != NULL)
         code = u->stage->estimate(u->r->wf, u->env->step, u->r->store, &guess, u->env->mem, err);
-    u->total = guess.n_items;
+    u->total = guess.guessed ? -1 : guess.n_items;
     u->next_index = u->committed = u->env->units_done;
     u->last_commit = pl_clock();
     return code;

@@ -59,6 +59,7 @@ typedef struct pl_estimate {
     int64_t n_items, n_units;     /* -1: not known before the stages above ran          */
     double bytes_results, bytes_features, seconds; /* seconds: one worker               */
     const char *note;             /* NULL or one line                                   */
+    bool guessed;                 /* counts from a sample: for plan, not for progress   */
 } pl_estimate;
 
 typedef enum pl_scope { PL_PER_UNIT, PL_WHOLE } pl_scope;

@@ -16,7 +16,7 @@ enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200, UNIT_RECORDS = 1000 };
 static const double ATOMS_A_HEAVY = 1.9, GZIP_RATIO = 4;
 
 typedef struct sample {
-    double n, bytes, atoms;
+    double n, atoms;
 } sample;
 
 static double heavy_atoms_of_smiles(const char *s)
@@ -100,7 +100,6 @@ static void guess(st_sizes *out, const pl_workflow *wf)
     if (!(s.n > 0))
         return;
     all = (double)wf->inputs.n / n;
-    out->guessed = true;
     out->n_records = round(s.n * all);
     out->n = out->n_records;
     out->atoms = s.atoms * all;

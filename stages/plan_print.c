@@ -26,6 +26,8 @@ pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_
         code = pl_plan_keys(wf, store, mem, err);
     if (code == PL_OK)
         code = pl_plan_steps_with(wf, store, opts, out->step, out->wanted, mem, err);
+    if (code == PL_OK)
+        code = pl_plan_estimate(wf, store, out->step, mem, err);
     pl_store_close(store);
     return code;
 }

@@ -111,12 +111,12 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT count(*) FROM record") : PL_OK;
 
     (void)mem;
-    if (code == PL_OK)
+    sizes.n_records = (double)n;
+    if (code == PL_OK && n == 0)
         code = st_sizes_get(&sizes, wf, NULL, err);
     if (code != PL_OK)
         return code;
-    if (n > 0)
-        sizes.n_records = (double)n;
+    out->guessed = n == 0;
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = -1;
     out->bytes_results = 360.0 * sizes.n_records;

@@ -64,6 +64,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     (void)store;
     for (int32_t i = 0; i < wf->inputs.n; i++)
         bytes += stat(st_input_at(wf, i)->path, &st) == 0 ? (double)st.st_size : 0;
+    out->guessed = true;
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = out->n_items / c->unit + 1;
     out->bytes_features = bytes;
