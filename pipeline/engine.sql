@@ -20,6 +20,7 @@ CREATE TABLE stage(
   extra_json TEXT NOT NULL, needs_json TEXT NOT NULL, code_version INTEGER NOT NULL,
   state TEXT NOT NULL CHECK(state IN('running','done')), n_units INTEGER, wall_s REAL NOT NULL DEFAULT 0,
   n_blocks INTEGER NOT NULL DEFAULT 0, -- that it has in features.db
+  run_id INTEGER REFERENCES run, -- that began it
   created_utc TEXT NOT NULL, done_utc TEXT);
 CREATE TABLE unit(
   stage_id INTEGER NOT NULL REFERENCES stage ON DELETE CASCADE, unit INTEGER NOT NULL, first INTEGER, last INTEGER,

@@ -122,8 +122,8 @@ static pl_code clear_one(pl_runner *r, const char *name, int64_t stage_id, pl_er
 
 static pl_code insert_stage(pl_runner *r, const pl_step *step, int64_t *stage_id, pl_error *err)
 {
-    static const char sql[] = "INSERT INTO stage(name,key,params_json,extra_json,needs_json,code_version,state,created_utc)"
-                              " VALUES(?,?,?,?,?,?,'running',?)";
+    static const char sql[] = "INSERT INTO stage(name,key,params_json,extra_json,needs_json,code_version,state,created_utc,"
+                              "run_id) VALUES(?,?,?,?,?,?,'running',?,?)";
     const char *needs;
     char now[32];
     sqlite3_stmt *st;
@@ -138,6 +138,7 @@ static pl_code insert_stage(pl_runner *r, const pl_step *step, int64_t *stage_id
         (void)sqlite3_bind_text(st, i + 1, text[i], -1, SQLITE_STATIC);
     (void)sqlite3_bind_int(st, 6, step->stage->version);
     (void)sqlite3_bind_text(st, 7, pl_utc_now(now), -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(st, 8, r->run_id);
     code = pl_db_run(st, err);
     (void)sqlite3_finalize(st);
     *stage_id = sqlite3_last_insert_rowid(r->store->db);

@@ -59,6 +59,7 @@ const char *const st_schema_docs[][4] = {
     { "stage", "n_units", NULL, "units in all; NULL until known" },
     { "stage", "n_blocks", NULL, "blocks of features.db that it wrote" },
     { "stage", "wall_s", "s", "wall-clock time spent on it over all runs" },
+    { "stage", "run_id", NULL, "run that began it" },
     { "stage", "created_utc", "UTC", "first started" },
     { "stage", "done_utc", "UTC", "finished" },
     { "unit", "stage_id", NULL, "stage that the unit belongs to" },

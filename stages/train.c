@@ -222,14 +222,14 @@ static pl_code model_open(train_state *t, pl_error *err)
     return t->kind->open(&t->engine, t->model, threads < 1 ? 1 : threads, err);
 }
 
-/* Which training a checkpoint belongs to: the stage's key, and when the stage
- * began, so that a rerun by force starts at zero. */
+/* Which training a checkpoint belongs to: the stage's key, and the run that began
+ * the stage, so that a rerun by force, within the same second too, starts at zero. */
 static pl_code checkpoint_name(train_state *t, pl_error *err)
 {
     const pl_env *env = t->env;
     sqlite3_stmt *st = NULL;
     bool row = false;
-    pl_code rc = pl_db_prepare(env->store->db, &st, "SELECT created_utc FROM stage WHERE stage_id=?", err);
+    pl_code rc = pl_db_prepare(env->store->db, &st, "SELECT uuid FROM stage JOIN run USING(run_id) WHERE stage_id=?", err);
 
     if (!rc)
         (void)sqlite3_bind_int64(st, 1, env->stage_id);
