@@ -13,9 +13,29 @@
 
 typedef struct nn_engine nn_engine;
 
+/* Where radial networks are evaluated: at the distance of every pair, or at the
+ * nodes of a fixed grid of distances with linear interpolation of the hidden
+ * vector between two nodes (spec performance 2.4). */
+typedef enum nn_radial { NN_RADIAL_EXACT, NN_RADIAL_NODES } nn_radial;
+
+/* Factors of matrix products; sums, and everything else, are float32. BF16X3: each
+ * factor as a sum of two bf16 numbers, three products, about 4e-6. */
+typedef enum nn_precision { NN_PREC_FP32, NN_PREC_BF16X3, NN_PREC_BF16 } nn_precision;
+
+typedef struct nn_engine_conf {
+    int threads;
+    nn_radial radial;
+    double width;                  /* Angstrom between two radial nodes              */
+    nn_precision of_radial;        /* last layer of the radial networks (ops 4, 5)   */
+    nn_precision of_contract;      /* SO(2) products along edges (op 7)              */
+    nn_precision of_linear;        /* linear layers of nodes (op 10)                 */
+} nn_engine_conf;
+
 typedef struct nn_engine_kind {
     const char *name, *help;       /* "ref", "cpu"                                   */
-    pl_code (*open)(nn_engine **out, const nn_se3 *model, int threads, pl_error *err);
+    /* Whether this engine computes so on this machine; ECONFIG says what it lacks. */
+    pl_code (*check)(const nn_engine_conf *conf, pl_error *err);
+    pl_code (*open)(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err);
     void (*close)(nn_engine *e);   /* NULL is fine                                   */
 
     /* Tells the engine that the parameters changed (refolds weights). */

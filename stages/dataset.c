@@ -11,11 +11,6 @@
 const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration" };
 const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "descriptors" };
 
-const nn_engine_kind *st_engine(int32_t choice)
-{
-    return choice == 1 ? &nn_engine_ref : &nn_engine_cpu;
-}
-
 /* ---- rows ---------------------------------------------------------------- */
 
 static int part_number(const char *name)

@@ -12,9 +12,6 @@
 #include "models/train.h"
 #include "pipeline/store.h"
 
-#define ST_ENGINES "cpu|ref"      /* choices of settings called `engine` */
-const nn_engine_kind *st_engine(int32_t choice);
-
 typedef enum st_part { ST_TRAIN, ST_VALID, ST_TEST, ST_CALIBRATION, ST_PARTS } st_part;
 extern const char *const st_part_name[ST_PARTS];
 

@@ -7,13 +7,14 @@
 
 #include "pipeline/progress.h"
 #include "stages/errors.h"
+#include "stages/compute.h"
 #include "stages/model_row.h"
 #include "stages/train.h"
 
 typedef struct evaluate_conf {
     pl_list on;
     int64_t molecules, max_edges, threads;
-    int32_t engine;
+    st_compute compute;
 } evaluate_conf;
 
 #define AT(member) offsetof(evaluate_conf, member)
@@ -25,8 +26,7 @@ static const pl_field fields[] = {
     { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
       PL_HOW, NULL, 0 },
     { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers", PL_HOW, NULL, 0 },
-    { PL_CHOICE, "engine", AT(engine), 0, 0, 0, NULL, ST_ENGINES, NULL, "fast, or plain loops in double to check it by",
-      PL_HOW, NULL, 0 },
+    ST_COMPUTE_FIELDS(evaluate_conf),
     { 0 }
 };
 
@@ -69,6 +69,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     const char *const *word = c->on.items;
 
     (void)wf;
+    st_compute_check(&c->compute, step, problems);
     for (int32_t k = 0; k < c->on.n; k++)
         if (part_of(word[k]) < 0)
             pl_problem_add(problems, step->node, "on: %s is not train, valid, test or calibration", word[k]);
@@ -94,7 +95,7 @@ static pl_code evaluate_open(void *state, pl_env *env, pl_error *err)
 
 static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
-    int threads = s->conf->threads > 0 ? (int)s->conf->threads : s->env->workers;
+    nn_engine_conf conf = st_compute_conf(&s->conf->compute, s->conf->threads > 0 ? (int)s->conf->threads : s->env->workers);
     pl_code rc;
 
     s->path = st_train_model_path(s->env->wf, train, s->env->mem);
@@ -103,8 +104,8 @@ static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err
     rc = nn_model_read(&s->m, s->path, s->env->mem, err);
     if (rc)
         return rc;
-    s->kind = st_engine(s->conf->engine);
-    rc = s->kind->open(&s->engine, s->m->model, threads < 1 ? 1 : threads, err);
+    s->kind = st_compute_engine(&s->conf->compute);
+    rc = s->kind->open(&s->engine, s->m->model, &conf, err);
     return rc ? rc : s->kind->set_params(s->engine, s->m->params, err);
 }
 

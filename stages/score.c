@@ -10,6 +10,7 @@
 #include "chem/graph_block.h"
 #include "pipeline/base/text.h"
 #include "stages/blocks.h"
+#include "stages/compute.h"
 #include "stages/expect.h"
 #include "stages/dataset.h"
 #include "stages/graph.h"
@@ -24,7 +25,7 @@ static const double MOLECULE_S = 3e-3;
 typedef struct score_conf {
     pl_list models;
     int64_t molecules, max_edges;
-    int32_t engine;
+    st_compute compute;
 } score_conf;
 
 #define AT(member) offsetof(score_conf, member)
@@ -35,8 +36,7 @@ static const pl_field fields[] = {
       PL_HOW, NULL, 0 },
     { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
       PL_HOW, NULL, 0 },
-    { PL_CHOICE, "engine", AT(engine), 0, 0, 0, NULL, ST_ENGINES, NULL, "fast, or plain loops in double to check it by",
-      PL_HOW, NULL, 0 },
+    ST_COMPUTE_FIELDS(score_conf),
     { 0 }
 };
 
@@ -134,6 +134,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     pl_arena *mem = pl_arena_new(1 << 16);
     model_list l;
 
+    st_compute_check(&((const score_conf *)step->conf)->compute, step, problems);
     names_check(wf, step, problems);
     if (!mem)
         return;
@@ -330,16 +331,17 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
 {
     score_worker *w = worker;
     const score_state *s = state;
+    nn_engine_conf conf = st_compute_conf(&s->conf->compute, 1);
     pl_code rc = PL_OK;
 
     w->state = s;
-    w->kind = st_engine(s->conf->engine);
+    w->kind = st_compute_engine(&s->conf->compute);
     w->collate = nn_collate_new();
     w->scratch = pl_arena_new(1 << 20);
     if (!w->collate || !w->scratch)
         return pl_fail(err, PL_ENOMEM, "a worker");
     for (int k = 0; k < s->n_models && !rc; k++) {
-        rc = w->kind->open(&w->engine[k], s->model[k].m->model, 1, err);
+        rc = w->kind->open(&w->engine[k], s->model[k].m->model, &conf, err);
         if (!rc)
             rc = w->kind->set_params(w->engine[k], s->model[k].m->params, err);
     }

@@ -207,7 +207,7 @@ static void model_describe(train_state *t)
 static pl_code model_open(train_state *t, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
-    int threads = t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers;
+    nn_engine_conf conf = st_compute_conf(&t->conf->compute, t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers);
     pl_code rc;
 
     t->m.inputs = t->inputs;
@@ -218,8 +218,8 @@ static pl_code model_open(train_state *t, pl_error *err)
     if (rc)
         return rc;
     t->m.model = t->model;
-    t->kind = st_engine(t->conf->engine);
-    return t->kind->open(&t->engine, t->model, threads < 1 ? 1 : threads, err);
+    t->kind = st_compute_engine(&t->conf->compute);
+    return t->kind->open(&t->engine, t->model, &conf, err);
 }
 
 /* Which training a checkpoint belongs to: the stage's key, and the run that began

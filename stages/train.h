@@ -14,6 +14,7 @@
 #include "models/train.h"
 #include "pipeline/stage.h"
 #include "pipeline/workflow.h"
+#include "stages/compute.h"
 #include "stages/dataset.h"
 
 extern const pl_stage st_train;
@@ -32,7 +33,8 @@ typedef struct st_train_conf {
     struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
     double checkpoint_every;
-    int32_t dtype, optimiser, engine;
+    int32_t dtype, optimiser;
+    st_compute compute;
     int64_t threads;                  /* -1: as many as the run has workers     */
 } st_train_conf;
 

@@ -66,8 +66,7 @@ const pl_field st_train_fields[] = {
     CHOICE("dtype", dtype, 0, "f32|bf16", "numbers in the model file; bf16 is half the size"),
     { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers; same bits for any",
       PL_HOW, NULL, 0 },
-    { PL_CHOICE, "engine", AT(engine), 0, 0, 0, NULL, ST_ENGINES, NULL, "fast, or plain loops in double to check it by",
-      PL_HOW, NULL, 0 },
+    ST_COMPUTE_FIELDS(st_train_conf),
     { 0 }
 };
 
@@ -157,6 +156,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
         pl_problem_add(problems, step->node, "targets: %d given, a model learns one", (int)c->targets.n);
     else if (!(st_train_target(c)->factor != 0))
         pl_problem_add(problems, step->node, "targets: factor is 0");
+    st_compute_check(&c->compute, step, problems);
     if (nn_se3_check(&network, &err))
         pl_problem_add(problems, step->node, "model: %s", err.text);
     if (!is_file_name(st_train_name(wf, c)))

@@ -63,17 +63,28 @@ static pl_code weights_open(nn_engine *e, pl_error *err)
     return PL_OK;
 }
 
-static pl_code engine_fill(nn_engine *e, const nn_se3 *model, int threads, pl_error *err)
+static pl_code cpu_check(const nn_engine_conf *conf, pl_error *err)
+{
+    if (conf->radial != NN_RADIAL_EXACT)
+        return pl_fail(err, PL_ECONFIG, "engine cpu: radial nodes are not there yet");
+    if (conf->of_radial || conf->of_contract || conf->of_linear)
+        return pl_fail(err, PL_ECONFIG, "engine cpu: fp32 only, so far");
+    return PL_OK;
+}
+
+static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
 {
     nn_cpu_plan *plan;
-    pl_code rc;
+    pl_code rc = cpu_check(conf, err);
 
+    if (rc)
+        return rc;
     e->kernels = nn_cpu_kernels_choose();
     if (!e->kernels)
         return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU=%s is not a set of kernels of this processor",
                        getenv("MOLSIEVE_CPU"));
     e->mem = pl_arena_new(1 << 16);
-    e->pool = nn_pool_new(threads);
+    e->pool = nn_pool_new(conf->threads);
     if (!e->mem || !e->pool)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
     rc = nn_cpu_plan_make(&plan, model, e->mem, err);
@@ -89,10 +100,10 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, int threads, pl_er
     return weights_open(e, err);
 }
 
-static pl_code cpu_open(nn_engine **out, const nn_se3 *model, int threads, pl_error *err)
+static pl_code cpu_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
 {
     nn_engine *e = calloc(1, sizeof *e);
-    pl_code rc = e ? engine_fill(e, model, threads, err) : pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
+    pl_code rc = e ? engine_fill(e, model, conf, err) : pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
 
     *out = rc ? NULL : e;
     if (rc)
@@ -360,6 +371,7 @@ static size_t cpu_workspace_bytes(const nn_engine *e)
 const nn_engine_kind nn_engine_cpu = {
     .name = "cpu",
     .help = "edge frame and pair sharing in float32, AVX2 or AVX-512, threads",
+    .check = cpu_check,
     .open = cpu_open,
     .close = cpu_close,
     .set_params = cpu_set_params,

@@ -29,10 +29,22 @@ static void engine_close(nn_engine *e)
     free(e);
 }
 
-static pl_code engine_open(nn_engine **out, const nn_se3 *model, int threads, pl_error *err)
+static pl_code engine_check(const nn_engine_conf *conf, pl_error *err)
 {
-    ref_engine *r = calloc(1, sizeof *r);
-    (void)threads; /* one: this is the oracle */
+    if (conf->radial != NN_RADIAL_EXACT || conf->of_radial || conf->of_contract || conf->of_linear)
+        return pl_fail(err, PL_ECONFIG, "engine ref computes in double with exact radial networks, nothing else");
+    return PL_OK;
+}
+
+/* One thread: this is the oracle. */
+static pl_code engine_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
+{
+    pl_code rc = engine_check(conf, err);
+    ref_engine *r = rc ? NULL : calloc(1, sizeof *r);
+
+    *out = NULL;
+    if (rc)
+        return rc;
 
     if (r) {
         r->model = model;
@@ -156,6 +168,7 @@ static size_t engine_bytes(const nn_engine *e)
 const nn_engine_kind nn_engine_ref = {
     .name = "ref",
     .help = "plain loops in double, one thread: slow, the oracle for the others",
+    .check = engine_check,
     .open = engine_open,
     .close = engine_close,
     .set_params = engine_set_params,

@@ -81,7 +81,7 @@ static timing engine_time(const setup *s, const nn_engine_kind *kind, int thread
     nn_engine *e;
     pl_error err;
 
-    if (kind->open(&e, s->model, threads, &err)) {
+    if (kind->open(&e, s->model, &(nn_engine_conf){ .threads = threads }, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return (timing){ 1e30, 1e30, 0 };
     }

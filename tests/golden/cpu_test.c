@@ -72,7 +72,7 @@ static void engine_run(const model_file *f, double *y, double *grad, pl_arena *m
     nn_engine *e;
     pl_error err = { 0 };
 
-    assert_int_equal(nn_engine_cpu.open(&e, f->model, 2, &err), PL_OK);
+    assert_int_equal(nn_engine_cpu.open(&e, f->model, &(nn_engine_conf){ .threads = 2 }, &err), PL_OK);
     assert_int_equal(nn_engine_cpu.set_params(e, w, &err), PL_OK);
     assert_int_equal(nn_engine_cpu.forward(e, &b, true, out, &err), PL_OK);
     for (int32_t i = 0; i < f->n_graphs; i++) {

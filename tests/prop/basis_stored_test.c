@@ -91,7 +91,7 @@ static void scores(float *y, const world *w, const nn_basis_block *basis, bool w
         items[i] = nn_item_of(&w->graphs, basis, i);
     must(nn_collate_run(c, &out, items, N_GRAPHS, &in, &err), &err);
     assert_int_equal(out.batch.frame != NULL, want_frames);
-    must(nn_engine_cpu.open(&e, w->model, 1, &err), &err);
+    must(nn_engine_cpu.open(&e, w->model, &(nn_engine_conf){ .threads = 1 }, &err), &err);
     must(nn_engine_cpu.set_params(e, w->params, &err), &err);
     must(nn_engine_cpu.forward(e, &out.batch, false, y, &err), &err);
     nn_engine_cpu.close(e);

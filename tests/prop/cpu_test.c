@@ -67,7 +67,7 @@ static nn_engine *engine_new(const fixture *f, int threads)
 {
     nn_engine *e;
 
-    assert_int_equal(nn_engine_cpu.open(&e, f->model, threads, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.open(&e, f->model, &(nn_engine_conf){ .threads = threads }, NULL), PL_OK);
     assert_int_equal(nn_engine_cpu.set_params(e, f->params, NULL), PL_OK);
     return e;
 }

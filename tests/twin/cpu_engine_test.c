@@ -35,7 +35,7 @@ static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const 
         params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
         dy[i] = (float)cos(3.0 * i);
-    assert_int_equal(kind->open(&e, model, threads, &err), PL_OK);
+    assert_int_equal(kind->open(&e, model, &(nn_engine_conf){ .threads = threads }, &err), PL_OK);
     assert_int_equal(kind->set_params(e, params, &err), PL_OK);
     if (kind->forward(e, b, true, r.y, &err) || kind->backward(e, b, dy, r.grad, &err))
         fail_msg("%s", err.text);
@@ -136,7 +136,7 @@ static void a_set_of_kernels_that_is_not_there_is_refused(void **state)
 
     assert_int_equal(nn_se3_plan(&model, &shapes[0].conf, mem, NULL), PL_OK);
     setenv("MOLSIEVE_CPU", "abacus", 1);
-    assert_int_equal(nn_engine_cpu.open(&e, model, 1, &err), PL_ECONFIG);
+    assert_int_equal(nn_engine_cpu.open(&e, model, &(nn_engine_conf){ .threads = 1 }, &err), PL_ECONFIG);
     assert_non_null(strstr(err.text, "abacus"));
     unsetenv("MOLSIEVE_CPU");
     pl_arena_free(mem);

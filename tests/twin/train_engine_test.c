@@ -157,7 +157,7 @@ static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
     nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch };
     nn_engine *engine = NULL;
     pl_error err = { 0 };
-    pl_code rc = kind->open(&engine, b->model, threads, &err);
+    pl_code rc = kind->open(&engine, b->model, &(nn_engine_conf){ .threads = threads }, &err);
 
     if (!rc)
         rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, &err);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/compute.h"
+
+const nn_engine_kind *st_compute_engine(const st_compute *c)
+{
+    return c->engine == 1 ? &nn_engine_ref : &nn_engine_cpu;
+}
+
+static nn_precision precision_of(const st_compute *c, int32_t own)
+{
+    return (nn_precision)(own ? own - 1 : c->precision);
+}
+
+nn_engine_conf st_compute_conf(const st_compute *c, int threads)
+{
+    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .radial = (nn_radial)c->radial, .width = c->width,
+                             .of_radial = precision_of(c, c->of_radial), .of_contract = precision_of(c, c->of_contract),
+                             .of_linear = precision_of(c, c->of_linear) };
+}
+
+void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems)
+{
+    nn_engine_conf conf = st_compute_conf(c, 1);
+    pl_error err = { 0 };
+
+    if (st_compute_engine(c)->check(&conf, &err))
+        pl_problem_add(problems, step->node, "%s", err.text);
+}

@@ -1,0 +1,40 @@
+/* stages/compute.h - how a model is computed: settings shared by train, evaluate and score.
+ *
+ * The engine changes how fast, the rest also the last digits of the results, so
+ * it belongs to the stage's key. */
+#ifndef ST_COMPUTE_H
+#define ST_COMPUTE_H
+
+#include "models/engine.h"
+#include "pipeline/base/field.h"
+#include "pipeline/workflow.h"
+
+typedef struct st_compute {
+    int32_t engine;           /* of st_compute_engine                        */
+    int32_t radial;           /* nn_radial                                   */
+    double width;             /* Angstrom, of the grid of radial nodes       */
+    int32_t precision;        /* nn_precision of all operations ..           */
+    int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
+} st_compute;
+
+#define ST_PRECISIONS "fp32|bf16x3|bf16"
+#define ST_COMPUTE_CHOICE(type, key, member, words, help, flags) \
+    { PL_CHOICE, key, offsetof(type, compute.member), 0, 0, 0, NULL, words, NULL, help, flags, NULL, 0 }
+
+/* Fields of a settings struct `type` that has a member `st_compute compute`. */
+#define ST_COMPUTE_FIELDS(type) \
+    ST_COMPUTE_CHOICE(type, "engine", engine, "cpu|ref", "fast, or plain loops in double to check it by", PL_HOW), \
+    ST_COMPUTE_CHOICE(type, "radial.mode", radial, "exact|nodes", \
+                      "radial networks at every distance, or at the nodes of a grid with interpolation between", 0), \
+    { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \
+      "between two radial nodes", 0, NULL, 0 }, \
+    ST_COMPUTE_CHOICE(type, "precision", precision, ST_PRECISIONS, "of the factors in matrix products; sums are fp32", 0), \
+    ST_COMPUTE_CHOICE(type, "precision_of.radial", of_radial, "same|" ST_PRECISIONS, "of the radial networks' last layer", 0), \
+    ST_COMPUTE_CHOICE(type, "precision_of.contract", of_contract, "same|" ST_PRECISIONS, "of the convolution along edges", 0), \
+    ST_COMPUTE_CHOICE(type, "precision_of.linear", of_linear, "same|" ST_PRECISIONS, "of the linear layers of nodes", 0)
+
+const nn_engine_kind *st_compute_engine(const st_compute *c);
+nn_engine_conf st_compute_conf(const st_compute *c, int threads);
+void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems);
+
+#endif
