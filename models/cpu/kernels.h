@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "models/cpu/product.h"
 #include "models/se3.h"
 
 enum {
@@ -115,6 +116,7 @@ typedef struct nn_cpu_kernels {
     void (*norm)(const nn_cpu_norm *n);
     void (*norm_back)(const nn_cpu_norm *n);
     void (*add)(size_t n, const float *x, float *y); /* y += x */
+    nn_cpu_products products;                        /* in float32 */
 } nn_cpu_kernels;
 
 extern const nn_cpu_kernels nn_cpu_portable, nn_cpu_avx2, nn_cpu_avx512;

@@ -24,6 +24,7 @@ static inline void store(float *p, vf v)
 
 #include "models/cpu/kernels_conv.h"
 #include "models/cpu/kernels_node.h"
+#include "models/cpu/kernels_product.h"
 
 const nn_cpu_kernels NK_SET = {
     .name = NK_LABEL,
@@ -42,4 +43,5 @@ const nn_cpu_kernels NK_SET = {
     .norm = norm,
     .norm_back = norm_back,
     .add = add,
+    .products = { NK_LABEL, product_packed_size, NULL, product_run, product_run_turned, product_outer },
 };
