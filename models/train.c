@@ -5,9 +5,13 @@
 #include <string.h>
 
 #include "models/adam.h"
+#include "models/cpu/pool.h"
 #include "pipeline/base/rng.h"
 
-enum { PURPOSE_SHUFFLE = 0x73687566 }; /* "shuf" */
+enum {
+    PURPOSE_SHUFFLE = 0x73687566, /* "shuf" */
+    PIECE = 1 << 16               /* parameters that one thread takes at a time */
+};
 
 /* What one call of nn_train or nn_predict carries around. */
 typedef struct loop {
@@ -19,9 +23,13 @@ typedef struct loop {
     const nn_train_host *host;
     int32_t outputs;
     int64_t *order;     /* [train->n] of this epoch                     */
+    int64_t *all;       /* 0, 1, 2, ... as many as are predicted        */
     float *y, *t, *dy;  /* [molecules][outputs] of a batch              */
     float *held_y;      /* [the larger of valid->n and test->n][outputs] */
     float *grad;        /* [s->n]                                       */
+    double *square;     /* [pieces of s->n] of the gradient             */
+    nn_pool *pool;
+    nn_ahead *ahead;
     pl_arena *mem;
 } loop;
 
@@ -70,63 +78,118 @@ static bool told_to_stop(const nn_train_host *host)
 
 /* ---- predicting ---------------------------------------------------------- */
 
+static bool all_number(loop *l, int64_t n)
+{
+    l->all = PL_NEW(l->mem, int64_t, n + 1);
+    for (int64_t i = 0; l->all && i < n; i++)
+        l->all[i] = i;
+    return l->all != NULL;
+}
+
+static nn_which all_take(const loop *l, const nn_samples *s, int64_t from, int64_t molecules, int64_t max_edges)
+{
+    return (nn_which){ l->all + from, nn_train_take(s, l->all + from, s->n - from, molecules, max_edges) };
+}
+
 static pl_code predict_loop(float *y, const loop *l, const nn_samples *samples, int64_t molecules,
                             int64_t max_edges, pl_error *err)
 {
-    int64_t *all = PL_NEW(l->mem, int64_t, samples->n + 1);
+    nn_which now = all_take(l, samples, 0, molecules, max_edges), next;
     nn_batch batch;
     pl_code rc = PL_OK;
 
-    if (!all)
-        return pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
-    for (int64_t i = 0; i < samples->n; i++)
-        all[i] = i;
-    for (int64_t at = 0; at < samples->n && !rc;) {
-        int32_t k = nn_train_take(samples, all + at, samples->n - at, molecules, max_edges);
+    for (int64_t at = 0; now.n && !rc; at += now.n, now = next) {
+        next = all_take(l, samples, at + now.n, molecules, max_edges);
         if (told_to_stop(l->host))
             return pl_fail(err, PL_ESTOP, "stopped while predicting");
-        rc = samples->batch(samples->ctx, &batch, all + at, k, err);
+        rc = nn_ahead_take(l->ahead, &batch, samples, now, next, err);
         if (!rc)
             rc = l->kind->forward(l->engine, &batch, false, y + at * l->outputs, err);
-        at += k;
     }
     return rc;
+}
+
+static void loop_free(loop *l)
+{
+    nn_ahead_free(l->ahead);
+    nn_pool_free(l->pool);
+    pl_arena_free(l->mem);
 }
 
 pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
                    int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err)
 {
-    loop l = { .kind = kind, .engine = engine, .host = host, .outputs = samples->outputs, .mem = pl_arena_new(1 << 16) };
-    pl_code rc = l.mem ? predict_loop(y, &l, samples, molecules, max_edges, err)
-                       : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
+    loop l = { .kind = kind, .engine = engine, .host = host, .outputs = samples->outputs, .mem = pl_arena_new(1 << 16),
+               .ahead = nn_ahead_new() };
+    pl_code rc = l.mem && l.ahead && all_number(&l, samples->n)
+        ? predict_loop(y, &l, samples, molecules, max_edges, err)
+        : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
 
-    pl_arena_free(l.mem);
+    loop_free(&l);
     return rc;
 }
 
 /* ---- one step ------------------------------------------------------------ */
 
-/* Four sums so that the compiler may keep four lanes; the order is fixed. */
-static double norm_of(const float *g, size_t n)
+static size_t piece_size(const loop *l, int i)
 {
-    double s[4] = { 0 };
-    size_t i = 0;
+    size_t left = l->s->n - (size_t)i * PIECE;
 
-    for (; i + 4 <= n; i += 4)
-        for (int k = 0; k < 4; k++)
-            s[k] += (double)g[i + (size_t)k] * (double)g[i + (size_t)k];
-    for (; i < n; i++)
-        s[0] += (double)g[i] * (double)g[i];
-    return sqrt((s[0] + s[1]) + (s[2] + s[3]));
+    return left < PIECE ? left : PIECE;
 }
 
-static void average_update(nn_train_state *s, double decay)
+static void pieces_run(loop *l, nn_pool_work *work, void *ctx)
 {
-    double warm = (1.0 + (double)s->step) / (10.0 + (double)s->step);
-    float d = (float)(1.0 - fmin(decay, warm));
+    nn_pool_run(l->pool, (int)((l->s->n + PIECE - 1) / PIECE), work, ctx);
+}
 
-    for (size_t i = 0; i < s->n; i++)
-        s->ema[i] += d * (s->params[i] - s->ema[i]);
+static void piece_clear(void *ctx, int worker, int i)
+{
+    loop *l = ctx;
+
+    (void)worker;
+    memset(l->grad + (size_t)i * PIECE, 0, piece_size(l, i) * sizeof *l->grad);
+}
+
+/* Four sums so that the compiler may keep four lanes; the order is fixed. */
+static void piece_square(void *ctx, int worker, int i)
+{
+    loop *l = ctx;
+    const float *g = l->grad + (size_t)i * PIECE;
+    size_t n = piece_size(l, i), j = 0;
+    double s[4] = { 0 };
+
+    (void)worker;
+    for (; j + 4 <= n; j += 4)
+        for (int k = 0; k < 4; k++)
+            s[k] += (double)g[j + (size_t)k] * (double)g[j + (size_t)k];
+    for (; j < n; j++)
+        s[0] += (double)g[j] * (double)g[j];
+    l->square[i] = (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+static double gradient_norm(loop *l)
+{
+    double sum = 0;
+
+    pieces_run(l, piece_square, l);
+    for (size_t i = 0; i * PIECE < l->s->n; i++)
+        sum += l->square[i];
+    return sqrt(sum);
+}
+
+typedef struct update {
+    const loop *l;
+    nn_adamw_arrays arrays;
+    nn_adamw_rule rule;
+} update;
+
+static void piece_update(void *ctx, int worker, int i)
+{
+    const update *u = ctx;
+
+    (void)worker;
+    nn_adamw_update(&u->arrays, (size_t)i * PIECE, piece_size(u->l, i), &u->rule);
 }
 
 static pl_code params_update(loop *l, double norm, pl_error *err)
@@ -135,16 +198,14 @@ static pl_code params_update(loop *l, double norm, pl_error *err)
     nn_train_state *s = l->s;
     const nn_adamw_conf adam = { c->beta1, c->beta2, c->eps, c->weight_decay };
     double at = (double)s->epoch + (double)s->cursor / (double)l->train->n;
+    update u = { .l = l, .arrays = { s->params, s->m, s->v, s->ema, l->grad } };
 
-    if (c->grad_clip > 0 && norm > c->grad_clip) {
-        float by = (float)(c->grad_clip / norm);
-        for (size_t i = 0; i < s->n; i++)
-            l->grad[i] *= by;
-    }
     s->step++;
-    nn_adamw_step(s->params, s->m, s->v, l->grad, s->n, &adam, s->step, (float)nn_train_lr(c, at));
-    if (s->ema)
-        average_update(s, c->ema);
+    u.rule = nn_adamw_rule_make(&adam, s->step, (float)nn_train_lr(c, at));
+    if (c->grad_clip > 0 && norm > c->grad_clip)
+        u.rule.clip = (float)(c->grad_clip / norm);
+    u.rule.average = (float)(1.0 - fmin(c->ema, (1.0 + (double)s->step) / (10.0 + (double)s->step)));
+    pieces_run(l, piece_update, &u);
     return l->kind->set_params(l->engine, s->params, err);
 }
 
@@ -160,35 +221,41 @@ static pl_code step_skip(loop *l, pl_error *err)
                    (int)NN_BAD_STEPS_MAX, (long long)l->s->epoch + 1, (long long)l->s->step);
 }
 
-static pl_code step_compute(loop *l, const int64_t *which, int32_t k, nn_loss_sum *sum, pl_error *err)
+static nn_which take(const loop *l, int64_t from)
+{
+    const int64_t *at = l->order + from;
+
+    return (nn_which){ at, nn_train_take(l->train, at, l->train->n - from, l->conf->molecules, l->conf->max_edges) };
+}
+
+static pl_code step_compute(loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
 {
     nn_batch batch;
-    pl_code rc = l->train->batch(l->train->ctx, &batch, which, k, err);
+    pl_code rc = nn_ahead_take(l->ahead, &batch, l->train, now, take(l, l->s->cursor + now.n), err);
 
     if (!rc)
         rc = l->kind->forward(l->engine, &batch, true, l->y, err);
     if (rc)
         return rc;
-    for (int32_t i = 0; i < k; i++)
-        memcpy(l->t + (int64_t)i * l->outputs, l->train->target + which[i] * l->outputs,
+    for (int32_t i = 0; i < now.n; i++)
+        memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs,
                (size_t)l->outputs * sizeof *l->t);
-    *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, (int64_t)k * l->outputs, l->dy);
-    memset(l->grad, 0, l->s->n * sizeof *l->grad);
+    *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, (int64_t)now.n * l->outputs, l->dy);
+    pieces_run(l, piece_clear, l);
     return l->kind->backward(l->engine, &batch, l->dy, l->grad, err);
 }
 
 static pl_code step_run(loop *l, pl_error *err)
 {
     nn_train_state *s = l->s;
-    const int64_t *which = l->order + s->cursor;
-    int32_t k = nn_train_take(l->train, which, l->train->n - s->cursor, l->conf->molecules, l->conf->max_edges);
+    nn_which now = take(l, s->cursor);
     nn_loss_sum sum;
-    pl_code rc = step_compute(l, which, k, &sum, err);
+    pl_code rc = step_compute(l, now, &sum, err);
     double norm;
 
     if (rc)
         return rc;
-    norm = norm_of(l->grad, s->n);
+    norm = gradient_norm(l);
     if (!isfinite(sum.loss) || !isfinite(norm)) {
         rc = step_skip(l, err);
     } else {
@@ -196,7 +263,7 @@ static pl_code step_run(loop *l, pl_error *err)
         s->bad_run = 0;
         rc = params_update(l, norm, err);
     }
-    s->cursor += k;
+    s->cursor += now.n;
     return rc;
 }
 
@@ -237,7 +304,7 @@ static pl_code epoch_steps(loop *l, pl_error *err)
 
 static pl_code held_out(loop *l, const nn_samples *part, nn_loss_sum *out, pl_error *err)
 {
-    pl_code rc = nn_predict(l->held_y, l->kind, l->engine, part, l->conf->molecules, l->conf->max_edges, l->host, err);
+    pl_code rc = predict_loop(l->held_y, l, part, l->conf->molecules, l->conf->max_edges, err);
 
     for (int64_t i = 0; i < part->n && !rc; i++) {
         nn_loss_sum one = nn_loss_backward((nn_loss)l->conf->loss, l->held_y + i * l->outputs,
@@ -303,15 +370,18 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     if (l->host && l->host->test && l->host->test->n > held)
         held = l->host->test->n;
     l->mem = pl_arena_new(1 << 16);
-    if (!l->mem)
+    l->pool = nn_pool_new(l->conf->threads);
+    l->ahead = nn_ahead_new();
+    if (!l->mem || !l->pool || !l->ahead)
         return pl_fail(err, PL_ENOMEM, "training");
     l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
     l->y = PL_NEW(l->mem, float, n);
     l->t = PL_NEW(l->mem, float, n);
     l->dy = PL_NEW(l->mem, float, n);
     l->grad = PL_NEW(l->mem, float, l->s->n);
+    l->square = PL_NEW(l->mem, double, l->s->n / PIECE + 1);
     l->held_y = PL_NEW(l->mem, float, (held + 1) * l->outputs);
-    if (!l->order || !l->y || !l->t || !l->dy || !l->grad || !l->held_y)
+    if (!l->order || !l->y || !l->t || !l->dy || !l->grad || !l->square || !l->held_y || !all_number(l, held))
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
     return PL_OK;
 }
@@ -342,7 +412,7 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
     rc = loop_alloc(&l, err);
     if (!rc)
         rc = loop_run(&l, err);
-    pl_arena_free(l.mem);
+    loop_free(&l);
     return rc;
 }
 

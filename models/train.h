@@ -15,20 +15,9 @@
 #ifndef NN_TRAIN_H
 #define NN_TRAIN_H
 
+#include "models/ahead.h"
 #include "models/engine.h"
 #include "models/loss.h"
-
-/* Molecules by number, 0..n-1. batch fills a batch that is valid until its next
- * call; it may be asked for any list of numbers, in that order. */
-typedef struct nn_samples {
-    void *ctx;
-    int64_t n;
-    const int32_t *edges;   /* [n] for the edge budget                              */
-    const float *target;    /* [n][outputs] normalised; NaN: not measured; may be NULL
-                               for predicting                                        */
-    pl_code (*batch)(void *ctx, nn_batch *out, const int64_t *which, int32_t n, pl_error *err);
-    int32_t outputs;        /* of the model                                           */
-} nn_samples;
 
 typedef enum nn_schedule { NN_LR_CONSTANT, NN_LR_COSINE_EPOCH, NN_LR_COSINE_STEP } nn_schedule;
 
@@ -40,6 +29,7 @@ typedef struct nn_train_conf {
     double ema;                     /* decay; 0: none                                    */
     int64_t patience;               /* epochs without a better valid MAE; 0: never stop  */
     int32_t schedule, loss;         /* nn_schedule, nn_loss                              */
+    int32_t threads;                /* for the optimiser, same bits for any; 0 is 1      */
     uint64_t seed;
 } nn_train_conf;
 
@@ -97,7 +87,7 @@ void nn_train_order(int64_t *order, int64_t n, uint64_t seed, int64_t epoch);
 int32_t nn_train_take(const nn_samples *s, const int64_t *which, int64_t n, int64_t molecules, int64_t max_edges);
 
 /* y [samples->n][outputs] in the order of the samples, with the parameters the
- * engine has. stop may be NULL; ESTOP if it says so. */
+ * engine has. host may be NULL; ESTOP if it says so. */
 pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
                    int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err);
 

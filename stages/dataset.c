@@ -194,22 +194,23 @@ pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl
 
 /* ---- samples ------------------------------------------------------------- */
 
-static pl_code samples_batch(void *ctx, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+static pl_code samples_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
 {
     st_samples *s = ctx;
+    nn_item *item = s->slot[slot].gathered;
     nn_collated c;
     pl_code rc;
 
-    if (n > s->gathered_cap) {
-        nn_item *more = realloc(s->gathered, (size_t)n * sizeof *more);
-        if (!more)
+    if (n > s->slot[slot].cap) {
+        item = realloc(item, (size_t)n * sizeof *item);
+        if (!item)
             return pl_fail(err, PL_ENOMEM, "a batch of %d molecules", (int)n);
-        s->gathered = more;
-        s->gathered_cap = n;
+        s->slot[slot].gathered = item;
+        s->slot[slot].cap = n;
     }
     for (int32_t i = 0; i < n; i++)
-        s->gathered[i] = s->d->item[s->at[which[i]]];
-    rc = nn_collate_run(s->collate, &c, s->gathered, n, s->inputs, err);
+        item[i] = s->d->item[s->at[which[i]]];
+    rc = nn_collate_run(s->slot[slot].collate, &c, item, n, s->inputs, err);
     if (!rc && c.n_left)
         rc = pl_fail(err, PL_EBUG, "a molecule with an unknown element came into a batch");
     *out = c.batch;
@@ -221,10 +222,12 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
     int32_t *edges = PL_NEW(d->mem, int32_t, d->n + 1);
     int64_t n = 0;
 
-    *s = (st_samples){ .d = d, .inputs = inputs, .collate = nn_collate_new() };
+    *s = (st_samples){ .d = d, .inputs = inputs };
+    for (int i = 0; i < 2; i++)
+        s->slot[i].collate = nn_collate_new();
     s->at = PL_NEW(d->mem, int64_t, d->n + 1);
     s->target = PL_NEW(d->mem, float, d->n + 1);
-    if (!s->collate || !s->at || !s->target || !edges)
+    if (!s->slot[0].collate || !s->slot[1].collate || !s->at || !s->target || !edges)
         return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
     for (int64_t i = 0; i < d->n; i++) {
         if (part != ST_PARTS && d->part[i] != part)
@@ -243,8 +246,10 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
 
 void st_samples_close(st_samples *s)
 {
-    nn_collate_free(s->collate);
-    free(s->gathered);
+    for (int i = 0; i < 2; i++) {
+        nn_collate_free(s->slot[i].collate);
+        free(s->slot[i].gathered);
+    }
     *s = (st_samples){ 0 };
 }
 

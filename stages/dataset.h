@@ -43,9 +43,11 @@ typedef struct st_samples {
     int64_t n_unknown;           /* left out: an element the model does not know      */
     float *target;               /* [samples.n]                                       */
     const nn_inputs *inputs;
-    nn_collate *collate;
-    nn_item *gathered;
-    int32_t gathered_cap;
+    struct {
+        nn_collate *collate;
+        nn_item *gathered;
+        int32_t cap;
+    } slot[2];                   /* one batch is computed, the next one made          */
 } st_samples;
 
 /* ALL parts with part = ST_PARTS. Targets are not set. Arrays in d->mem. */

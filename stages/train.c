@@ -207,9 +207,11 @@ static void model_describe(train_state *t)
 static pl_code model_open(train_state *t, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
-    nn_engine_conf conf = st_compute_conf(&t->conf->compute, t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers);
+    int threads = t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers;
+    nn_engine_conf conf = st_compute_conf(&t->conf->compute, threads);
     pl_code rc;
 
+    t->loop.threads = threads;
     t->m.inputs = t->inputs;
     t->m.conf = st_train_network(t->conf, &t->inputs);
     rc = nn_se3_plan(&t->model, &t->m.conf, mem, err);

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,53 @@
 #include "pipeline/base/rng.h"
 
 enum { TRAIN = 40, VALID = 8, ALL = TRAIN + VALID };
+
+/* ---- every request for memory, or for a thread, of this program's own code (tests/train.cmake) ---- */
+
+static atomic_long n_requests;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t align, size_t n);
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_aligned_alloc(size_t align, size_t n);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
+
+void *__wrap_malloc(size_t n)
+{
+    n_requests++;
+    return __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    n_requests++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    n_requests++;
+    return __real_realloc(p, n);
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t n)
+{
+    n_requests++;
+    return __real_aligned_alloc(align, n);
+}
+
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg)
+{
+    n_requests++;
+    return __real_pthread_create(t, a, f, arg);
+}
+
+/* ---- molecules ---- */
 
 typedef struct bench {
     pl_arena *mem;
@@ -32,7 +81,7 @@ typedef struct bench {
 
 typedef struct part {
     const bench *b;
-    nn_collate *collate;
+    nn_collate *collate[2];
     int64_t first;
 } part;
 
@@ -102,7 +151,7 @@ static int bench_close(void **state)
     return 0;
 }
 
-static pl_code part_batch(void *ctx, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+static pl_code part_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
 {
     part *p = ctx;
     nn_item item[ALL];
@@ -111,7 +160,7 @@ static pl_code part_batch(void *ctx, nn_batch *out, const int64_t *which, int32_
 
     for (int32_t i = 0; i < n; i++)
         item[i] = (nn_item){ .graph = &p->b->graph[p->first + which[i]] };
-    rc = nn_collate_run(p->collate, &c, item, n, &p->b->inputs, err);
+    rc = nn_collate_run(p->collate[slot], &c, item, n, &p->b->inputs, err);
     *out = c.batch;
     return rc;
 }
@@ -120,6 +169,8 @@ typedef struct run {
     bench *b;
     nn_train_state s;
     int64_t polls, stop_at;
+    long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
+    int64_t steps_later;
     double last_valid, first_valid;
 } run;
 
@@ -127,7 +178,18 @@ static bool run_stop(void *ctx)
 {
     run *r = ctx;
 
+    r->before = n_requests;
     return r->polls++ == r->stop_at;
+}
+
+/* Called after a step: nothing but the step lies between this and the poll of stop. */
+static void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
+{
+    run *r = ctx;
+
+    (void)n_train;
+    *(s->epoch ? &r->later : &r->first) += n_requests - r->before;
+    r->steps_later += s->epoch > 0;
 }
 
 static pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
@@ -151,10 +213,11 @@ static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err
 static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
 {
     bench *b = r->b;
-    part train = { b, nn_collate_new(), 0 }, valid = { b, nn_collate_new(), TRAIN };
+    part train = { b, { nn_collate_new(), nn_collate_new() }, 0 };
+    part valid = { b, { nn_collate_new(), nn_collate_new() }, TRAIN };
     nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, 1 };
     nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1 };
-    nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch };
+    nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
     nn_engine *engine = NULL;
     pl_error err = { 0 };
     pl_code rc = kind->open(&engine, b->model, &(nn_engine_conf){ .threads = threads }, &err);
@@ -164,8 +227,10 @@ static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
     if (rc && rc != PL_ESTOP)
         fail_msg("%s", err.text);
     kind->close(engine);
-    nn_collate_free(train.collate);
-    nn_collate_free(valid.collate);
+    for (int i = 0; i < 2; i++) {
+        nn_collate_free(train.collate[i]);
+        nn_collate_free(valid.collate[i]);
+    }
     return rc;
 }
 
@@ -199,6 +264,16 @@ static void a_stopped_training_goes_on_with_the_same_bits_for_any_threads(void *
         assert_int_equal(run_train(&second, &nn_engine_cpu, 1 + (int)(at % 2)), PL_OK);
         same_weights(&second.s, &whole.s);
     }
+}
+
+static void a_step_asks_for_no_memory_once_it_has_seen_the_batches(void **state)
+{
+    run r = fresh(*state, -1);
+
+    assert_int_equal(run_train(&r, &nn_engine_cpu, 2), PL_OK);
+    assert_true(r.first > 0); /* the counter counts */
+    assert_true(r.steps_later >= 9);
+    assert_int_equal(r.later, 0);
 }
 
 static void the_distance_is_learned(void **state)
@@ -237,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
+        WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
         WITH_BENCH(the_distance_is_learned),
         WITH_BENCH(ref_and_cpu_learn_alike),
     };

@@ -62,13 +62,13 @@ static const nn_engine_kind line = { .name = "line", .set_params = line_set, .fo
 
 /* One atom a molecule. */
 typedef struct data {
-    float node[TRAIN + VALID][FEATURES], target[TRAIN + VALID], gathered[TRAIN + VALID][FEATURES];
+    float node[TRAIN + VALID][FEATURES], target[TRAIN + VALID], gathered[2][TRAIN + VALID][FEATURES];
     int32_t edges[TRAIN + VALID];
     int64_t first;
     int largest;
 } data;
 
-static pl_code data_batch(void *ctx, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+static pl_code data_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
 {
     data *d = ctx;
 
@@ -76,8 +76,8 @@ static pl_code data_batch(void *ctx, nn_batch *out, const int64_t *which, int32_
     if (n > d->largest)
         d->largest = n;
     for (int32_t i = 0; i < n; i++)
-        memcpy(d->gathered[i], d->node[d->first + which[i]], sizeof d->gathered[i]);
-    *out = (nn_batch){ .n_graphs = n, .n_nodes = n, .n_node_features = FEATURES, .node = d->gathered[0] };
+        memcpy(d->gathered[slot][i], d->node[d->first + which[i]], sizeof d->gathered[slot][i]);
+    *out = (nn_batch){ .n_graphs = n, .n_nodes = n, .n_node_features = FEATURES, .node = d->gathered[slot][0] };
     return PL_OK;
 }
 

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Batches made ahead: the right ones, left alone while they are used, errors in their place. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "models/ahead.h"
+
+enum { MOST = 8, BAD = 99 };
+
+typedef struct source {
+    float node[2][MOST];
+    atomic_int n_made;
+    atomic_bool elsewhere; /* a batch was made by another thread than the test's */
+    pthread_t here;
+} source;
+
+static pl_code source_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+{
+    source *s = ctx;
+    pl_code rc = PL_OK;
+
+    for (int32_t i = 0; i < n; i++) {
+        s->node[slot][i] = (float)which[i];
+        if (which[i] == BAD)
+            rc = pl_fail(err, PL_EINPUT, "bad molecule");
+    }
+    *out = (nn_batch){ .n_graphs = n, .node = s->node[slot] };
+    if (!pthread_equal(pthread_self(), s->here))
+        s->elsewhere = true;
+    s->n_made++;
+    return rc;
+}
+
+static void made_wait(const source *s, int n)
+{
+    for (int i = 0; i < 10000 && s->n_made < n; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_int_equal(s->n_made, n);
+}
+
+static void holds(const nn_batch *b, nn_which which)
+{
+    assert_int_equal(b->n_graphs, which.n);
+    for (int32_t i = 0; i < which.n; i++)
+        assert_true(b->node[i] == (float)which.at[i]);
+}
+
+static void the_next_batch_is_made_while_this_one_is_used(void **state)
+{
+    static const int64_t number[] = { 5, 6, 7, 8, 9, 1 };
+    const nn_which a = { number, 3 }, b = { number + 3, 2 }, c = { number + 5, 1 }, none = { number, 0 };
+    source s = { .here = pthread_self() };
+    const nn_samples samples = { .ctx = &s, .n = 10, .batch = source_batch };
+    nn_ahead *ahead = nn_ahead_new();
+    nn_batch out;
+
+    (void)state;
+    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, b, NULL), PL_OK);
+    made_wait(&s, 2);
+    holds(&out, a);
+    assert_int_equal(nn_ahead_take(ahead, &out, &samples, b, c, NULL), PL_OK);
+    made_wait(&s, 3);
+    holds(&out, b);
+    assert_true(s.elsewhere);
+    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, none, NULL), PL_OK); /* not what was begun */
+    made_wait(&s, 4);
+    holds(&out, a);
+    nn_ahead_free(ahead);
+}
+
+static void an_error_comes_with_its_own_batch(void **state)
+{
+    static const int64_t number[] = { 5, BAD, 7 };
+    const nn_which a = { number, 1 }, bad = { number + 1, 1 }, c = { number + 2, 1 }, none = { number, 0 };
+    source s = { .here = pthread_self() };
+    const nn_samples samples = { .ctx = &s, .n = 3, .batch = source_batch };
+    nn_ahead *ahead = nn_ahead_new();
+    pl_error err = { 0 };
+    nn_batch out;
+
+    (void)state;
+    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, bad, &err), PL_OK);
+    assert_int_equal(nn_ahead_take(ahead, &out, &samples, bad, c, &err), PL_EINPUT);
+    assert_string_equal(err.text, "bad molecule");
+    assert_int_equal(nn_ahead_take(ahead, &out, &samples, c, none, &err), PL_OK);
+    holds(&out, c);
+    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, c, &err), PL_OK); /* freed with one begun */
+    nn_ahead_free(ahead);
+    nn_ahead_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_next_batch_is_made_while_this_one_is_used),
+        cmocka_unit_test(an_error_comes_with_its_own_batch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
