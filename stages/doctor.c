@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "chem/chem.h"
+#include "models/cpu/amx.h"
 #include "models/cpu/kernels.h"
 #include "pipeline/base/par.h"
 #include "pipeline/base/text.h"
@@ -82,6 +83,8 @@ static void find_kernels(st_findings *f)
                 forced ? forced : "");
     else
         st_find(f, "kernels", ST_GOOD, "%s%s", k->name, forced && forced[0] ? ", forced by MOLSIEVE_CPU" : "");
+    st_find(f, "matrix tiles", ST_GOOD, "%s", nn_amx_missing() ? nn_amx_missing()
+            : "AMX with bf16, permission granted; precision bf16 and bf16x3 use it");
 }
 
 void st_doctor_machine(st_findings *f)

@@ -44,7 +44,8 @@ static const char environment_text[] =
     "  NO_COLOR          no colours\n"
     "  MOLSIEVE_CHEM     the chemistry worker program, if not beside molsieve\n"
     "  MOLSIEVE_SHARE    the folder with the demo workflows and data\n"
-    "  MOLSIEVE_CPU      forces a set of CPU kernels; `molsieve doctor` shows the choice\n"
+    "  MOLSIEVE_CPU      forces a set of CPU kernels: portable, avx2, avx512 or amx (avx512,\n"
+    "                    bf16 products on AMX tiles); `molsieve doctor` shows the choice\n"
     "  SLURM_*, PBS_*, LSB_*, SGE_*   read to know the job and its time limit\n";
 
 static const char workflow_text[] = "";

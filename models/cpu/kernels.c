@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cpu/kernels.h"
 
+#include "models/cpu/amx.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,11 @@ static bool has_avx512(void)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
         && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
+
+static bool has_amx(void)
+{
+    return has_avx512() && !nn_amx_missing();
+}
 #endif
 
 typedef struct choice {
@@ -30,6 +37,7 @@ typedef struct choice {
 /* Best first. */
 static const choice choices[] = {
 #if defined(__x86_64__)
+    { &nn_cpu_amx, has_amx },
     { &nn_cpu_avx512, has_avx512 },
     { &nn_cpu_avx2, has_avx2 },
 #endif

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "models/cpu/bf16.h"
 #include "models/cpu/product.h"
 #include "models/se3.h"
 
@@ -117,9 +118,10 @@ typedef struct nn_cpu_kernels {
     void (*norm_back)(const nn_cpu_norm *n);
     void (*add)(size_t n, const float *x, float *y); /* y += x */
     nn_cpu_products products;                        /* in float32 */
+    nn_cpu_bf16 bf16;
 } nn_cpu_kernels;
 
-extern const nn_cpu_kernels nn_cpu_portable, nn_cpu_avx2, nn_cpu_avx512;
+extern const nn_cpu_kernels nn_cpu_portable, nn_cpu_avx2, nn_cpu_avx512, nn_cpu_amx; /* amx: avx512, bf16 on tiles */
 
 /* The best set of this processor, or the one that MOLSIEVE_CPU names. NULL: the
  * named one is unknown or not supported here. */

@@ -4,4 +4,5 @@
 #define NK_Q 6
 #define NK_SET nn_cpu_avx512
 #define NK_LABEL "avx512"
+#define NK_BF16 "models/cpu/kernels_plain16.h"
 #include "models/cpu/kernels_body.h"

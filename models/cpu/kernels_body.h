@@ -2,7 +2,7 @@
  *
  * Before including it a source file defines NK_W (lanes of a vector), NK_R (rows
  * of a register block, divides NN_ROWS), NK_Q (units of a block of radial_dh, at
- * most 6), NK_SET (the table's name) and NK_LABEL. The vectors are the compiler's
+ * most 6), NK_SET (the table's name), NK_LABEL and NK_BF16 (the file of bf16 products). The vectors are the compiler's
  * own, so one text serves all. No guard: it is included once in each of them. */
 #include <math.h>
 #include <string.h>
@@ -25,6 +25,8 @@ static inline void store(float *p, vf v)
 #include "models/cpu/kernels_conv.h"
 #include "models/cpu/kernels_node.h"
 #include "models/cpu/kernels_product.h"
+#include "models/cpu/kernels_bf16.h"
+#include NK_BF16
 
 const nn_cpu_kernels NK_SET = {
     .name = NK_LABEL,
@@ -44,4 +46,5 @@ const nn_cpu_kernels NK_SET = {
     .norm_back = norm_back,
     .add = add,
     .products = { NK_LABEL, product_packed_size, NULL, product_run, product_run_turned, product_outer },
+    .bf16 = { bf16_rows, bf16_pack, bf16_turn, bf16_product },
 };

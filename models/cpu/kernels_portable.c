@@ -4,4 +4,5 @@
 #define NK_Q 2
 #define NK_SET nn_cpu_portable
 #define NK_LABEL "portable"
+#define NK_BF16 "models/cpu/kernels_plain16.h"
 #include "models/cpu/kernels_body.h"

@@ -121,12 +121,12 @@ static void one_two_and_five_threads_give_the_same_bits(void **state)
 
 static void every_set_of_kernels_gives_nearly_the_same(void **state)
 {
-    static const char *const names[] = { "portable", "avx2", "avx512" };
+    static const char *const names[] = { "portable", "avx2", "avx512", "amx" };
     fixture f = fixture_open(&conf, &graphs);
     result base = engine_run(&f, &f.m.b, 1);
     (void)state;
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         result r;
         if (!nn_cpu_kernels_find(names[i]))
             continue;

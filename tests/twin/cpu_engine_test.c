@@ -114,12 +114,12 @@ static void shape_check(const shape *s, const char *const *sets, int n_sets)
 
 static void every_set_of_kernels_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
 {
-    static const char *const names[] = { "portable", "avx2", "avx512" };
-    const char *here[3];
+    static const char *const names[] = { "portable", "avx2", "avx512", "amx" };
+    const char *here[4];
     int n = 0;
     (void)state;
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (nn_cpu_kernels_find(names[i]))
             here[n++] = names[i];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

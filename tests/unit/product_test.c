@@ -24,7 +24,7 @@ typedef struct made {
 
 static const nn_cpu_products *const *tables(int *n)
 {
-    static const char *const names[] = { "portable", "avx2", "avx512" };
+    static const char *const names[] = { "portable", "avx2", "avx512", "amx" };
     static const nn_cpu_products *found[3];
 
     *n = 0;

@@ -1,0 +1,75 @@
+/* models/cpu/bf16.h - matrix products whose factors are rounded to bf16; part of kernels.h.
+ *
+ * C [rows][out] (=, +=) A [rows][in] B [in][out], sums in float32. A factor is kept
+ * in one part (the nearest bf16, ties to even) or in two (what the first leaves,
+ * rounded again): A B is then A0 B0 + A1 B0 + A0 B1, to about 2^-17 of |A||B|
+ * ("bf16x3"; G. Henry, P. Tang, A. Heinecke, ARITH 2019).
+ *
+ * A is kept in rows, B in the order that a processor's tile product (AMX) reads.
+ * Every set of kernels computes the same numbers to the bit: of 32 inputs at a time
+ * the even and the odd ones are added up apart, from 0, and their sum is added to C;
+ * with two parts the three products follow each other. So the sums of a row do not
+ * depend on how many rows there are. Sub-normal factors count as 0 (AMX also drops
+ * sub-normal sums). What is not finite makes a result that is not finite. */
+#ifndef NN_CPU_BF16_H
+#define NN_CPU_BF16_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint16_t nn_bf16; /* the upper half of a float */
+
+enum {
+    NN_BF16_IN = 32,    /* inputs are padded to this with zeros, in A and in B */
+    NN_BF16_ROWS = 16,  /* rows of A can be read (not: matter) up to a multiple of this */
+    NN_BF16_TILE = 512  /* numbers of a piece of B: 16 pairs of inputs, 16 outputs */
+};
+
+static inline size_t nn_bf16_in(int32_t n)
+{
+    return ((size_t)n + NN_BF16_IN - 1) / NN_BF16_IN * NN_BF16_IN;
+}
+
+static inline size_t nn_bf16_rows(int32_t n)
+{
+    return ((size_t)n + NN_BF16_ROWS - 1) / NN_BF16_ROWS * NN_BF16_ROWS;
+}
+
+/* Numbers of a packed B [n_in][n_out]; n_out a multiple of 16. */
+static inline size_t nn_bf16_packed(int32_t n_in, int32_t n_out, int parts)
+{
+    return nn_bf16_in(n_in) * (size_t)n_out * (size_t)parts;
+}
+
+/* A matrix in rows: number k of row i of part p at p * part + i * ld + k. */
+typedef struct nn_bf16_mat {
+    nn_bf16 *at;
+    size_t ld, part;
+    int32_t n_rows, n;
+    int parts;
+} nn_bf16_mat;
+
+/* The product. a.n: inputs, a multiple of NN_BF16_IN; b: [n_out / 16][a.n / 32]
+ * [parts][16 pairs][16][2], as `pack` writes it; n_out a multiple of 16. */
+typedef struct nn_bf16_product {
+    nn_bf16_mat a;
+    const nn_bf16 *b;
+    int32_t n_out;
+    float *c;
+    size_t c_ld;
+    bool add;
+} nn_bf16_product;
+
+typedef struct nn_cpu_bf16 {
+    /* Rows of floats, n a multiple of 16 (fills up with zeros to a multiple of 32). */
+    void (*rows)(const nn_bf16_mat *to, const float *const *from);
+    /* B from its rows: from [n_in][n_out], n_rows = n_in (any), n = n_out. */
+    void (*pack)(nn_bf16 *to, const nn_bf16_mat *from);
+    /* Transposed: to has n_rows = from.n and n = from.n_rows filled up to a multiple
+     * of 32 with zeros. A^T B is the product of a turned A with packed rows of B. */
+    void (*turn)(const nn_bf16_mat *to, const nn_bf16_mat *from);
+    void (*product)(const nn_bf16_product *g);
+} nn_cpu_bf16;
+
+#endif
