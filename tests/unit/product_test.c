@@ -28,7 +28,7 @@ static const nn_cpu_products *const *tables(int *n)
     static const nn_cpu_products *found[3];
 
     *n = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (nn_cpu_kernels_find(names[i]))
             found[(*n)++] = &nn_cpu_kernels_find(names[i])->products;
     return found;
