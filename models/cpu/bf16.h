@@ -42,33 +42,47 @@ static inline size_t nn_bf16_packed(int32_t n_in, int32_t n_out, int parts)
     return nn_bf16_in(n_in) * (size_t)n_out * (size_t)parts;
 }
 
-/* A matrix in rows: number k of row i of part p at p * part + i * ld + k. */
+/* factor scale[i] at[i * ld + k] for row i < n_rows and column k < n, a multiple of
+ * 16; no scale: 1. */
+typedef struct nn_bf16_source {
+    const float *at;
+    size_t ld;
+    const float *scale;
+    float factor;
+    int32_t n_rows, n;
+} nn_bf16_source;
+
+/* Rows of bf16: number k of row i of part p at p * part + i * ld + k. */
 typedef struct nn_bf16_mat {
     nn_bf16 *at;
     size_t ld, part;
-    int32_t n_rows, n;
+    int32_t n;  /* numbers of a row */
     int parts;
 } nn_bf16_mat;
 
-/* The product. a.n: inputs, a multiple of NN_BF16_IN; b: [n_out / 16][a.n / 32]
- * [parts][16 pairs][16][2], as `pack` writes it; n_out a multiple of 16. */
+/* B: [n_out / 16] panels of [n_in / 32][parts][16 pairs of inputs][16][2]. */
+typedef struct nn_bf16_panels {
+    nn_bf16 *at;
+    size_t panel; /* numbers from a panel to the next */
+    int parts;
+} nn_bf16_panels;
+
+/* a.n: inputs, a multiple of NN_BF16_IN. Output 16 j + i of a row is at
+ * c[row * c_ld + j * c_panel + i]; n_out is a multiple of 16. */
 typedef struct nn_bf16_product {
     nn_bf16_mat a;
-    const nn_bf16 *b;
-    int32_t n_out;
+    nn_bf16_panels b;
+    int32_t n_rows, n_out;
     float *c;
-    size_t c_ld;
+    size_t c_ld, c_panel;
     bool add;
 } nn_bf16_product;
 
 typedef struct nn_cpu_bf16 {
-    /* Rows of floats, n a multiple of 16 (fills up with zeros to a multiple of 32). */
-    void (*rows)(const nn_bf16_mat *to, const float *const *from);
-    /* B from its rows: from [n_in][n_out], n_rows = n_in (any), n = n_out. */
-    void (*pack)(nn_bf16 *to, const nn_bf16_mat *from);
-    /* Transposed: to has n_rows = from.n and n = from.n_rows filled up to a multiple
-     * of 32 with zeros. A^T B is the product of a turned A with packed rows of B. */
-    void (*turn)(const nn_bf16_mat *to, const nn_bf16_mat *from);
+    void (*rows)(const nn_bf16_source *from, const nn_bf16_mat *to);    /* zeros from from->n to to->n     */
+    void (*turn)(const nn_bf16_source *from, const nn_bf16_mat *to);    /* to [from->n][to->n], transposed;
+                                                                           zeros to the next multiple of 32 */
+    void (*pack)(const nn_bf16_source *from, const nn_bf16_panels *to); /* from [n_in][n_out]               */
     void (*product)(const nn_bf16_product *g);
 } nn_cpu_bf16;
 

@@ -25,7 +25,7 @@ static bool has_avx512(void)
 
 static bool has_amx(void)
 {
-    return has_avx512() && !nn_amx_missing();
+    return has_avx512() && __builtin_cpu_supports("avx512bf16") && !nn_amx_missing();
 }
 #endif
 

@@ -118,6 +118,7 @@ typedef struct nn_cpu_kernels {
     void (*norm_back)(const nn_cpu_norm *n);
     void (*add)(size_t n, const float *x, float *y); /* y += x */
     nn_cpu_products products;                        /* in float32 */
+    nn_cpu_products products16[2];                   /* bf16x3, bf16 */
     nn_cpu_bf16 bf16;
 } nn_cpu_kernels;
 

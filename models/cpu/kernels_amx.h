@@ -27,12 +27,12 @@ static void tiles_ready(void)
     _tile_loadconfig(&c);
 }
 
-/* A block of C and its factors; _step: bytes from row to row, _tile: numbers from
- * the first tile to the second (of rows; b: of outputs). */
+/* A block of C and its factors; _step: bytes from row to row; _tile: numbers from the
+ * first tile of rows to the second; _panel: from the first tile of outputs. */
 typedef struct amx_block {
     const nn_bf16 *a, *b;
     float *c;
-    size_t a_step, a_tile, b_tile, c_step, c_tile;
+    size_t a_step, a_tile, b_panel, c_step, c_tile, c_panel;
 } amx_block;
 
 static inline __attribute__((always_inline)) void amx_open(const amx_block *k, bool add, const bool rows, const bool outs)
@@ -46,22 +46,22 @@ static inline __attribute__((always_inline)) void amx_open(const amx_block *k, b
     }
     _tile_loadd(0, k->c, k->c_step);
     if (outs)
-        _tile_loadd(1, k->c + 16, k->c_step);
+        _tile_loadd(1, k->c + k->c_panel, k->c_step);
     if (rows)
         _tile_loadd(2, k->c + k->c_tile, k->c_step);
     if (rows && outs)
-        _tile_loadd(3, k->c + k->c_tile + 16, k->c_step);
+        _tile_loadd(3, k->c + k->c_tile + k->c_panel, k->c_step);
 }
 
 static inline __attribute__((always_inline)) void amx_close(const amx_block *k, const bool rows, const bool outs)
 {
     _tile_stored(0, k->c, k->c_step);
     if (outs)
-        _tile_stored(1, k->c + 16, k->c_step);
+        _tile_stored(1, k->c + k->c_panel, k->c_step);
     if (rows)
         _tile_stored(2, k->c + k->c_tile, k->c_step);
     if (rows && outs)
-        _tile_stored(3, k->c + k->c_tile + 16, k->c_step);
+        _tile_stored(3, k->c + k->c_tile + k->c_panel, k->c_step);
 }
 
 static inline __attribute__((always_inline)) void amx_load_a(const amx_block *k, const nn_bf16 *a, const bool rows)
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) void amx_load_b(const amx_block *k,
 {
     _tile_loadd(6, b, 64);
     if (outs)
-        _tile_loadd(7, b + k->b_tile, 64);
+        _tile_loadd(7, b + k->b_panel, 64);
 }
 
 static inline __attribute__((always_inline)) void amx_multiply(const bool rows, const bool outs)
@@ -95,7 +95,7 @@ amx_run(const amx_block *k, const nn_bf16_product *g, bool add, const bool rows,
     const nn_bf16 *a = k->a, *b = k->b, *end = a + g->a.n;
 
     amx_open(k, add, rows, outs);
-    if (g->a.parts == 1)
+    if (g->b.parts == 1)
         for (; a < end; a += NN_BF16_IN, b += NN_BF16_TILE) {
             amx_load_a(k, a, rows);
             amx_load_b(k, b, outs);
@@ -127,38 +127,38 @@ static void amx_choose(const amx_block *k, const nn_bf16_product *g, bool add, b
         amx_run(k, g, add, false, false);
 }
 
-/* Fewer than a whole number of tiles of rows: C in a buffer, copied row by row. */
+/* Rows that do not fill tiles: C in a buffer, copied row by row. */
 static void amx_ragged(amx_block k, const nn_bf16_product *g, int32_t n, bool outs)
 {
-    _Alignas(64) float buffer[32 * 32];
-    size_t width = outs ? 128 : 64, step = k.c_step;
+    _Alignas(64) float buffer[2][32 * 16] = { { 0 } };
+    size_t step = k.c_step / sizeof(float), panel = k.c_panel;
     float *c = k.c;
 
-    for (int32_t i = 0; i < n && g->add; i++)
-        memcpy(buffer + 32 * i, (char *)c + (size_t)i * k.c_step, width);
-    if (g->add)
-        memset(buffer + 32 * n, 0, (size_t)(32 - n) * 32 * sizeof *buffer);
-    k.c = buffer;
-    k.c_tile = 16 * 32;
-    k.c_step = 128;
+    k.c = buffer[0];
+    k.c_step = 64;
+    k.c_tile = 16 * 16;
+    k.c_panel = 32 * 16;
+    for (int j = 0; j <= outs && g->add; j++)
+        for (int32_t i = 0; i < n; i++)
+            memcpy(buffer[j] + 16 * i, c + (size_t)i * step + (size_t)j * panel, 64);
     amx_choose(&k, g, g->add, n > 16, outs);
-    for (int32_t i = 0; i < n; i++)
-        memcpy((char *)c + (size_t)i * step, buffer + 32 * i, width);
+    for (int j = 0; j <= outs; j++)
+        for (int32_t i = 0; i < n; i++)
+            memcpy(c + (size_t)i * step + (size_t)j * panel, buffer[j] + 16 * i, 64);
 }
 
 static void bf16_product(const nn_bf16_product *g)
 {
-    size_t panel = (size_t)g->a.n * 16 * (size_t)g->a.parts;
-    amx_block k = { .a_step = 2 * g->a.ld, .a_tile = 16 * g->a.ld, .b_tile = panel, .c_step = 4 * g->c_ld,
-                    .c_tile = 16 * g->c_ld };
+    amx_block k = { .a_step = 2 * g->a.ld, .a_tile = 16 * g->a.ld, .b_panel = g->b.panel, .c_step = 4 * g->c_ld,
+                    .c_tile = 16 * g->c_ld, .c_panel = g->c_panel };
 
     tiles_ready();
     for (int32_t out = 0; out < g->n_out; out += 32)
-        for (int32_t row = 0; row < g->a.n_rows; row += 32) {
-            int32_t n = g->a.n_rows - row;
+        for (int32_t row = 0; row < g->n_rows; row += 32) {
+            int32_t n = g->n_rows - row;
             k.a = g->a.at + (size_t)row * g->a.ld;
-            k.b = g->b + (size_t)(out / 16) * panel;
-            k.c = g->c + (size_t)row * g->c_ld + out;
+            k.b = g->b.at + (size_t)(out / 16) * g->b.panel;
+            k.c = g->c + (size_t)row * g->c_ld + (size_t)(out / 16) * g->c_panel;
             if (n >= 32 || n == 16)
                 amx_choose(&k, g, g->add, n > 16, out + 16 < g->n_out);
             else
@@ -193,30 +193,23 @@ static inline __attribute__((always_inline)) void words_turn(__m512i v[16])
     }
 }
 
-/* Rows first .. first+31 of 16 columns; absent rows are zero. */
-static void turn_piece(nn_bf16 *to, size_t ld, const nn_bf16_mat *from, const nn_bf16 *at, int32_t first)
+static void bf16_turn(const nn_bf16_source *from, const nn_bf16_mat *to)
 {
-    __m512i v[16];
-
-    for (int i = 0; i < 16; i++) {
-        int32_t row = first + 2 * i;
-        const nn_bf16 *p = at + (size_t)row * from->ld;
-        v[i] = row < from->n_rows ? _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)) : _mm512_setzero_si512();
-        if (row + 1 < from->n_rows) {
-            __m512i u = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p + from->ld)));
-            v[i] = _mm512_or_si512(v[i], _mm512_slli_epi32(u, 16));
+    for (int32_t k = 0; k < from->n; k += 16)
+        for (int32_t first = 0; first < from->n_rows; first += NN_BF16_IN) {
+            __m512i word[2][16];
+            for (int i = 0; i < 16; i++) {
+                vu pair[2] = { { 0 } };
+                bf16_pair(from, first + 2 * i, k, to->parts, pair);
+                word[0][i] = (__m512i)pair[0];
+                if (to->parts > 1)
+                    word[1][i] = (__m512i)pair[1];
+            }
+            for (int p = 0; p < to->parts; p++) {
+                nn_bf16 *at = to->at + (size_t)p * to->part + (size_t)k * to->ld + first;
+                words_turn(word[p]);
+                for (int i = 0; i < 16; i++)
+                    _mm512_storeu_si512(at + (size_t)i * to->ld, word[p][i]);
+            }
         }
-    }
-    words_turn(v);
-    for (int i = 0; i < 16; i++)
-        _mm512_storeu_si512(to + (size_t)i * ld, v[i]);
-}
-
-static void bf16_turn(const nn_bf16_mat *to, const nn_bf16_mat *from)
-{
-    for (int p = 0; p < from->parts; p++)
-        for (int32_t k = 0; k < from->n; k += 16)
-            for (int32_t row = 0; row < from->n_rows; row += NN_BF16_IN)
-                turn_piece(to->at + (size_t)p * to->part + (size_t)k * to->ld + row, to->ld, from,
-                           from->at + (size_t)p * from->part + k, row);
 }

@@ -27,6 +27,7 @@ static inline void store(float *p, vf v)
 #include "models/cpu/kernels_product.h"
 #include "models/cpu/kernels_bf16.h"
 #include NK_BF16
+#include "models/cpu/kernels_product16.h"
 
 const nn_cpu_kernels NK_SET = {
     .name = NK_LABEL,
@@ -46,5 +47,9 @@ const nn_cpu_kernels NK_SET = {
     .norm_back = norm_back,
     .add = add,
     .products = { NK_LABEL, product_packed_size, NULL, product_run, product_run_turned, product_outer },
-    .bf16 = { bf16_rows, bf16_pack, bf16_turn, bf16_product },
+    .products16 = {
+        { NK_LABEL " bf16x3", bf16x3_floats, bf16x3_panels, bf16x3_run, product_run_turned, bf16x3_outer },
+        { NK_LABEL " bf16", bf16_floats, bf16_panels, bf16_run, product_run_turned, bf16_outer },
+    },
+    .bf16 = { bf16_rows, bf16_turn, bf16_pack, bf16_product },
 };

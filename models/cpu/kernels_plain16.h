@@ -3,6 +3,8 @@
  * A product of two bf16 numbers is exact in float32, so these sums are those of
  * bf16.h to the bit, with or without fused multiply-add. */
 
+typedef uint32_t vu_pair __attribute__((aligned(2), may_alias));
+
 enum { PLAIN_ROWS = NK_W == 16 ? 8 : 4 };
 
 /* c += 32 inputs of n rows times one vector of outputs. */
@@ -31,15 +33,15 @@ static inline __attribute__((always_inline)) void
 plain_rows(const nn_bf16_product *g, int32_t row, int32_t out, const int n)
 {
     const nn_bf16 *a = g->a.at + (size_t)row * g->a.ld;
-    const nn_bf16 *b = g->b + (size_t)(out / 16 * 16) * (size_t)g->a.n * (size_t)g->a.parts + 2 * (out % 16);
-    float *to = g->c + (size_t)row * g->c_ld + out;
+    const nn_bf16 *b = g->b.at + (size_t)(out / 16) * g->b.panel + 2 * (out % 16);
+    float *to = g->c + (size_t)row * g->c_ld + (size_t)(out / 16) * g->c_panel + out % 16;
     vf c[PLAIN_ROWS];
 
     for (int i = 0; i < n; i++)
         c[i] = g->add ? load(to + (size_t)i * g->c_ld) : (vf){ 0 };
-    for (int32_t k = 0; k < g->a.n; k += NN_BF16_IN, b += (size_t)g->a.parts * NN_BF16_TILE) {
+    for (int32_t k = 0; k < g->a.n; k += NN_BF16_IN, b += g->b.parts * NN_BF16_TILE) {
         plain_block(a + k, g->a.ld, b, c, n);
-        if (g->a.parts > 1) {
+        if (g->b.parts > 1) {
             plain_block(a + g->a.part + k, g->a.ld, b, c, n);
             plain_block(a + k, g->a.ld, b + NN_BF16_TILE, c, n);
         }
@@ -52,23 +54,22 @@ static void bf16_product(const nn_bf16_product *g)
 {
     int32_t row = 0;
 
-    for (; row + PLAIN_ROWS <= g->a.n_rows; row += PLAIN_ROWS)
+    for (; row + PLAIN_ROWS <= g->n_rows; row += PLAIN_ROWS)
         for (int32_t out = 0; out < g->n_out; out += NK_W)
             plain_rows(g, row, out, PLAIN_ROWS);
-    for (; row < g->a.n_rows; row++)
+    for (; row < g->n_rows; row++)
         for (int32_t out = 0; out < g->n_out; out += NK_W)
             plain_rows(g, row, out, 1);
 }
 
-static void bf16_turn(const nn_bf16_mat *to, const nn_bf16_mat *from)
+static void bf16_turn(const nn_bf16_source *from, const nn_bf16_mat *to)
 {
-    size_t pad = nn_bf16_in(from->n_rows);
-
-    for (int p = 0; p < from->parts; p++)
-        for (int32_t k = 0; k < from->n; k++) {
-            nn_bf16 *row = to->at + (size_t)p * to->part + (size_t)k * to->ld;
-            for (int32_t i = 0; i < from->n_rows; i++)
-                row[i] = from->at[(size_t)p * from->part + (size_t)i * from->ld + (size_t)k];
-            memset(row + from->n_rows, 0, (pad - (size_t)from->n_rows) * sizeof *row);
+    for (int32_t i = 0; i < (int32_t)nn_bf16_in(from->n_rows); i += 2)
+        for (int32_t k = 0; k < from->n; k += NK_W) {
+            vu pair[2] = { { 0 } };
+            bf16_pair(from, i, k, to->parts, pair);
+            for (int p = 0; p < to->parts; p++)
+                for (int j = 0; j < NK_W; j++)
+                    *(vu_pair *)(to->at + (size_t)p * to->part + (size_t)(k + j) * to->ld + i) = pair[p][j];
         }
 }

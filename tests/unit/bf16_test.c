@@ -130,49 +130,47 @@ static dense dense_new(int32_t rows, int32_t n, uint64_t seed, pl_arena *mem)
     return d;
 }
 
-static nn_bf16_mat mat_new(int32_t rows, int32_t n, int parts, pl_arena *mem)
+/* Rows of a, or of a transposed; padding that nobody may use is made of large numbers. */
+static nn_bf16_mat rows_of(const nn_cpu_bf16 *k, const dense *d, int parts, bool turn, pl_arena *mem)
 {
-    size_t ld = nn_bf16_in(n) + 32, part = nn_bf16_rows(rows) * ld;
-    nn_bf16_mat m = { PL_NEW(mem, nn_bf16, part * (size_t)parts + 1), ld, part, rows, n, parts };
+    int32_t rows = turn ? d->n : d->rows, n = turn ? d->rows : d->n, in = (int32_t)nn_bf16_in(n);
+    size_t ld = (size_t)in + 32, part = nn_bf16_rows(rows) * ld;
+    nn_bf16_mat m = { PL_NEW(mem, nn_bf16, part * (size_t)parts), ld, part, turn ? n : in, parts };
+    nn_bf16_source from = { d->at, (size_t)d->n, NULL, 1, d->rows, d->n };
 
-    memset(m.at, 0x7f, part * (size_t)parts * sizeof *m.at); /* padding is large numbers unless written */
+    memset(m.at, 0x7f, part * (size_t)parts * sizeof *m.at);
+    if (turn)
+        k->turn(&from, &m);
+    else
+        k->rows(&from, &m);
+    m.n = in;
     return m;
 }
 
-static nn_bf16_mat mat_of(const nn_cpu_bf16 *k, const dense *d, int parts, pl_arena *mem)
+static nn_bf16_panels panels_of(const nn_cpu_bf16 *k, const dense *d, int parts, pl_arena *mem)
 {
-    nn_bf16_mat m = mat_new(d->rows, d->n, parts, mem);
-    const float **row = PL_NEW(mem, const float *, d->rows + 1);
+    size_t panel = nn_bf16_packed(d->rows, 16, parts) + 64;
+    nn_bf16_panels b = { PL_NEW(mem, nn_bf16, panel * (size_t)d->n / 16), panel, parts };
 
-    for (int32_t i = 0; i < d->rows; i++)
-        row[i] = d->at + (size_t)i * (size_t)d->n;
-    k->rows(&m, row);
-    return m;
-}
-
-static nn_bf16 *packed_of(const nn_cpu_bf16 *k, const nn_bf16_mat *m, pl_arena *mem)
-{
-    nn_bf16 *b = PL_NEW(mem, nn_bf16, nn_bf16_packed(m->n_rows, m->n, m->parts) + 1);
-
-    k->pack(b, m);
+    k->pack(&(nn_bf16_source){ d->at, (size_t)d->n, NULL, 1, d->rows, d->n }, &b);
     return b;
 }
 
 enum { C_PAD = 3 };
 
 /* c [rows][n + C_PAD] = (add) a b, the padding and a row behind kept as they are. */
-static float *multiply(const nn_cpu_bf16 *k, const nn_bf16_mat *a, const nn_bf16 *b, int32_t n, bool add, pl_arena *mem)
+static float *multiply(const nn_cpu_bf16 *k, const nn_bf16_mat *a, const nn_bf16_panels *b, const int32_t shape[2],
+                       bool add, pl_arena *mem)
 {
-    size_t ld = (size_t)n + C_PAD, all = ((size_t)a->n_rows + 1) * ld;
+    size_t n = (size_t)shape[1], ld = n + C_PAD, all = ((size_t)shape[0] + 1) * ld;
     float *c = PL_NEW(mem, float, all);
-    nn_bf16_product g = { *a, b, n, c, ld, add };
+    nn_bf16_product g = { *a, *b, shape[0], shape[1], c, ld, 16, add };
 
-    g.a.n = (int32_t)nn_bf16_in(a->n);
     for (size_t i = 0; i < all; i++)
         c[i] = (float)i + 0.25f;
     k->product(&g);
     for (size_t i = 0; i < all; i++)
-        if (i % ld >= (size_t)n || i / ld >= (size_t)a->n_rows)
+        if (i % ld >= n || i / ld >= (size_t)shape[0])
             assert_true(c[i] == (float)i + 0.25f);
     return c;
 }
@@ -204,10 +202,10 @@ static void product_check(const nn_cpu_bf16 *k, pl_arena *mem)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int parts = 1; parts <= 2; parts++) {
             dense a = dense_new(shapes[s].rows, shapes[s].in, s, mem), b = dense_new(shapes[s].in, shapes[s].out, 99 + s, mem);
-            nn_bf16_mat x = mat_of(k, &a, parts, mem), y = mat_of(k, &b, parts, mem);
-            const nn_bf16 *packed = packed_of(k, &y, mem);
+            nn_bf16_mat x = rows_of(k, &a, parts, false, mem);
+            nn_bf16_panels y = panels_of(k, &b, parts, mem);
             for (int add = 0; add < 2; add++)
-                numbers_same(multiply(k, &x, packed, b.n, add, mem), (size_t)b.n + C_PAD, &a, &b, add, parts);
+                numbers_same(multiply(k, &x, &y, (int32_t[]){ a.rows, b.n }, add, mem), (size_t)b.n + C_PAD, &a, &b, add, parts);
         }
 }
 
@@ -224,13 +222,12 @@ static void turned_check(const nn_cpu_bf16 *k, pl_arena *mem)
         for (int parts = 1; parts <= 2; parts++) {
             dense a = dense_new(shapes[s].rows, shapes[s].in, s, mem), b = dense_new(shapes[s].rows, shapes[s].out, 7 + s, mem);
             dense t = { a.n, a.rows, PL_NEW(mem, float, (size_t)(a.n * a.rows)) };
-            nn_bf16_mat x = mat_of(k, &a, parts, mem), y = mat_of(k, &b, parts, mem);
-            nn_bf16_mat turned = mat_new(a.n, a.rows, parts, mem);
+            nn_bf16_mat x = rows_of(k, &a, parts, true, mem);
+            nn_bf16_panels y = panels_of(k, &b, parts, mem);
             for (int32_t i = 0; i < a.rows * a.n; i++)
                 t.at[i % a.n * a.rows + i / a.n] = a.at[i];
-            k->turn(&turned, &x);
-            numbers_same(multiply(k, &turned, packed_of(k, &y, mem), b.n, true, mem), (size_t)b.n + C_PAD, &t, &b, true,
-                         parts);
+            numbers_same(multiply(k, &x, &y, (int32_t[]){ t.rows, b.n }, true, mem), (size_t)b.n + C_PAD, &t, &b,
+                         true, parts);
         }
 }
 
@@ -244,8 +241,7 @@ static void round_check(const nn_cpu_bf16 *k, pl_arena *mem)
 {
     enum { N = 16 * 64 };
     float x[N];
-    const float *row = x;
-    nn_bf16_mat m = mat_new(1, N, 2, mem);
+    nn_bf16_mat m = { PL_NEW(mem, nn_bf16, 2 * N), N, N, N, 2 };
     pl_rng r = pl_rng_at(5, 2, 3);
 
     for (int round = 0; round < 100; round++) {
@@ -255,7 +251,7 @@ static void round_check(const nn_cpu_bf16 *k, pl_arena *mem)
             u = i % 64 == 5 ? u & 0x807fffffu : i % 64 == 9 ? (u & 0x80000000u) | 0x7f800000u : u;
             x[i] = float_of(u);
         }
-        k->rows(&m, &row);
+        k->rows(&(nn_bf16_source){ x, N, NULL, 1, 1, N }, &m);
         for (int i = 0; i < N; i++) {
             assert_int_equal(m.at[i], plain_round(x[i]));
             if (isfinite(x[i]) && isfinite(value(m.at[i])))
@@ -279,13 +275,14 @@ static void spoiled_check(const nn_cpu_bf16 *k, pl_arena *mem)
 
     for (int i = 0; i < 6; i++) {
         dense a = dense_new(40, 64, 1, mem), b = dense_new(64, 32, 2, mem);
-        nn_bf16_mat x, y;
+        nn_bf16_mat x;
+        nn_bf16_panels y;
         float *c;
         a.at[17 * 64 + 35] = bad[i / 2];
         b.at[35 * 32 + 3] = 0; /* inf * 0 */
-        x = mat_of(k, &a, i % 2 + 1, mem);
-        y = mat_of(k, &b, i % 2 + 1, mem);
-        c = multiply(k, &x, packed_of(k, &y, mem), 32, false, mem);
+        x = rows_of(k, &a, i % 2 + 1, false, mem);
+        y = panels_of(k, &b, i % 2 + 1, mem);
+        c = multiply(k, &x, &y, (int32_t[]){ 40, 32 }, false, mem);
         for (int32_t at = 0; at < 40 * 32; at++)
             assert_true(!isfinite(c[at / 32 * (32 + C_PAD) + at % 32]) == (at / 32 == 17));
     }
@@ -301,14 +298,13 @@ static void what_is_not_finite_stays_so_and_spoils_only_its_row(void **state)
 static void rows_check(const nn_cpu_bf16 *k, pl_arena *mem)
 {
     dense a = dense_new(75, 96, 3, mem), b = dense_new(96, 48, 4, mem);
-    nn_bf16_mat x = mat_of(k, &a, 2, mem), y = mat_of(k, &b, 2, mem);
-    const nn_bf16 *packed = packed_of(k, &y, mem);
-    const float *all = multiply(k, &x, packed, 48, false, mem);
+    nn_bf16_mat x = rows_of(k, &a, 2, false, mem);
+    nn_bf16_panels y = panels_of(k, &b, 2, mem);
+    const float *all = multiply(k, &x, &y, (int32_t[]){ 75, 48 }, false, mem);
 
-    for (int32_t n = 1; n < 75; n++) {
-        x.n_rows = n;
-        assert_memory_equal(multiply(k, &x, packed, 48, false, mem), all, ((size_t)n * (48 + C_PAD) - C_PAD) * sizeof *all);
-    }
+    for (int32_t n = 1; n < 75; n++)
+        assert_memory_equal(multiply(k, &x, &y, (int32_t[]){ n, 48 }, false, mem), all,
+                            ((size_t)n * (48 + C_PAD) - C_PAD) * sizeof *all);
 }
 
 static void a_row_does_not_depend_on_how_many_there_are(void **state)
