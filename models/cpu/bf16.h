@@ -43,10 +43,11 @@ static inline size_t nn_bf16_packed(int32_t n_in, int32_t n_out, int parts)
 }
 
 /* factor scale[i] at[i * ld + k] for row i < n_rows and column k < n, a multiple of
- * 16; no scale: 1. */
+ * 16; no scale: 1. With `row` row i is at row[i] instead. */
 typedef struct nn_bf16_source {
     const float *at;
     size_t ld;
+    const float *const *row;
     const float *scale;
     float factor;
     int32_t n_rows, n;

@@ -56,6 +56,7 @@ static pl_code weights_open(nn_engine *e, pl_error *err)
         e->turned = cut(&c, p->n_turned);
         e->fold = cut(&c, p->n_fold);
         e->back = cut(&c, p->n_back);
+        e->small16 = (nn_bf16 *)cut(&c, e->linear ? p->n_half / 2 : 0);
         if (pass == 0 && !nn_buf_grow(&e->weights, c.at, sizeof(float)))
             return pl_fail(err, PL_ENOMEM, "no memory for the weights of a model");
         c = (cutter){ e->weights.p, 0 };
@@ -67,8 +68,8 @@ static pl_code cpu_check(const nn_engine_conf *conf, pl_error *err)
 {
     if (conf->radial != NN_RADIAL_EXACT)
         return pl_fail(err, PL_ECONFIG, "engine cpu: radial nodes are not there yet");
-    if (conf->of_radial || conf->of_contract || conf->of_linear)
-        return pl_fail(err, PL_ECONFIG, "engine cpu: fp32 only, so far");
+    if (conf->of_radial || conf->of_contract)
+        return pl_fail(err, PL_ECONFIG, "engine cpu: radial networks and contractions in fp32 only, so far");
     return PL_OK;
 }
 
@@ -97,6 +98,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
     if (!e->scratch || !e->act || !e->y)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
     nn_frame_rule_make(&e->rule);
+    e->linear = conf->of_linear;
     return weights_open(e, err);
 }
 
@@ -132,6 +134,7 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
 {
     (void)err;
     nn_cpu_small_load(e->plan, params, e->small, e->turned);
+    nn_cpu_linear16_load(e);
     for (int i = 0; i < e->plan->n_modules; i++) {
         fold_job j = { e, &e->plan->module[i].conv, params };
         if (j.c->n_slabs)

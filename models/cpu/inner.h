@@ -41,6 +41,8 @@ struct nn_engine {
     nn_cpu_prep prep;
     nn_cpu_scratch *scratch;  /* [threads]                                  */
     float *small, *turned, *fold, *back;
+    nn_bf16 *small16;         /* matrices of small and turned, for bf16     */
+    nn_precision linear;      /* of the linear layers of nodes              */
     nn_buf weights, acts, edges, grads, pieces, pooled;
     float *input;             /* [n_nodes][input.size]                      */
     float **act;              /* [n_modules] outputs                        */
@@ -97,6 +99,12 @@ void nn_cpu_linear_run(const nn_engine *e, const nn_cpu_linear *l, int d, const 
 void nn_cpu_linear_back(const nn_engine *e, const nn_cpu_linear *l, int d, const nn_cpu_rows *r, bool add);
 /* dw += in^T out, into the piece's small gradients. */
 void nn_cpu_linear_grad(const nn_engine *e, const nn_cpu_linear *l, int d, const nn_cpu_rows *r, float *dsmall);
+
+/* linear16.c: the same in bf16, for an engine with `linear`. shape: inputs, outputs. */
+void nn_cpu_linear16_load(nn_engine *e);
+void nn_cpu_linear16_run(const nn_engine *e, const nn_bf16 *w, const int32_t shape[2], int d, const nn_cpu_rows *r,
+                         bool add);
+void nn_cpu_linear16_grad(const nn_engine *e, const nn_cpu_linear *l, int d, const nn_cpu_rows *r, float *dw);
 
 /* head.c: pooling and the last two linear layers. */
 void nn_cpu_head(nn_engine *e, const nn_batch *in, const float *x, float *y);

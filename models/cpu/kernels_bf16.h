@@ -37,6 +37,11 @@ static inline void bf16_split(vf x, int parts, vh part[2])
         part[1] = bf16_narrow(x - bf16_widen(part[0]));
 }
 
+static inline const float *source_row(const nn_bf16_source *s, int32_t row)
+{
+    return s->row ? s->row[row] : s->at + (size_t)row * s->ld;
+}
+
 static inline float source_factor(const nn_bf16_source *s, int32_t row)
 {
     return s->scale ? s->factor * s->scale[row] : s->factor;
@@ -45,7 +50,7 @@ static inline float source_factor(const nn_bf16_source *s, int32_t row)
 static void bf16_rows(const nn_bf16_source *from, const nn_bf16_mat *to)
 {
     for (int32_t i = 0; i < from->n_rows; i++) {
-        const float *x = from->at + (size_t)i * from->ld;
+        const float *x = source_row(from, i);
         nn_bf16 *row = to->at + (size_t)i * to->ld;
         float f = source_factor(from, i);
         for (int32_t k = 0; k < from->n; k += NK_W) {
@@ -73,13 +78,12 @@ static void bf16_minus(const nn_bf16_mat *from, const nn_bf16_mat *to, int32_t n
 /* Columns k .. of rows i, i + 1 side by side, both parts; absent rows are zero. */
 static inline void bf16_pair(const nn_bf16_source *from, int32_t i, int32_t k, int parts, vu pair[2])
 {
-    const float *x = from->at + (size_t)i * from->ld + k;
     vh low[2] = { { 0 } }, high[2] = { { 0 } };
 
     if (i < from->n_rows)
-        bf16_split(load(x) * source_factor(from, i), parts, low);
+        bf16_split(load(source_row(from, i) + k) * source_factor(from, i), parts, low);
     if (i + 1 < from->n_rows)
-        bf16_split(load(x + from->ld) * source_factor(from, i + 1), parts, high);
+        bf16_split(load(source_row(from, i + 1) + k) * source_factor(from, i + 1), parts, high);
     for (int p = 0; p < parts; p++)
         pair[p] = __builtin_convertvector(low[p], vu) | __builtin_convertvector(high[p], vu) << 16;
 }

@@ -7,7 +7,7 @@
  * the packed C. */
 
 enum {
-    HALF_MOST = 512 * 5,                            /* k: channels of all degrees                */
+    HALF_MOST = 1024 * 5,                           /* k: channels of all degrees                */
     HALF_NUMBERS = 16 * 3 * 2 * HALF_MOST,          /* 16 rows of it, three times, two parts     */
     HALF_ROWS = 64,                                /* rows at most                              */
     OUTER_BLOCK = 128, OUTER_DEPTH = 64             /* of inputs and outputs; rows               */
@@ -15,7 +15,8 @@ enum {
 
 static inline nn_bf16_source half_source(const nn_cpu_product *p, const float *at, size_t ld, int32_t row, int32_t n)
 {
-    return (nn_bf16_source){ at + (size_t)row * ld, ld, p->scale ? p->scale + row : NULL, 1, p->n_rows - row, n };
+    return (nn_bf16_source){ at + (size_t)row * ld, ld, NULL,
+                             p->scale ? p->scale + row : NULL, 1, p->n_rows - row, n };
 }
 
 static void half_pack(const float *panels, int32_t k, int32_t n, nn_bf16 *to, int parts)
@@ -23,7 +24,7 @@ static void half_pack(const float *panels, int32_t k, int32_t n, nn_bf16 *to, in
     size_t panel = nn_bf16_packed(k, 16, parts);
 
     for (int32_t j = 0; j < n / 16; j++) {
-        nn_bf16_source from = { panels + (size_t)j * (size_t)k * 16, 16, NULL, 1, k, 16 };
+        nn_bf16_source from = { panels + (size_t)j * (size_t)k * 16, 16, NULL, NULL, 1, k, 16 };
         bf16_pack(&from, &(nn_bf16_panels){ to + (size_t)j * panel, panel, parts });
     }
 }
@@ -96,8 +97,8 @@ static void half_columns(const half_outer *h, int32_t o, int32_t n)
     nn_bf16_panels to = { h->c, 3 * piece, h->parts };
 
     for (int i = 0; i < (h->p->a[1] ? 3 : 1); i++, to.at += piece) {
-        nn_bf16_source from = { h->p->c[i % 2] + (size_t)h->row * h->p->c_ld + o, h->p->c_ld, NULL, i < 2 ? 1 : -1,
-                                h->n, n };
+        nn_bf16_source from = { h->p->c[i % 2] + (size_t)h->row * h->p->c_ld + o, h->p->c_ld, NULL, NULL,
+                                i < 2 ? 1 : -1, h->n, n };
         bf16_pack(&from, &to);
     }
 }

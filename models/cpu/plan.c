@@ -84,7 +84,7 @@ static size_t vector_add(builder *b, int32_t param, int32_t skip, int32_t n)
 
     if (param >= 0)
         p->map[p->n_maps++] = (nn_cpu_map){ at, b->model->param[param].at + (size_t)skip,
-                                            1, n, pad_lane(n), 0, 1, -1, 0 };
+                                            1, n, pad_lane(n), 0, 1, -1, 0, 0, 0 };
     return at;
 }
 
@@ -93,12 +93,15 @@ static nn_cpu_linear linear_add(builder *b, int32_t param, int32_t skip, int32_t
 {
     nn_cpu_plan *p = b->plan;
     const nn_param *w = &b->model->param[param];
-    nn_cpu_linear l = { n_in, w->dims[0], pad_lane(n_in), pad_lane(w->dims[0]), 0, p->n_turned };
+    nn_cpu_linear l = { n_in, w->dims[0], pad_lane(n_in), pad_lane(w->dims[0]), 0, p->n_turned, 0, 0 };
 
     l.w = small_take(b, (size_t)n_in * (size_t)l.out_pad);
     p->n_turned += (size_t)l.n_out * (size_t)l.in_pad;
+    l.half = p->n_half;
+    l.half_turned = l.half + nn_bf16_packed(n_in, l.out_pad, 2);
+    p->n_half = l.half_turned + nn_bf16_packed(l.n_out, l.in_pad, 2);
     p->map[p->n_maps++] = (nn_cpu_map){ l.w, w->at + (size_t)skip, n_in, l.n_out, l.out_pad, 1,
-                                        w->dims[1], (int64_t)l.turned, l.in_pad };
+                                        w->dims[1], (int64_t)l.turned, l.in_pad, l.half, l.half_turned };
     return l;
 }
 

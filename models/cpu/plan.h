@@ -26,12 +26,14 @@ typedef struct nn_cpu_map {
     int32_t rows, cols, ld, row_step, col_step;
     int64_t turned;
     int32_t turned_ld;
+    size_t half, half_turned; /* of matrices: as in nn_cpu_linear */
 } nn_cpu_map;
 
 typedef struct nn_cpu_linear {
     int32_t n_in, n_out, in_pad, out_pad; /* n_in 0: absent */
     size_t w;                             /* [n_in][out_pad] in small   */
     size_t turned;                        /* [n_out][in_pad] in turned  */
+    size_t half, half_turned;             /* the same two, packed for bf16 products: room for two parts */
 } nn_cpu_linear;
 
 enum { NN_CPU_FREQS = 2 * NN_MAX_DEGREE + 1 };
@@ -76,7 +78,7 @@ typedef struct nn_cpu_plan {
     int32_t n_modules, n_maps, l_max;
     nn_cpu_module *module;
     nn_cpu_map *map;
-    size_t n_small, n_turned, n_fold, n_back, back_most;
+    size_t n_small, n_turned, n_half, n_fold, n_back, back_most;
     nn_cpu_layout input;
     nn_cpu_linear head[2];
     size_t head_bias[2];

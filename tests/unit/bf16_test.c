@@ -136,7 +136,7 @@ static nn_bf16_mat rows_of(const nn_cpu_bf16 *k, const dense *d, int parts, bool
     int32_t rows = turn ? d->n : d->rows, n = turn ? d->rows : d->n, in = (int32_t)nn_bf16_in(n);
     size_t ld = (size_t)in + 32, part = nn_bf16_rows(rows) * ld;
     nn_bf16_mat m = { PL_NEW(mem, nn_bf16, part * (size_t)parts), ld, part, turn ? n : in, parts };
-    nn_bf16_source from = { d->at, (size_t)d->n, NULL, 1, d->rows, d->n };
+    nn_bf16_source from = { d->at, (size_t)d->n, NULL, NULL, 1, d->rows, d->n };
 
     memset(m.at, 0x7f, part * (size_t)parts * sizeof *m.at);
     if (turn)
@@ -152,7 +152,7 @@ static nn_bf16_panels panels_of(const nn_cpu_bf16 *k, const dense *d, int parts,
     size_t panel = nn_bf16_packed(d->rows, 16, parts) + 64;
     nn_bf16_panels b = { PL_NEW(mem, nn_bf16, panel * (size_t)d->n / 16), panel, parts };
 
-    k->pack(&(nn_bf16_source){ d->at, (size_t)d->n, NULL, 1, d->rows, d->n }, &b);
+    k->pack(&(nn_bf16_source){ d->at, (size_t)d->n, NULL, NULL, 1, d->rows, d->n }, &b);
     return b;
 }
 
@@ -251,7 +251,7 @@ static void round_check(const nn_cpu_bf16 *k, pl_arena *mem)
             u = i % 64 == 5 ? u & 0x807fffffu : i % 64 == 9 ? (u & 0x80000000u) | 0x7f800000u : u;
             x[i] = float_of(u);
         }
-        k->rows(&(nn_bf16_source){ x, N, NULL, 1, 1, N }, &m);
+        k->rows(&(nn_bf16_source){ x, N, NULL, NULL, 1, 1, N }, &m);
         for (int i = 0; i < N; i++) {
             assert_int_equal(m.at[i], plain_round(x[i]));
             if (isfinite(x[i]) && isfinite(value(m.at[i])))
