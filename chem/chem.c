@@ -8,35 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chem/child.h"
-#include "chem/wire.h"
+#include "chem/exchange.h"
 #include "pipeline/base/text.h"
 
-enum {
-    KILLED_MAX = 30, /* strangers may kill a worker this often under one record, or while it starts */
-    HELLO_S = 30     /* CPU seconds of its own test */
-};
+enum { HELLO_S = 30 }; /* CPU seconds of the worker's own test */
 
 struct ch_worker {
-    ch_worker_opts opts;
     char program[PATH_MAX];
-    ch_child child;
-    double child_cpu_s; /* of the living child, as of its last answer */
+    ch_link link;
     bool tested;
     ch_worker_info info;
-    pl_text request, answer;
-    int64_t started, requests, lost;
 };
-
-/* What became of one request. */
-typedef struct outcome {
-    ch_status status;
-    char message[256];
-    int signal, attempts;
-    double cpu_s;
-    ch_wire body; /* rest of the answer; valid when `answered` */
-    bool answered;
-} outcome;
 
 static const char *const status_names[CH_N_STATUS] = {
     "ok",       "parse",   "empty",  "too_large", "valence", "conformer", "geometry",
@@ -90,9 +72,9 @@ static bool on_path(char *out, size_t n)
 
 static pl_code find_program(ch_worker *w, pl_error *err)
 {
-    const char *named = w->opts.program ? w->opts.program : getenv("MOLSIEVE_CHEM");
+    const char *named = w->link.opts.program ? w->link.opts.program : getenv("MOLSIEVE_CHEM");
 
-    if (w->opts.program == NULL && beside_us(w->program, sizeof w->program))
+    if (w->link.opts.program == NULL && beside_us(w->program, sizeof w->program))
         return PL_OK;
     if (named != NULL && named[0] != '\0') {
         if (snprintf(w->program, sizeof w->program, "%s", named) < (int)sizeof w->program &&
@@ -109,17 +91,20 @@ static pl_code find_program(ch_worker *w, pl_error *err)
 pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *err)
 {
     ch_worker *w = calloc(1, sizeof *w);
+    ch_worker_opts *o;
     pl_code code;
 
     *out = NULL;
     if (w == NULL)
         return pl_fail(err, PL_ENOMEM, "chemistry worker");
+    o = &w->link.opts;
     if (opts != NULL)
-        w->opts = *opts;
-    w->opts.cpu_first_s = w->opts.cpu_first_s > 0 ? w->opts.cpu_first_s : 2;
-    w->opts.cpu_retry_s = w->opts.cpu_retry_s > 0 ? w->opts.cpu_retry_s : 30;
-    w->opts.wall_slack_s = w->opts.wall_slack_s > 0 ? w->opts.wall_slack_s : 20;
-    w->opts.memory_bytes = w->opts.memory_bytes > 0 ? w->opts.memory_bytes : (size_t)2 << 30;
+        *o = *opts;
+    o->cpu_first_s = o->cpu_first_s > 0 ? o->cpu_first_s : 2;
+    o->cpu_retry_s = o->cpu_retry_s > 0 ? o->cpu_retry_s : 30;
+    o->wall_slack_s = o->wall_slack_s > 0 ? o->wall_slack_s : 20;
+    o->memory_bytes = o->memory_bytes > 0 ? o->memory_bytes : (size_t)2 << 30;
+    w->link.program = w->program;
     code = find_program(w, err);
     if (code != PL_OK)
         ch_worker_close(w);
@@ -130,183 +115,99 @@ pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *er
 
 void ch_worker_close(ch_worker *w)
 {
-    int by_signal;
-    double cpu_s;
-
     if (w == NULL)
         return;
-    ch_child_end(&w->child, false, &by_signal, &cpu_s);
-    pl_text_free(&w->request);
-    pl_text_free(&w->answer);
+    ch_link_close(&w->link);
     free(w);
 }
 
-/* ---- one request, with restarts ----------------------------------------- */
+/* ---- one request, put together in w->link.request ----------------------- */
 
-static void request_begin(ch_worker *w, enum ch_op op)
+static void request_begin(ch_worker *w, enum ch_op op) { ch_request_begin(&w->link.request, op); }
+
+static pl_code keep(void *out, int32_t i, ch_outcome *o, pl_error *err)
 {
-    pl_text_reset(&w->request);
-    ch_wire_put_u32(&w->request, (uint32_t)op);
-    ch_wire_put_f64(&w->request, 0); /* the CPU seconds; set for each attempt */
-}
-
-static void drop_child(ch_worker *w, bool dying, outcome *o)
-{
-    double cpu_s;
-
-    ch_child_end(&w->child, dying, &o->signal, &cpu_s);
-    o->cpu_s += cpu_s > w->child_cpu_s ? cpu_s - w->child_cpu_s : 0;
-    w->child_cpu_s = 0;
-    w->lost++;
-}
-
-static void set_status(outcome *o, ch_status status, const char *message)
-{
-    o->status = status;
-    (void)snprintf(o->message, sizeof o->message, "%s", message);
-}
-
-static void read_answer(ch_worker *w, outcome *o)
-{
-    ch_wire in = ch_wire_of(w->answer.s, w->answer.len);
-    uint32_t status = ch_wire_u32(&in);
-    int by_signal = ch_wire_i32(&in);
-    double cpu_s = ch_wire_f64(&in);
-    size_t n;
-    const char *message = ch_wire_str(&in, &n);
-
-    if (!in.ok || status >= CH_N_STATUS) {
-        drop_child(w, false, o);
-        set_status(o, CH_INTERNAL, "the worker's answer makes no sense");
-        return;
-    }
-    o->cpu_s += cpu_s > w->child_cpu_s ? cpu_s - w->child_cpu_s : 0;
-    w->child_cpu_s = cpu_s;
-    o->status = (ch_status)status;
-    (void)snprintf(o->message, sizeof o->message, "%.*s", (int)n, message);
-    o->body = in;
-    o->answered = true;
-    if (status == CH_MEMORY || status == CH_INTERNAL)
-        drop_child(w, false, o); /* its state is not to be trusted */
-    o->signal = by_signal;
-}
-
-static void read_death(ch_worker *w, outcome *o, ch_talk how, double cpu_limit)
-{
-    char text[128];
-
-    drop_child(w, how == CH_TALK_DIED, o);
-    if (how == CH_TALK_LATE) {
-        (void)snprintf(text, sizeof text, "no answer in time on the wall clock; CPU budget %g s", cpu_limit);
-        set_status(o, CH_TIMEOUT, text);
-    } else if (o->signal == SIGPROF) {
-        (void)snprintf(text, sizeof text, "more than %g CPU seconds", cpu_limit);
-        set_status(o, CH_TIMEOUT, text);
-    } else if (how == CH_TALK_GARBLED) {
-        set_status(o, CH_INTERNAL, "the worker's answer makes no sense");
-    } else {
-        (void)snprintf(text, sizeof text, "the chemistry worker was ended by signal %d (%s)", o->signal,
-                       o->signal ? strsignal(o->signal) : "it left by itself");
-        set_status(o, CH_CRASH, text);
-    }
-}
-
-/* One try. Not PL_OK: nothing to do with the record. */
-static pl_code attempt(ch_worker *w, outcome *o, double cpu_limit, pl_error *err)
-{
-    ch_talk how;
-
-    if (w->child.pid == 0) {
-        pl_code code = ch_child_start(&w->child, w->program, w->opts.memory_bytes, err);
-        if (code != PL_OK)
-            return code;
-        w->started++;
-    }
-    memcpy(w->request.s + 4, &cpu_limit, sizeof cpu_limit);
-    w->requests++;
-    o->answered = false;
-    how = ch_child_talk(&w->child, &w->request, &w->answer, 4 * cpu_limit + w->opts.wall_slack_s, w->opts.stop);
-    if (how == CH_TALK_OK) {
-        read_answer(w, o);
-        return PL_OK;
-    }
-    if (how == CH_TALK_STOP || how == CH_TALK_NOMEM) {
-        drop_child(w, false, o);
-        w->lost--; /* our own doing */
-        return how == CH_TALK_STOP ? pl_fail(err, PL_ESTOP, "asked to stop")
-                                   : pl_fail(err, PL_ENOMEM, "an answer of the chemistry worker");
-    }
-    read_death(w, o, how, cpu_limit);
+    (void)i;
+    (void)err;
+    *(ch_outcome *)out = *o;
     return PL_OK;
 }
 
-static bool deserves_retry(const outcome *o)
+static pl_code exchange(ch_worker *w, ch_outcome *o, pl_error *err)
 {
-    return o->status == CH_TIMEOUT || o->status == CH_CRASH || o->status == CH_MEMORY || o->status == CH_INTERNAL;
+    const ch_work work = { .ctx = o, .n = 1, .take = keep };
+    return ch_exchange(&w->link, &work, err);
 }
 
-/* The request that was put together, answered; twice tried if need be. A
- * SIGKILL is never the record's doing (memory is limited, the watchdog says
- * LATE), so it does not count as a try. */
-static pl_code exchange(ch_worker *w, outcome *o, pl_error *err)
+/* The same with a budget of its own: the caller's is for molecules. */
+static pl_code exchange_start(ch_worker *w, ch_outcome *o, enum ch_op op, pl_error *err)
 {
-    int killed = 0;
+    const ch_worker_opts asked = w->link.opts;
+    pl_code code;
 
-    if (!pl_text_ok(&w->request))
-        return pl_fail(err, PL_ENOMEM, "a request to the chemistry worker");
-    if (w->request.len > CH_MESSAGE_MAX)
-        return pl_fail(err, PL_EINPUT, "too_large: %zu bytes for one request", w->request.len);
-    for (o->attempts = 1;; o->attempts++) {
-        const double limit = o->attempts == 1 ? w->opts.cpu_first_s : w->opts.cpu_retry_s;
-        pl_code code = attempt(w, o, limit, err);
+    w->link.opts.cpu_first_s = w->link.opts.cpu_retry_s = HELLO_S;
+    request_begin(w, op);
+    code = exchange(w, o, err);
+    w->link.opts = asked;
+    if (code == PL_OK && o->status != CH_OK)
+        code = pl_fail(err, PL_ECONFIG, "%s does not work: %s", w->program, o->message);
+    return code;
+}
 
-        if (code != PL_OK)
-            return code;
-        if (o->status == CH_CRASH && o->signal == SIGKILL && ++killed < KILLED_MAX) /* child or its builder */
-            o->attempts--;
-        else if (o->attempts == 2 || !deserves_retry(o))
-            return PL_OK;
-    }
+static pl_code other_protocol(const ch_worker *w, pl_error *err)
+{
+    return pl_fail(err, PL_ECONFIG, "%s speaks another protocol", w->program);
 }
 
 /* Before the first real request: the child's own test. Without it a missing
  * table of the library would look like bad molecules. */
 static pl_code ensure_tested(ch_worker *w, pl_error *err)
 {
-    const ch_worker_opts asked = w->opts;
-    outcome o = { 0 };
+    ch_outcome o = { 0 };
     pl_code code;
     size_t n;
     const char *version;
 
     if (w->tested)
         return PL_OK;
-    w->opts.cpu_first_s = w->opts.cpu_retry_s = HELLO_S; /* the caller's budget is for molecules */
-    request_begin(w, CH_OP_HELLO);
-    code = exchange(w, &o, err);
-    w->opts = asked;
+    code = exchange_start(w, &o, CH_OP_HELLO, err);
     if (code != PL_OK)
         return code;
-    if (o.status != CH_OK)
-        return pl_fail(err, PL_ECONFIG, "%s does not work: %s", w->program, o.message);
     version = ch_wire_str(&o.body, &n);
     (void)snprintf(w->info.library, sizeof w->info.library, "%.*s", (int)n, version);
     (void)snprintf(w->info.protocol, sizeof w->info.protocol, "%s", CH_PROTOCOL_VERSION);
     w->info.n_formats = ch_wire_i32(&o.body);
     w->tested = o.body.ok;
-    return o.body.ok ? PL_OK : pl_fail(err, PL_ECONFIG, "%s speaks another protocol", w->program);
+    return o.body.ok ? PL_OK : other_protocol(w, err);
+}
+
+pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err)
+{
+    ch_outcome o = { 0 };
+    pl_code code = exchange_start(w, &o, CH_OP_VERSION, err);
+    const char *library, *protocol;
+    size_t n, m;
+
+    if (code != PL_OK)
+        return code;
+    library = ch_wire_str(&o.body, &n);
+    protocol = ch_wire_str(&o.body, &m);
+    *out = (ch_worker_info){ .n_formats = 0 };
+    (void)snprintf(out->library, sizeof out->library, "%.*s", (int)n, library);
+    (void)snprintf(out->protocol, sizeof out->protocol, "%.*s", (int)m, protocol);
+    return o.body.ok && strcmp(out->protocol, CH_PROTOCOL_VERSION) == 0 ? PL_OK : other_protocol(w, err);
 }
 
 /* ---- the requests ------------------------------------------------------- */
 
-static pl_code outcome_error(const outcome *o, pl_error *err)
+static pl_code outcome_error(const ch_outcome *o, pl_error *err)
 {
     return pl_fail(err, PL_EINPUT, "%s: %s", ch_status_name(o->status), o->message);
 }
 
 static pl_code broken_answer(pl_error *err) { return pl_fail(err, PL_EINPUT, "internal: the worker's answer is cut short"); }
 
-static void put_prepare(pl_text *t, const ch_prepare_opts *o)
+static void put_opts(pl_text *t, const ch_prepare_opts *o)
 {
     const int32_t values[] = { o->largest_fragment, o->max_heavy_atoms, o->max_atoms, (int32_t)o->conformer,
                                (int32_t)o->force_field, o->sd_steps, o->cg_steps };
@@ -339,54 +240,142 @@ static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_err
 static void prepared_clear(ch_prepared *out)
 {
     *out = (ch_prepared){ .message = "", .smiles = "", .inchikey = "", .formula = "", .removed = "",
-                          .geometry = "", .energy = NAN };
+                          .geometry = "", .energy = NAN, .code = CH_INTERNAL };
 }
 
-/* What the outcome says, as far as there is an answer. */
-static pl_code fill_prepared(ch_prepared *out, outcome *o, pl_arena *mem, pl_error *err)
-{
-    pl_code code = PL_OK;
+/* ---- records: all of them read, then those built that have to be -------- */
 
-    if (o->answered && o->body.at < o->body.end)
-        code = get_prepared(out, &o->body, mem, err);
-    if (code == PL_EINPUT)
-        o->status = CH_INTERNAL;
+typedef struct batch {
+    const ch_input *in;
+    const ch_prepare_opts *opts;
+    ch_prepared *out;
+    int32_t *build; /* the records that need a structure */
+    pl_arena *mem;
+} batch;
+
+/* What the outcome says; `code` is what reading its body gave. */
+static pl_code fill_outcome(ch_prepared *out, const ch_outcome *o, pl_code code, pl_arena *mem, pl_error *err)
+{
     if (code != PL_OK && code != PL_EINPUT)
         return code;
-    out->code = o->status;
+    out->code = code == PL_OK ? o->status : CH_INTERNAL;
     out->signal = o->signal;
     out->attempts = o->attempts;
-    out->cpu_s = o->cpu_s;
+    out->cpu_s += o->cpu_s;
     out->message = pl_strdup(mem, code == PL_OK ? o->message : "the worker's answer is no molecule");
     if (out->message == NULL)
         return pl_fail(err, PL_ENOMEM, "a prepared molecule");
-    if (out->code == CH_OK)
-        return PL_OK;
-    out->mol = (ch_mol){ 0 };
-    return pl_fail(err, PL_EINPUT, "%s: %s", ch_status_name(out->code), out->message);
+    if (out->code != CH_OK)
+        out->mol = (ch_mol){ 0 };
+    return PL_OK;
+}
+
+static void ask_prepare(void *ctx, int32_t i, pl_text *request)
+{
+    const batch *b = ctx;
+
+    ch_request_begin(request, CH_OP_PREPARE);
+    put_opts(request, b->opts);
+    ch_wire_put_str(request, b->in[i].format, strlen(b->in[i].format));
+    ch_wire_put_str(request, b->in[i].text, b->in[i].len);
+}
+
+static pl_code take_prepared(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
+{
+    const batch *b = ctx;
+    pl_code code = o->answered && o->body.at < o->body.end ? get_prepared(&b->out[i], &o->body, b->mem, err) : PL_OK;
+
+    return fill_outcome(&b->out[i], o, code, b->mem, err);
+}
+
+static void ask_build(void *ctx, int32_t i, pl_text *request)
+{
+    const batch *b = ctx;
+    const char *smiles = b->out[b->build[i]].smiles;
+
+    ch_request_begin(request, CH_OP_BUILD);
+    put_opts(request, b->opts);
+    ch_wire_put_str(request, smiles, strlen(smiles));
+}
+
+static pl_code take_built(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
+{
+    const batch *b = ctx;
+    ch_prepared *out = &b->out[b->build[i]];
+    pl_code code = PL_OK;
+    const char *geometry;
+    size_t n;
+
+    out->built = true;
+    if (o->status == CH_OK) {
+        geometry = ch_wire_str(&o->body, &n);
+        out->geometry = pl_strndup(b->mem, geometry, n);
+        if (out->geometry == NULL)
+            return pl_fail(err, PL_ENOMEM, "a structure");
+        out->energy = ch_wire_f64(&o->body);
+        code = ch_wire_mol(&out->mol, &o->body, b->mem, err);
+    }
+    return fill_outcome(out, o, code, b->mem, err);
+}
+
+/* The records that were read, need a structure, and have none that is known. */
+static pl_code find_known(batch *b, int32_t n, const ch_known *known, int32_t *n_build, pl_error *err)
+{
+    *n_build = 0;
+    for (int32_t i = 0; i < n; i++) {
+        ch_prepared *p = &b->out[i];
+        pl_code code;
+
+        if (strcmp(p->geometry, "build") != 0)
+            continue;
+        p->geometry = "";
+        if (p->code != CH_OK)
+            continue;
+        code = known ? known->find(known->ctx, p->smiles, &p->known, p, b->mem, err) : PL_OK;
+        if (code != PL_OK)
+            return code;
+        if (!p->known)
+            b->build[(*n_build)++] = i;
+    }
+    return PL_OK;
+}
+
+pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
+                              const ch_known *known, ch_prepared *out, pl_arena *mem, pl_error *err)
+{
+    const ch_prepare_opts defaults = ch_prepare_defaults();
+    batch b = { .in = in, .opts = opts ? opts : &defaults, .out = out, .mem = mem };
+    ch_work read = { .ctx = &b, .n = n, .ask = ask_prepare, .take = take_prepared };
+    ch_work build = { .ctx = &b, .ask = ask_build, .take = take_built };
+    pl_code code = ensure_tested(w, err);
+
+    for (int32_t i = 0; i < n; i++)
+        prepared_clear(&out[i]);
+    if (code != PL_OK)
+        return code;
+    b.build = PL_NEW(mem, int32_t, n);
+    if (b.build == NULL)
+        return pl_fail(err, PL_ENOMEM, "%d records", n);
+    code = ch_exchange(&w->link, &read, err);
+    if (code == PL_OK)
+        code = find_known(&b, n, known, &build.n, err);
+    return code == PL_OK ? ch_exchange(&w->link, &build, err) : code;
 }
 
 pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format,
                           const ch_prepare_opts *opts, ch_prepared *out, pl_arena *mem, pl_error *err)
 {
-    const ch_prepare_opts defaults = ch_prepare_defaults();
-    outcome o = { 0 };
-    pl_code code;
+    const ch_input in = { .text = text, .format = format, .len = len };
+    pl_code code = ch_worker_prepare_all(w, &in, 1, opts, NULL, out, mem, err);
 
-    prepared_clear(out);
-    out->code = CH_INTERNAL;
-    code = ensure_tested(w, err);
-    if (code != PL_OK)
+    if (code != PL_OK || out->code == CH_OK)
         return code;
-    request_begin(w, CH_OP_PREPARE);
-    put_prepare(&w->request, opts ? opts : &defaults);
-    ch_wire_put_str(&w->request, format, strlen(format));
-    ch_wire_put_str(&w->request, text, len);
-    code = exchange(w, &o, err);
-    return code == PL_OK ? fill_prepared(out, &o, mem, err) : code;
+    return pl_fail(err, PL_EINPUT, "%s: %s", ch_status_name(out->code), out->message);
 }
 
-static pl_code get_listing(ch_listing *out, outcome *o, pl_arena *mem, pl_error *err)
+/* ---- the other requests ------------------------------------------------- */
+
+static pl_code get_listing(ch_listing *out, ch_outcome *o, pl_arena *mem, pl_error *err)
 {
     int32_t n = ch_wire_i32(&o->body);
 
@@ -410,15 +399,15 @@ static pl_code get_listing(ch_listing *out, outcome *o, pl_arena *mem, pl_error 
 pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format,
                        ch_listing *out, pl_arena *mem, pl_error *err)
 {
-    outcome o = { 0 };
+    ch_outcome o = { 0 };
     pl_code code = ensure_tested(w, err);
 
     *out = (ch_listing){ .message = "" };
     if (code != PL_OK)
         return code;
     request_begin(w, CH_OP_LIST);
-    ch_wire_put_str(&w->request, format, strlen(format));
-    ch_wire_put_str(&w->request, text, len);
+    ch_wire_put_str(&w->link.request, format, strlen(format));
+    ch_wire_put_str(&w->link.request, text, len);
     code = exchange(w, &o, err);
     if (code != PL_OK)
         return code;
@@ -428,7 +417,7 @@ pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *f
 /* For requests whose answer is one text. */
 static pl_code exchange_text(ch_worker *w, const char **out, pl_arena *mem, pl_error *err)
 {
-    outcome o = { 0 };
+    ch_outcome o = { 0 };
     pl_code code = exchange(w, &o, err);
     const char *s;
     size_t n;
@@ -452,9 +441,9 @@ pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, cons
     if (code != PL_OK)
         return code;
     request_begin(w, CH_OP_WRITE);
-    ch_wire_put_str(&w->request, to, strlen(to));
-    ch_wire_put_str(&w->request, title ? title : "", title ? strlen(title) : 0);
-    ch_wire_put_mol(&w->request, mol);
+    ch_wire_put_str(&w->link.request, to, strlen(to));
+    ch_wire_put_str(&w->link.request, title ? title : "", title ? strlen(title) : 0);
+    ch_wire_put_mol(&w->link.request, mol);
     return exchange_text(w, out, mem, err);
 }
 
@@ -465,7 +454,7 @@ pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_are
     if (code != PL_OK)
         return code;
     request_begin(w, CH_OP_SVG);
-    ch_wire_put_str(&w->request, smiles, strlen(smiles));
+    ch_wire_put_str(&w->link.request, smiles, strlen(smiles));
     return exchange_text(w, out, mem, err);
 }
 
@@ -480,14 +469,14 @@ pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err)
 
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err)
 {
-    outcome o = { 0 };
+    ch_outcome o = { 0 };
     pl_code code = ensure_tested(w, err);
 
     *yes = strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0;
     if (code != PL_OK || *yes)
         return code;
     request_begin(w, CH_OP_READS);
-    ch_wire_put_str(&w->request, format, strlen(format));
+    ch_wire_put_str(&w->link.request, format, strlen(format));
     code = exchange(w, &o, err);
     if (code == PL_OK && o.status == CH_OK)
         *yes = ch_wire_i32(&o.body) != 0;
@@ -497,9 +486,9 @@ pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *e
 void ch_worker_counts(const ch_worker *w, int64_t *started, int64_t *requests, int64_t *lost)
 {
     if (started != NULL)
-        *started = w->started;
+        *started = w->link.started;
     if (requests != NULL)
-        *requests = w->requests;
+        *requests = w->link.requests;
     if (lost != NULL)
-        *lost = w->lost;
+        *lost = w->link.lost;
 }

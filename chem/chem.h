@@ -7,8 +7,7 @@
  * record costs only itself. The answer to a record does not depend on what the
  * worker did before.
  *
- * The child is started when first needed. One request is in flight; one
- * ch_worker per thread. Units: Angstrom, kcal/mol, seconds, u, Angstrom^2 (TPSA). */
+ * The child is started when first needed. One ch_worker per thread. Units: Angstrom, kcal/mol, seconds, u, Angstrom^2 (TPSA). */
 #ifndef CH_CHEM_H
 #define CH_CHEM_H
 
@@ -66,7 +65,23 @@ typedef struct ch_prepared {
     const char *geometry;    /* "input", "mmff94", "uff", "none" or ""             */
     double energy;           /* kcal/mol; NaN when no force field was used         */
     ch_mol mol;              /* explicit hydrogens; zero atoms unless code is CH_OK */
+    bool built, known;       /* a structure was built, or taken from ch_known; also when code says that it failed */
 } ch_prepared;               /* strings and arrays live in the arena                */
+
+/* One record of many. */
+typedef struct ch_input {
+    const char *text, *format; /* borrowed */
+    size_t len;
+} ch_input;
+
+/* Structures that need not be built again. A structure depends on its canonical
+ * SMILES, on opts and on the library, on nothing else. find fills what a build
+ * gives - code, message, signal, geometry, energy, mol, of any age - and says
+ * whether it could. */
+typedef struct ch_known {
+    void *ctx;
+    pl_code (*find)(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err);
+} ch_known;
 
 /* Starts nothing yet. ECONFIG when the worker program cannot be found. */
 pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *err);
@@ -78,6 +93,11 @@ void ch_worker_close(ch_worker *w); /* ends the child; NULL is fine */
 pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format,
                           const ch_prepare_opts *opts, ch_prepared *out, pl_arena *mem,
                           pl_error *err);
+
+/* The same for n records, faster: a few are with the child at a time, and a structure
+ * is built only if `known` (or NULL) does not have it. PL_OK whatever out[n] says. */
+pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
+                              const ch_known *known, ch_prepared *out, pl_arena *mem, pl_error *err);
 
 /* The molecules of a whole file as MDL texts. EINPUT: none could be read, or the worker died. */
 typedef struct ch_listing {
@@ -105,6 +125,8 @@ typedef struct ch_worker_info {
     int n_formats;        /* readable                    */
 } ch_worker_info;
 pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err);
+/* The versions alone, without that test: milliseconds. n_formats is 0. */
+pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err);
 
 /* *yes: can records of this format be read, by us or by the library? */
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err);

@@ -224,22 +224,25 @@ static bool text_reserve(pl_text *t, size_t n)
     return true;
 }
 
-ch_talk ch_child_talk(ch_child *c, const pl_text *request, pl_text *answer, double wall_s,
-                      const volatile sig_atomic_t *stop)
+ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const volatile sig_atomic_t *stop)
 {
     const double deadline = now_s() + wall_s;
     const uint32_t n = (uint32_t)request->len;
     const unsigned char head[4] = { n & 255, n >> 8 & 255, n >> 16 & 255, n >> 24 & 255 };
-    unsigned char back[4];
     ch_talk t;
 
     if (stop != NULL && *stop)
         return CH_TALK_STOP;
     t = send_all(c->fd, (const char *)head, 4, deadline, stop);
-    if (t == CH_TALK_OK)
-        t = send_all(c->fd, pl_text_str(request), request->len, deadline, stop);
-    if (t == CH_TALK_OK)
-        t = receive_all(c->fd, (char *)back, 4, deadline, stop);
+    return t == CH_TALK_OK ? send_all(c->fd, pl_text_str(request), request->len, deadline, stop) : t;
+}
+
+ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const volatile sig_atomic_t *stop)
+{
+    const double deadline = now_s() + wall_s;
+    unsigned char back[4];
+    ch_talk t = receive_all(c->fd, (char *)back, 4, deadline, stop);
+
     if (t != CH_TALK_OK)
         return t;
     if (read_u32(back) > CH_MESSAGE_MAX)

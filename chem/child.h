@@ -1,4 +1,4 @@
-/* chem/child.h - one child process and its two ends of a socket; used by chem.c only.
+/* chem/child.h - one child process and its two ends of a socket; used by exchange.c only.
  *
  * A message is a u32 length and that many bytes (chem/protocol.h). Waiting
  * always ends: at the deadline, at the caller's stop flag, or at the child's death. */
@@ -23,9 +23,9 @@ typedef enum ch_talk { CH_TALK_OK, CH_TALK_DIED, CH_TALK_LATE, CH_TALK_STOP, CH_
 /* memory_bytes is given to the program as its argument. EIO when it cannot be started. */
 pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl_error *err);
 
-/* Sends `request` and waits for the answer; wall_s bounds both. */
-ch_talk ch_child_talk(ch_child *c, const pl_text *request, pl_text *answer, double wall_s,
-                      const volatile sig_atomic_t *stop);
+/* Sends a request; waits for the next answer. Each takes wall_s at most. */
+ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const volatile sig_atomic_t *stop);
+ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const volatile sig_atomic_t *stop);
 
 /* Ends it if it still lives and collects it: the signal that ended it (0: none) and its CPU seconds. */
 void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s);

@@ -1,26 +1,34 @@
 /* chem/protocol.h - what molsieve and molsieve-chem say to each other.
  * SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only (both programs include it)
  *
- * Over stdin and stdout of the worker, one request, one answer, little-endian:
+ * Over stdin and stdout of the worker, little-endian. Requests may be sent before
+ * earlier ones are answered; the worker finishes and answers one before it reads
+ * the next, so when it dies the first that has no answer is the one it died of.
  *
  *   message  = u32 bytes of what follows, then it
  *   request  = u32 op, f64 CPU seconds for this request (0: no limit), then
  *     hello    -
+ *     version  -        answered without loading the library's tables
  *     reads    str format
- *     prepare  i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, sd_steps, cg_steps; u64 seed; str format; str text
+ *     prepare  opts; str format; str text
+ *     build    opts; str smiles
  *     list     str format; str text
  *     write    str to; str title; mol
  *     svg      str smiles
  *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
  *              of the worker and its children so far, str message, then
  *     hello    str library version; i32 readable formats
+ *     version  str library version; str protocol
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, geometry;
  *              i32 n_heavy, charge, hbd, hba, rotors, rings;
- *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok)
+ *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok);
+ *              geometry "build" and no atoms: `build` this SMILES for the rest
+ *     build    str geometry; f64 energy; mol
  *     list     i32 n, then n times str
  *     write, svg   str
+ *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
+ *              force_field, sd_steps, cg_steps; u64 seed
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has_xyz; u8 z[n]; i8 charge[n];
  *              f32 xyz[n][3] if has_xyz; i32 bond[m][2]; u8 order[m]
@@ -30,11 +38,12 @@
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "1"
+#define CH_PROTOCOL_VERSION "2"
 
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
 
-enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_WRITE, CH_OP_SVG };
+enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_WRITE, CH_OP_SVG, CH_OP_BUILD,
+             CH_OP_VERSION };
 
 /* Why a record has no molecule. The names (ch_status_name) are what the
  * database keeps; append only. */

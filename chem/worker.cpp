@@ -23,6 +23,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -120,7 +121,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.inchikey = first_word(mol_write(mol, "inchikey"));
     describe(mol, p);
     obErrorLog.ClearLog();
-    Placed placed = mol_place(mol, p.smiles, format, o);
+    Placed placed = mol_place(mol, format, o);
     p.geometry = placed.geometry;
     p.energy = placed.energy;
     p.mol = placed.mol;
@@ -137,12 +138,18 @@ static void put_prepared(Out &out, const Prepared &p)
     out.s += p.mol.empty() ? std::string(12, '\0') : p.mol;
 }
 
-static void op_prepare(In &in, Out &out, Failure &why)
+static PrepareOpts get_opts(In &in)
 {
     PrepareOpts o;
     for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.sd_steps, &o.cg_steps })
         *x = in.get<int32_t>();
     o.seed = in.get<uint64_t>();
+    return o;
+}
+
+static void op_prepare(In &in, Out &out, Failure &why)
+{
+    const PrepareOpts o = get_opts(in);
     std::string format = in.str(), text = in.str();
     Prepared p;
     try {
@@ -154,6 +161,15 @@ static void op_prepare(In &in, Out &out, Failure &why)
     put_prepared(out, p);
 }
 
+static void op_build(In &in, Out &out, Failure &)
+{
+    const PrepareOpts o = get_opts(in);
+    const Placed placed = build_apart(in.str(), o);
+    out.str(placed.geometry);
+    out.put(placed.energy);
+    out.s += placed.mol;
+}
+
 // ---- the other requests ---------------------------------------------------
 
 static void op_hello(In &, Out &out, Failure &)
@@ -162,10 +178,11 @@ static void op_hello(In &, Out &out, Failure &)
     Prepared p;
     std::vector<std::string> formats;
     prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", o);
-    if (p.inchikey != "WPYMKLBDIGXBTP-UHFFFAOYSA-N" || p.removed != "[Na+]" || p.geometry != "mmff94" ||
+    const Placed placed = build_apart(p.smiles, o);
+    if (p.inchikey != "WPYMKLBDIGXBTP-UHFFFAOYSA-N" || p.removed != "[Na+]" || placed.geometry != "mmff94" ||
         !(p.logp > 1 && p.logp < 2))
         fail(CH_INTERNAL, "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" +
-                              p.geometry + "'");
+                              placed.geometry + "'");
     OBPlugin::ListAsVector("formats", "read", formats);
     out.str(BABEL_VERSION);
     out.put<int32_t>(static_cast<int32_t>(formats.size()));
@@ -272,7 +289,7 @@ static void op_svg(In &in, Out &out, Failure &)
 
 typedef void handler(In &, Out &, Failure &);
 
-static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg };
+static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg, op_build };
 
 double cpu_now()
 {
@@ -357,6 +374,29 @@ static bool take_streams(int *in, int *out)
     return null >= 0 && *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
 }
 
+static char *put_str(char *p, const char *s)
+{
+    const uint32_t n = static_cast<uint32_t>(strlen(s));
+    std::memcpy(p, &n, sizeof n);
+    std::memcpy(p + sizeof n, s, n);
+    return p + sizeof n + n;
+}
+
+// Requests for the version, before the library is started and without the heap: its state reaches the coordinates.
+static bool answer_version(int in, int out)
+{
+    const size_t head = 4 + 4 + 4 + 8; // bytes that follow, status, signal, CPU seconds
+    char request[16], reply[128] = "";
+    uint32_t peek[2];
+    char *end = put_str(put_str(put_str(reply + head, ""), BABEL_VERSION), CH_PROTOCOL_VERSION);
+    const uint32_t n = static_cast<uint32_t>(end - reply - 4);
+    std::memcpy(reply, &n, sizeof n);
+    while (recv(in, peek, sizeof peek, MSG_PEEK | MSG_WAITALL) == sizeof peek && peek[0] == 12 && peek[1] == CH_OP_VERSION)
+        if (!read_all(in, request, sizeof request) || !write_all(out, reply, static_cast<size_t>(end - reply)))
+            return false;
+    return true;
+}
+
 static bool start_library()
 {
     static std::ostringstream nowhere;
@@ -385,7 +425,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!take_streams(&in, &out))
         return 1;
-    if (!start_library())
+    if (!answer_version(in, out) || !start_library())
         return 1;
     watch_parent();
     while (read_all(in, &n, sizeof n) && n <= CH_MESSAGE_MAX) {

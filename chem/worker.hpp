@@ -108,13 +108,16 @@ std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 // ---- worker_build.cpp: and in three
 
 struct Placed {
-    std::string geometry = "none"; // "input", "mmff94", "uff", "none"
+    std::string geometry = "none"; // "input", "mmff94", "uff", "none", "build": not yet
     double energy;                 // kcal/mol or NaN
     std::string mol;               // packed
 };
 
-// Hydrogens and, unless the conformer is none, checked positions.
-Placed mol_place(OpenBabel::OBMol &mol, const std::string &smiles, const std::string &format, const PrepareOpts &o);
+// Hydrogens and, unless the conformer is none or has to be built, checked positions.
+Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);
+
+// The structure of a canonical SMILES, in a process of its own.
+Placed build_apart(const std::string &smiles, const PrepareOpts &o);
 
 // Before the first molecule: loads tables, starts the process that builds. false: no process.
 bool builder_start();

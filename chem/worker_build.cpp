@@ -36,6 +36,11 @@ using namespace OpenBabel;
 // Absent when the library was built without OpenMP.
 extern "C" void omp_set_num_threads(int) __attribute__((weak));
 
+// Takes the place of libgomp's: a parallel region of one thread is its body. Open Babel's force fields enter one for
+// each of seven terms of every energy, and libgomp makes and frees a team for each: a twentieth of the time of a structure.
+extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsigned);
+extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsigned) { body(data); }
+
 namespace worker {
 
 static const int build_tries = 3;
@@ -337,7 +342,7 @@ static Placed read_child(const std::string &words, int status)
     return p;
 }
 
-static Placed build_apart(const std::string &smiles, const PrepareOpts &o)
+Placed build_apart(const std::string &smiles, const PrepareOpts &o)
 {
     const Order order = { o, cpu_left(), static_cast<uint32_t>(smiles.size()) };
     Result r;
@@ -354,7 +359,7 @@ static Placed build_apart(const std::string &smiles, const PrepareOpts &o)
     return read_child(words, r.status);
 }
 
-Placed mol_place(OBMol &mol, const std::string &smiles, const std::string &format, const PrepareOpts &o)
+Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
 {
     const bool real = is_real_3d(mol, format);
 
@@ -366,7 +371,7 @@ Placed mol_place(OBMol &mol, const std::string &smiles, const std::string &forma
     if (o.conformer == CH_3D_KEEP && !real)
         fail(CH_CONFORMER, "the record has no 3D positions to keep");
     if (o.conformer == CH_3D_GENERATE || (o.conformer == CH_3D_AUTO && !(real && all_hydrogens_there(mol))))
-        return build_apart(smiles, o);
+        return { "build", NAN, "" };
     mol.AddHydrogens(false, false);
     mol_check_size(mol, o, 1);
     mol_check_geometry(mol);

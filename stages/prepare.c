@@ -92,7 +92,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 
     (void)store;
     if (code == PL_OK)
-        code = ch_worker_hello(w, &info, err);
+        code = ch_worker_version(w, &info, err);
     ch_worker_close(w);
     if (code != PL_OK)
         return code;
@@ -205,21 +205,19 @@ static pl_code work(void *worker, pl_unit *unit, pl_error *err)
     prepare_worker *w = worker;
     st_prepared_unit *u = unit->data;
     st_record *record;
+    ch_input *in;
     pl_code code = st_records_unpack(&record, &u->n, u->block, unit->mem, err);
 
     if (code != PL_OK)
         return code;
     u->record = record;
     u->result = PL_NEW(unit->mem, ch_prepared, u->n + 1);
-    if (u->result == NULL)
+    in = PL_NEW(unit->mem, ch_input, u->n + 1);
+    if (u->result == NULL || in == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
-    for (int32_t i = 0; i < u->n; i++) {
-        code = ch_worker_prepare(w->chem, record[i].text, record[i].len, record[i].format, &w->opts, &u->result[i],
-                                 unit->mem, err);
-        if (code != PL_OK && code != PL_EINPUT)
-            return code;
-    }
-    return PL_OK;
+    for (int32_t i = 0; i < u->n; i++)
+        in[i] = (ch_input){ .text = record[i].text, .format = record[i].format, .len = record[i].len };
+    return ch_worker_prepare_all(w->chem, in, u->n, &w->opts, NULL, u->result, unit->mem, err);
 }
 
 static pl_code commit(void *state, pl_unit *unit, pl_error *err)

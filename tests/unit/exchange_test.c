@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several requests with a worker that dies, stalls and talks nonsense on demand.
+ * This program is that worker too, when it is started under the worker's name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chem/chem.h"
+#include "chem/wire.h"
+#include "pipeline/base/text.h"
+
+/* ---- the worker ---------------------------------------------------------- */
+
+static bool read_all(void *to, size_t n)
+{
+    for (char *p = to; n > 0;) {
+        ssize_t got = read(0, p, n);
+        if (got <= 0)
+            return false;
+        p += got;
+        n -= (size_t)got;
+    }
+    return true;
+}
+
+static void write_all(const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t put = write(1, p, n);
+        if (put <= 0)
+            _exit(0);
+        p += put;
+        n -= (size_t)put;
+    }
+}
+
+static void put_head(pl_text *t, ch_status status, int by_signal)
+{
+    ch_wire_put_u32(t, (uint32_t)status);
+    ch_wire_put_u32(t, (uint32_t)by_signal);
+    ch_wire_put_f64(t, 0);
+    ch_wire_put_str(t, "", 0);
+}
+
+/* Its SMILES is the text it was given, and so long that answers fill the socket when requests do. */
+static void put_prepared(pl_text *t, const char *text, size_t n)
+{
+    uint8_t z = 6;
+    int8_t charge = 0;
+    float xyz[1][3] = { { 0, 0, 0 } };
+    const ch_mol mol = { .n_atoms = 1, .z = &z, .charge = &charge, .xyz = xyz };
+    bool build = n > 6 && memcmp(text, "build ", 6) == 0;
+
+    ch_wire_put_str(t, text, n);
+    for (int i = 0; i < 3; i++)
+        ch_wire_put_str(t, "", 0);
+    ch_wire_put_str(t, build ? "build" : "input", 5);
+    for (int i = 0; i < 6; i++)
+        ch_wire_put_u32(t, 0);
+    for (int i = 0; i < 4; i++)
+        ch_wire_put_f64(t, 0);
+    if (build)
+        ch_wire_put_mol(t, &(ch_mol){ 0 });
+    else
+        ch_wire_put_mol(t, &mol);
+}
+
+static void put_built(pl_text *t, size_t n)
+{
+    uint8_t z = 6;
+    int8_t charge = 0;
+    float xyz[1][3] = { { (float)n, 0, 0 } };
+    const ch_mol mol = { .n_atoms = 1, .z = &z, .charge = &charge, .xyz = xyz };
+
+    ch_wire_put_str(t, "mmff94", 6);
+    ch_wire_put_f64(t, (double)n);
+    ch_wire_put_mol(t, &mol);
+}
+
+static void obey(const char *text, size_t n, double cpu, pl_text *t)
+{
+    if (n >= 3 && memcmp(text, "die", 3) == 0)
+        (void)raise(SIGSEGV);
+    if (n >= 4 && memcmp(text, "kill", 4) == 0)
+        (void)raise(SIGKILL);
+    if (n >= 5 && memcmp(text, "stall", 5) == 0)
+        (void)pause();
+    if (n >= 7 && memcmp(text, "garbage", 7) == 0)
+        ch_wire_put_u32(t, 12345);
+    else
+        put_head(t, n >= 6 && memcmp(text, "budget", 6) == 0 && cpu < 1 ? CH_TIMEOUT : CH_OK, 0);
+}
+
+static void answer(const char *request, size_t len, pl_text *t)
+{
+    ch_wire in = ch_wire_of(request, len);
+    uint32_t op = ch_wire_u32(&in);
+    double cpu = ch_wire_f64(&in);
+    const char *text;
+    size_t n;
+
+    if (op == CH_OP_HELLO) {
+        put_head(t, CH_OK, 0);
+        ch_wire_put_str(t, "9.9", 3);
+        ch_wire_put_u32(t, 1);
+        return;
+    }
+    for (int i = 0; i < 9; i++) /* the options */
+        (void)ch_wire_u32(&in);
+    if (op == CH_OP_PREPARE)
+        (void)ch_wire_str(&in, &n);
+    text = ch_wire_str(&in, &n);
+    obey(op == CH_OP_BUILD ? text + 6 : text, op == CH_OP_BUILD ? n - 6 : n, cpu, t);
+    if (op == CH_OP_BUILD)
+        put_built(t, n);
+    else
+        put_prepared(t, text, n);
+}
+
+static int be_the_worker(void)
+{
+    pl_text t = { 0 };
+    uint32_t n;
+
+    while (read_all(&n, sizeof n)) {
+        char *request = malloc(n + 1);
+        if (request == NULL || !read_all(request, n))
+            return 0;
+        pl_text_reset(&t);
+        answer(request, n, &t);
+        free(request);
+        n = (uint32_t)t.len;
+        write_all((const char *)&n, sizeof n);
+        write_all(t.s, t.len);
+    }
+    return 0;
+}
+
+/* ---- the tests ------------------------------------------------------------ */
+
+enum { MOST = 64, HUGE_TEXT = 700000 };
+
+typedef struct bench {
+    ch_worker *w;
+    pl_arena *mem;
+    ch_input in[MOST];
+    ch_prepared out[MOST];
+    int32_t n;
+} bench;
+
+static int setup(void **state)
+{
+    const ch_worker_opts opts = { .program = "/proc/self/exe", .cpu_first_s = 0.5, .cpu_retry_s = 1, .wall_slack_s = 0.1 };
+    bench *b = calloc(1, sizeof *b);
+
+    b->mem = pl_arena_new(0);
+    *state = b;
+    return ch_worker_open(&b->w, &opts, NULL) == PL_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    bench *b = *state;
+    ch_worker_close(b->w);
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+static void add(bench *b, const char *text)
+{
+    b->in[b->n++] = (ch_input){ .text = text, .format = "smi", .len = strlen(text) };
+}
+
+static void run(bench *b, const ch_known *known)
+{
+    pl_error err = { 0 };
+
+    if (ch_worker_prepare_all(b->w, b->in, b->n, NULL, known, b->out, b->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+}
+
+static void assert_code(const bench *b, int32_t i, ch_status code, int attempts)
+{
+    if (b->out[i].code != code || b->out[i].attempts != attempts)
+        fail_msg("%.20s: %s after %d attempts: %s", b->in[i].text, ch_status_name(b->out[i].code), b->out[i].attempts,
+                 b->out[i].message);
+    if (code == CH_OK && strcmp(b->out[i].smiles, b->in[i].text) != 0)
+        fail_msg("record %d has the answer to another", (int)i);
+}
+
+static int64_t lost(const bench *b)
+{
+    int64_t n;
+    ch_worker_counts(b->w, NULL, NULL, &n);
+    return n;
+}
+
+/* Poison first, last, twice in a row, and with good ones in flight behind it. */
+static void a_poison_costs_itself_and_nobody_in_flight(void **state)
+{
+    static const char *const text[] = { "die first", "a", "b", "c", "d", "die 1", "die 2", "e", "f", "g", "h", "i", "j", "die last" };
+    bench *b = *state;
+
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        add(b, text[i]);
+    run(b, NULL);
+    for (int32_t i = 0; i < b->n; i++) {
+        bool poison = strncmp(text[i], "die", 3) == 0;
+        assert_code(b, i, poison ? CH_CRASH : CH_OK, poison ? 2 : 1);
+        if (poison)
+            assert_int_equal(b->out[i].signal, SIGSEGV);
+    }
+    assert_int_equal(lost(b), 2 * 4);
+}
+
+static void one_that_needs_more_time_gets_it_and_answers_stay_with_their_questions(void **state)
+{
+    static const char *const text[] = { "a", "budget 1", "b", "budget 2", "c", "d", "e", "garbage", "f", "stall", "g" };
+    bench *b = *state;
+
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        add(b, text[i]);
+    run(b, NULL);
+    for (int32_t i = 0; i < b->n; i++)
+        if (strncmp(text[i], "budget", 6) == 0)
+            assert_code(b, i, CH_OK, 2);
+        else if (strcmp(text[i], "garbage") == 0)
+            assert_code(b, i, CH_INTERNAL, 2);
+        else if (strcmp(text[i], "stall") == 0)
+            assert_code(b, i, CH_TIMEOUT, 2);
+        else
+            assert_code(b, i, CH_OK, 1);
+    assert_int_equal(lost(b), 4); /* garbage and stall, twice each */
+}
+
+static void killers_from_outside_are_not_counted_against_a_record(void **state)
+{
+    bench *b = *state;
+
+    add(b, "a");
+    add(b, "kill");
+    add(b, "b");
+    run(b, NULL);
+    assert_code(b, 0, CH_OK, 1);
+    assert_code(b, 1, CH_CRASH, 2);
+    assert_code(b, 2, CH_OK, 1);
+    assert_true(lost(b) >= 30);
+}
+
+/* Requests and answers that are both larger than a socket holds must not wait for each other. */
+static void large_records_do_not_block_the_line(void **state)
+{
+    bench *b = *state;
+
+    for (int i = 0; i < 24; i++) {
+        size_t n = i % 3 == 0 ? HUGE_TEXT : i % 3 == 1 ? 60000 : 3;
+        char *text = PL_NEW(b->mem, char, n + 1);
+        assert_non_null(text);
+        memset(text, 'a' + i, n);
+        text[n] = '\0';
+        add(b, text);
+    }
+    run(b, NULL);
+    for (int32_t i = 0; i < b->n; i++)
+        assert_code(b, i, CH_OK, 1);
+    assert_int_equal(lost(b), 0);
+}
+
+static pl_code find(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)
+{
+    (void)mem;
+    (void)err;
+    ++*(int *)ctx;
+    *found = strcmp(smiles, "build known") == 0;
+    if (*found)
+        out->energy = -1;
+    return PL_OK;
+}
+
+static void only_unknown_structures_are_built(void **state)
+{
+    static const char *const text[] = { "build x", "given", "build known", "build die", "build yy", "build budget" };
+    bench *b = *state;
+    int asked = 0;
+    const ch_known known = { &asked, find };
+
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        add(b, text[i]);
+    run(b, &known);
+    assert_int_equal(asked, 5);
+    assert_code(b, 0, CH_OK, 1);
+    assert_true(b->out[0].built && !b->out[0].known && b->out[0].energy == 7 && b->out[0].mol.xyz[0][0] == 7);
+    assert_string_equal(b->out[0].geometry, "mmff94");
+    assert_false(b->out[1].built || b->out[1].known);
+    assert_true(b->out[2].known && !b->out[2].built && b->out[2].energy == -1);
+    assert_code(b, 3, CH_CRASH, 2);
+    assert_true(b->out[3].built && b->out[3].mol.n_atoms == 0);
+    assert_string_equal(b->out[3].smiles, "build die"); /* what is known of a failure is kept */
+    assert_true(b->out[4].energy == 8);
+    assert_code(b, 5, CH_OK, 2);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_poison_costs_itself_and_nobody_in_flight, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_needs_more_time_gets_it_and_answers_stay_with_their_questions, setup, teardown),
+        cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_unknown_structures_are_built, setup, teardown),
+    };
+
+    if (argc > 0 && strcmp(argv[0], "molsieve-chem") == 0)
+        return be_the_worker();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
