@@ -135,6 +135,18 @@ static void tile_hidden(tile *t, int group)
             s->packed[row * NN_H + q] = s->h[row * NN_H + t->active[q]];
     t->radial = (nn_cpu_radial){ .n_rows = t->n_pairs, .n_k = n, .k = t->active, .h = s->packed, .r = s->r,
                                  .dh = s->dh };
+    if (t->job->e->radial)
+        nn_cpu_radial16_hidden(t->job->e, s, t->n_pairs);
+}
+
+static void radial_run(const tile *t, bool back)
+{
+    const nn_engine *e = t->job->e;
+
+    if (e->radial)
+        nn_cpu_radial16_run(e, t->s, &t->radial, back);
+    else
+        e->kernels->radial(&t->radial);
 }
 
 /* Inputs first .. of a slab: the block, and the radial product's weights and shape. */
@@ -164,7 +176,7 @@ static void tile_slab(tile *t, const nn_cpu_slab *s)
         b.y_edges = t->s->y;
         b.x_ld = (size_t)j->c->in.size;
         b.y_ld = (size_t)j->c->out.size;
-        j->e->kernels->radial(&t->radial);
+        radial_run(t, false);
         j->e->kernels->contract(&b);
     }
 }
@@ -221,30 +233,42 @@ static void tile_slab_back(tile *t, const nn_cpu_slab *s)
         b.y_ld = (size_t)j->c->in.size;
         if (!j->first) {
             b.y_edges = t->s->gx;
-            k->radial(&t->radial);
+            radial_run(t, true);
             k->contract(&b);
         }
         b.y_edges = t->s->x;
         k->outer(&b);
+        if (j->e->radial) {
+            nn_cpu_radial16_back(j->e, t->s, &t->radial, s);
+            continue;
+        }
         k->radial_dh(&t->radial);
         k->radial_dw(&t->radial);
     }
 }
 
-/* Lane sums of dh, then the gradients of the radial network. */
+/* The gradient of a hidden vector: lane sums of dh. */
+static void hidden_gradient(const tile *t, int row, float d[NN_H])
+{
+    memset(d, 0, NN_H * sizeof *d);
+    if (t->job->e->radial)
+        memcpy(d, t->s->dh + (size_t)row * NN_H, NN_H * sizeof *d);
+    for (int q = 0; q < t->radial.n_k && !t->job->e->radial; q++) {
+        const float *part = t->s->dh + ((size_t)row * NN_H + (size_t)q) * NN_LANE;
+        float sum = 0;
+        for (int i = 0; i < NN_LANE; i++)
+            sum += part[i];
+        d[t->active[q]] = sum;
+    }
+}
+
 static void tile_hidden_back(tile *t, int group)
 {
     nn_cpu_hidden w = net_of(t->job, group, t->job->e->small), grad = net_of(t->job, group, t->dsmall);
 
     for (int row = 0; row < t->n_pairs; row++) {
-        float d[NN_H] = { 0 };
-        for (int q = 0; q < t->radial.n_k; q++) {
-            const float *part = t->s->dh + ((size_t)row * NN_H + (size_t)q) * NN_LANE;
-            float sum = 0;
-            for (int i = 0; i < NN_LANE; i++)
-                sum += part[i];
-            d[t->active[q]] = sum;
-        }
+        float d[NN_H];
+        hidden_gradient(t, row, d);
         t->job->e->kernels->hidden_back(&w, scalars_of(t, row), d, &grad);
     }
 }

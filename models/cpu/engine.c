@@ -57,6 +57,9 @@ static pl_code weights_open(nn_engine *e, pl_error *err)
         e->fold = cut(&c, p->n_fold);
         e->back = cut(&c, p->n_back);
         e->small16 = (nn_bf16 *)cut(&c, e->linear ? p->n_half / 2 : 0);
+        e->fold16 = (nn_bf16 *)cut(&c, e->radial ? p->n_fold : 0);
+        e->back16 = (nn_bf16 *)cut(&c, e->radial ? p->n_back : 0);
+        e->back_turned16 = (nn_bf16 *)cut(&c, e->radial ? p->n_back : 0);
         if (pass == 0 && !nn_buf_grow(&e->weights, c.at, sizeof(float)))
             return pl_fail(err, PL_ENOMEM, "no memory for the weights of a model");
         c = (cutter){ e->weights.p, 0 };
@@ -68,8 +71,6 @@ static pl_code cpu_check(const nn_engine_conf *conf, pl_error *err)
 {
     if (conf->radial != NN_RADIAL_EXACT)
         return pl_fail(err, PL_ECONFIG, "engine cpu: radial nodes are not there yet");
-    if (conf->of_radial || conf->of_contract)
-        return pl_fail(err, PL_ECONFIG, "engine cpu: radial networks and contractions in fp32 only, so far");
     return PL_OK;
 }
 
@@ -98,6 +99,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
     if (!e->scratch || !e->act || !e->y)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
     nn_frame_rule_make(&e->rule);
+    e->radial = conf->of_radial;
     e->linear = conf->of_linear;
     return weights_open(e, err);
 }
@@ -130,6 +132,14 @@ static void path_fold(void *ctx, int worker, int i)
         nn_cpu_fold(j->c, i, j->params, j->e->plan->model, j->e->fold, j->e->back);
 }
 
+static void slab_pack(void *ctx, int worker, int i)
+{
+    const fold_job *j = ctx;
+
+    (void)worker;
+    nn_cpu_radial16_load(j->e, j->c, i);
+}
+
 static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
 {
     (void)err;
@@ -139,6 +149,8 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
         fold_job j = { e, &e->plan->module[i].conv, params };
         if (j.c->n_slabs)
             nn_pool_run(e->pool, j.c->n_slabs, path_fold, &j);
+        if (j.c->n_slabs && e->radial)
+            nn_pool_run(e->pool, j.c->n_slabs, slab_pack, &j);
     }
     e->kept = false;
     return PL_OK;
@@ -160,6 +172,9 @@ static void scratch_cut(const nn_engine *e, nn_cpu_scratch *s, cutter *c)
     s->h = cut(c, (size_t)NN_TILE * NN_H);
     s->packed = cut(c, (size_t)NN_TILE * NN_H);
     s->dh = cut(c, (size_t)NN_TILE * NN_H * NN_LANE);
+    s->h16 = (nn_bf16 *)cut(c, e->radial ? (size_t)NN_TILE * NN_H : 0);
+    s->h_turned16 = (nn_bf16 *)cut(c, e->radial ? (size_t)NN_TILE * NN_H : 0);
+    s->r16 = (nn_bf16 *)cut(c, e->radial ? (size_t)NN_TILE * (size_t)p->r_cols : 0);
     s->q = cut(c, nodes);
     s->z = cut(c, nodes);
     s->dz = cut(c, nodes);

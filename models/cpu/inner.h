@@ -26,7 +26,9 @@ typedef struct nn_cpu_scratch {
     float *x, *y, *gy, *gx;   /* [2 NN_TILE][edge_most]                     */
     float *r;                 /* [NN_TILE][r_cols]                          */
     float *h, *packed;        /* [NN_TILE][NN_H]                            */
-    float *dh;                /* [NN_TILE][NN_H][NN_LANE]                   */
+    float *dh;                /* [NN_TILE][NN_H][NN_LANE]; bf16: [NN_TILE][NN_H] */
+    nn_bf16 *h16, *h_turned16; /* [2 parts][NN_TILE][NN_H], [2][NN_H][NN_TILE] */
+    nn_bf16 *r16;             /* [2][NN_TILE][r_cols]                       */
     float *q, *z, *dz, *dq;   /* [NN_CHUNK][size_most]                      */
     float *alpha, *dalpha;    /* [most_in][pad of value channels]           */
     nn_buf buf;
@@ -42,7 +44,8 @@ struct nn_engine {
     nn_cpu_scratch *scratch;  /* [threads]                                  */
     float *small, *turned, *fold, *back;
     nn_bf16 *small16;         /* matrices of small and turned, for bf16     */
-    nn_precision linear;      /* of the linear layers of nodes              */
+    nn_bf16 *fold16, *back16, *back_turned16; /* last radial layers, for bf16 */
+    nn_precision radial, linear; /* of them, and of the linear layers of nodes */
     nn_buf weights, acts, edges, grads, pieces, pooled;
     float *input;             /* [n_nodes][input.size]                      */
     float **act;              /* [n_modules] outputs                        */
@@ -66,6 +69,13 @@ static inline int32_t nn_piece_at(int32_t count, int i, int n)
 void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
 /* dedge holds the gradient of y and gets that of the gathered x (unless first). */
 void nn_cpu_conv_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
+
+/* radial16.c: the last radial layer in bf16, for an engine with `radial`. One slab's weights;
+ * the hidden vectors of a tile; R from them; dh and dw from the gradient of R. */
+void nn_cpu_radial16_load(const nn_engine *e, const nn_cpu_conv *c, int slab);
+void nn_cpu_radial16_hidden(const nn_engine *e, nn_cpu_scratch *s, int32_t n_rows);
+void nn_cpu_radial16_run(const nn_engine *e, const nn_cpu_scratch *s, const nn_cpu_radial *g, bool back);
+void nn_cpu_radial16_back(const nn_engine *e, const nn_cpu_scratch *s, const nn_cpu_radial *g, const nn_cpu_slab *slab);
 
 /* node.c */
 typedef struct nn_cpu_step {

@@ -114,7 +114,7 @@ static void precision_check(const fixture *f, int ops, nn_precision p)
 
 static void shape_check(const fixture *f)
 {
-    static const int ops[] = { 4 };
+    static const int ops[] = { 1, 4, 7 };
 
     precision_check(f, 0, NN_PREC_FP32);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
