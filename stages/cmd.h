@@ -4,6 +4,7 @@
 
 #include "pipeline/cmd.h"
 
+extern const pl_cmd st_cmd_bench;
 extern const pl_cmd st_cmd_check;
 extern const pl_cmd st_cmd_completion;
 extern const pl_cmd st_cmd_db;

@@ -43,6 +43,7 @@ const pl_cmd *const st_commands[] = {
     &st_cmd_export,
     &st_cmd_db,
     &st_cmd_model,
+    &st_cmd_bench,
     &st_cmd_doctor,
     &st_cmd_help,
     &st_cmd_completion,

@@ -52,6 +52,14 @@ const nn_cpu_kernels *nn_cpu_kernels_find(const char *name)
     return NULL;
 }
 
+const nn_cpu_kernels *nn_cpu_kernels_at(int i)
+{
+    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
+        if (choices[k].supported() && i-- == 0)
+            return choices[k].kernels;
+    return NULL;
+}
+
 const nn_cpu_kernels *nn_cpu_kernels_choose(void)
 {
     const char *name = getenv("MOLSIEVE_CPU");

@@ -102,6 +102,8 @@ typedef struct nn_cpu_norm {
 
 typedef struct nn_cpu_kernels {
     const char *name;
+    double (*peak)(int64_t n, float *sink);    /* n rounds of nothing but multiply-adds; how many
+                                                  float32 operations that was. sink [NN_LANE], small */
     void (*radial)(const nn_cpu_radial *g);
     void (*radial_dh)(const nn_cpu_radial *g); /* dh[row][q][lane] += r[row][.] w[.][k[q]][.] */
     void (*radial_dw)(const nn_cpu_radial *g); /* dw[.][k[q]][.]   += h[row][q] r[row][.]     */
@@ -128,6 +130,7 @@ extern const nn_cpu_kernels nn_cpu_portable, nn_cpu_avx2, nn_cpu_avx512, nn_cpu_
  * named one is unknown or not supported here. */
 const nn_cpu_kernels *nn_cpu_kernels_choose(void);
 const nn_cpu_kernels *nn_cpu_kernels_find(const char *name);
+const nn_cpu_kernels *nn_cpu_kernels_at(int i); /* those this processor can run, best first; NULL after the last */
 const char *nn_cpu_kernels_name(void); /* "avx512"; "none" if there is no such set */
 
 #endif

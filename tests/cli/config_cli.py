@@ -305,6 +305,34 @@ def doctor_finds_this_machine_fit():
         assert done.returncode == 1 and re.search(r"bad +worker +.*molsieve-chem", done.stdout), done.stdout
 
 
+def bench_measures_what_it_is_asked_for():
+    model = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors")
+    quick = ["--batch", "2", "--seconds", "0", "--threads", "1", "--model", model]
+    with Project() as p:
+        found = json.loads(p.run("bench", *quick, "--variants", "portable exact", "--json")[1])
+        assert found["peak"][0]["threads"] == 1 and found["peak"][0]["fp32_gflops"] > 0.1, found["peak"]
+        assert set(found["graphs"]) == {"bonds", "radius5"}
+        for graph, edges in (("bonds", (20, 60)), ("radius5", (100, 700))):
+            table = found["graphs"][graph]
+            assert table["molecules"] == 2 and edges[0] <= table["edges"] / 2 <= edges[1], table
+            rows = {row["variant"]: row for row in table["rows"]}
+            row = rows["cpu portable exact fp32"]
+            assert 0 < row["train_mol_s"] < row["forward_mol_s"] and row["memory_mib"] > 1, row
+            reference = rows.get("reference formulation, OpenBLAS")
+            if reference:  # where OpenBLAS is installed
+                assert reference["forward_x_reference"] == 1 and row["train_x_reference"] > 0.05, table
+        p.put("two.smi", "CCO\nbroken(\nc1ccccc1O\n")
+        _, out, _ = p.run("bench", *quick, "--graphs", "bonds", "--molecules", "two.smi",
+                          "--variants", "none such,portable exact fp32")
+        assert "4 layers" in out and "### bonds: 2 molecules of 11.0 atoms" in out and "radius5" not in out, out
+        assert "| cpu portable exact fp32" in out and "| reference formulation" in out and "Load average" in out, out
+        for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--threads", "1,x"], ["--seconds", "long"]):
+            p.run("bench", *wrong, expect=2)
+        p.put("none.smi", "broken(\n")
+        assert "none.smi" in p.run("bench", *quick, "--molecules", "none.smi", expect=2)[2]
+        assert "gone.safetensors" in p.run("bench", "--model", "gone.safetensors", expect=6)[2]
+
+
 def results_can_be_asked_and_exported():
     with Project() as p:
         p.put("lib.smi", lines_of(data("screening/samples/zinc_5k.smi"), 12))

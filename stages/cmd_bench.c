@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "models/cpu/kernels.h"
+#include "models/model_file.h"
+#include "pipeline/base/par.h"
+#include "pipeline/base/text.h"
+#include "stages/bench.h"
+#include "stages/cmd.h"
+#include "stages/share.h"
+#include "stages/version.h"
+
+enum { VARIANTS = 64, THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
+
+static const pl_opt opts[] = {
+    { "--batch", 'b', "N", "molecules in a batch (240)" },
+    { "--seconds", 's', "S", "about so long for each figure, and at least one step after the first (5)" },
+    { "--threads", 't', "N,..", "numbers of threads (1 and all processors)" },
+    { "--graphs", 'g', "WHAT", "bonds, radius5 or both (both)" },
+    { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
+    { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
+    { "--variants", 'v', "NAME,..", "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
+    { "--json", 0, NULL, "one JSON object in place of the tables" },
+    { 0 }
+};
+
+/* One way to compute. */
+typedef struct variant {
+    const nn_engine_kind *kind;
+    const char *set;       /* of kernels, or NULL               */
+    nn_engine_conf conf;
+    bool main;             /* of the set that is chosen here    */
+    char name[48];
+    char refused[384];     /* why not here, or ""               */
+} variant;
+
+typedef struct setup {
+    const pl_args *args;
+    pl_arena *mem;
+    int32_t batch;
+    double seconds;
+    int n_threads, threads[THREADS];
+    st_bench_peak peak[THREADS];
+    const nn_se3 *model;
+    const float *params;
+    nn_inputs inputs;
+    st_bench_mols mols;
+    int n_variants;
+    variant variant[VARIANTS];
+    double load;           /* before the start                  */
+    json_t *json;          /* NULL: tables                      */
+} setup;
+
+/* A row of the table; seconds of the best step. */
+typedef struct row {
+    const char *name;
+    int threads;
+    double forward, train, bytes;
+    st_bench_work done, peak; /* operations of the step; of the machine in a second */
+} row;
+
+/* ---- settings ------------------------------------------------------------ */
+
+static bool number_get(const pl_args *args, const char *name, double least, double most, double *out)
+{
+    const char *text = pl_arg(args, name);
+    char *end;
+
+    if (!text)
+        return true;
+    *out = strtod(text, &end);
+    return end != text && !*end && *out >= least && *out <= most;
+}
+
+static bool threads_get(setup *s)
+{
+    const char *text = pl_arg(s->args, "--threads");
+    int all = pl_cpu_count();
+
+    s->threads[s->n_threads++] = 1;
+    if (!text && all > 1)
+        s->threads[s->n_threads++] = all;
+    if (!text)
+        return true;
+    for (s->n_threads = 0; s->n_threads < THREADS; text++) {
+        char *end;
+        long n = strtol(text, &end, 10);
+        if (end == text || n < 1 || n > 256 || (*end && *end != ','))
+            return false;
+        s->threads[s->n_threads++] = (int)n;
+        text = end;
+        if (!*end)
+            return true;
+    }
+    return false;
+}
+
+static int settings_get(setup *s)
+{
+    const char *graphs = pl_arg(s->args, "--graphs");
+    double batch = 240;
+
+    s->seconds = 5;
+    if (!number_get(s->args, "--batch", 1, 100000, &batch))
+        return pl_cmd_usage(s->args, "--batch is a number of molecules, 1 to 100000");
+    if (!number_get(s->args, "--seconds", 0, 3600, &s->seconds))
+        return pl_cmd_usage(s->args, "--seconds is 0 to 3600");
+    if (!threads_get(s))
+        return pl_cmd_usage(s->args, "--threads is a list like 1,2,8");
+    if (graphs && strcmp(graphs, "bonds") != 0 && strcmp(graphs, "radius5") != 0 && strcmp(graphs, "both") != 0)
+        return pl_cmd_usage(s->args, "--graphs is bonds, radius5 or both");
+    s->batch = (int32_t)batch;
+    return 0;
+}
+
+/* The network of the published QM9 training. */
+static pl_code model_default(setup *s, pl_error *err)
+{
+    nn_se3_conf conf = { .layers = 7, .degrees = 4, .channels = 32, .heads = 8, .channels_div = 2, .norm = true,
+                         .layer_norm = true, .pooling = NN_POOL_MAX, .fusion = NN_FUSE_FULL, .outputs = 1 };
+    nn_se3 *model;
+    float *params;
+    pl_code rc;
+
+    s->inputs = nn_inputs_qm9();
+    conf.node_features = nn_inputs_node_features(&s->inputs);
+    conf.edge_features = nn_inputs_edge_features(&s->inputs);
+    rc = nn_se3_plan(&model, &conf, s->mem, err);
+    if (rc)
+        return rc;
+    params = PL_NEW(s->mem, float, model->n_floats);
+    if (!params)
+        return pl_fail(err, PL_ENOMEM, "no memory for a model");
+    nn_se3_init(model, params, 1);
+    s->model = model;
+    s->params = params;
+    return PL_OK;
+}
+
+static pl_code model_get(setup *s, pl_error *err)
+{
+    const char *path = pl_arg(s->args, "--model");
+    nn_model_file *m;
+    pl_code rc;
+
+    if (!path || !strcmp(path, "default"))
+        return model_default(s, err);
+    rc = nn_model_read(&m, path, s->mem, err);
+    if (rc)
+        return rc;
+    s->model = m->model;
+    s->params = m->params;
+    s->inputs = m->inputs;
+    return PL_OK;
+}
+
+static pl_code mols_get(setup *s, pl_error *err)
+{
+    const char *path = pl_arg(s->args, "--molecules"), *share;
+    int32_t most = s->batch < MOLS_MOST ? s->batch : MOLS_MOST;
+    pl_code rc = path ? PL_OK : st_share_find(&share, s->mem, err);
+
+    if (!rc && !path)
+        path = pl_sprintf(s->mem, "%s/workflows/data/qm9-30.sdf", share);
+    if (!rc)
+        rc = path ? st_bench_mols_open(&s->mols, path, most, err) : pl_fail(err, PL_ENOMEM, "no memory");
+    if (rc == PL_ECONFIG && path)
+        pl_at(err, "%s", path);
+    return rc;
+}
+
+/* ---- variants: what the engines say they can ----------------------------- */
+
+static void set_use(const char *set)
+{
+    if (set)
+        (void)setenv("MOLSIEVE_CPU", set, 1);
+}
+
+static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, bool main, nn_radial radial,
+                        nn_precision p)
+{
+    static const char *const radials[] = { "exact", "nodes" }, *const precisions[] = { "fp32", "bf16x3", "bf16" };
+    variant *v = &s->variant[s->n_variants];
+    pl_error err = { 0 };
+
+    if (s->n_variants == VARIANTS)
+        return;
+    *v = (variant){ .kind = kind, .set = set, .main = main,
+                    .conf = { .threads = 1, .radial = radial, .width = 0.01, .of_radial = p, .of_contract = p,
+                              .of_linear = p } };
+    set_use(set);
+    if (kind->check(&v->conf, &err))
+        snprintf(v->refused, sizeof v->refused, "%s", err.text);
+    if (kind == &nn_engine_ref)
+        snprintf(v->name, sizeof v->name, "ref double");
+    else
+        snprintf(v->name, sizeof v->name, "%s%s%s %s %s", kind->name, set ? " " : "", set ? set : "",
+                 radials[radial], precisions[p]);
+    if (kind != &nn_engine_ref || !v->refused[0])
+        s->n_variants++;
+}
+
+static void variants_list(setup *s)
+{
+    for (int k = 0; nn_engines[k]; k++) {
+        bool cpu = nn_engines[k] == &nn_engine_cpu;
+        for (int i = 0; i == 0 || (cpu && nn_cpu_kernels_at(i)); i++)
+            for (int mode = 0; mode < 6; mode++)
+                variant_add(s, nn_engines[k], cpu ? nn_cpu_kernels_at(i)->name : NULL, i == 0, (nn_radial)(mode / 3),
+                            (nn_precision)(mode % 3));
+    }
+}
+
+/* Is it wanted? If nothing is asked for: everything of the chosen set, of other sets
+ * and of the oracle what shows their speed in float32, with one thread. */
+static bool variant_wanted(const setup *s, const variant *v, int threads)
+{
+    const char *words = pl_arg(s->args, "--variants");
+    char copy[512], *word, *rest = copy;
+
+    if (v->refused[0] || (v->kind == &nn_engine_ref && threads > 1))
+        return false;
+    if (!words)
+        return (v->main && v->kind != &nn_engine_ref) || (threads == 1 && v->conf.of_contract == NN_PREC_FP32);
+    snprintf(copy, sizeof copy, "%s", words);
+    while ((word = strsep(&rest, ",")) != NULL)
+        if (*word && (strstr(v->name, word) || !strcmp(word, "all")))
+            return true;
+    return false;
+}
+
+/* ---- measuring ----------------------------------------------------------- */
+
+static pl_code step(const st_bench_case *c, const nn_engine_kind *kind, nn_engine *e, bool train, pl_error *err)
+{
+    pl_code rc = train ? kind->set_params(e, c->params, err) : PL_OK; /* a training step folds the weights anew */
+
+    if (!rc)
+        rc = kind->forward(e, &c->batch, train, c->y, err);
+    if (!rc && train)
+        rc = kind->backward(e, &c->batch, c->dy, c->grad, err);
+    return rc;
+}
+
+/* The first step is not counted. */
+static pl_code step_best(const st_bench_case *c, const variant *v, nn_engine *e, double seconds, bool train,
+                         double *best, pl_error *err)
+{
+    int threads = v->conf.threads;
+    double start = st_bench_now(threads);
+    pl_code rc = step(c, v->kind, e, train, err);
+
+    *best = HUGE_VAL;
+    for (int i = 0; !rc && (i < 1 || st_bench_now(threads) - start < seconds); i++) {
+        double from = st_bench_now(threads);
+        rc = step(c, v->kind, e, train, err);
+        *best = fmin(*best, st_bench_now(threads) - from);
+    }
+    return rc;
+}
+
+static pl_code variant_time(row *r, const setup *s, const st_bench_case *c, variant *v, int threads, pl_error *err)
+{
+    nn_engine *e = NULL;
+    pl_code rc;
+
+    v->conf.threads = threads;
+    set_use(v->set);
+    rc = v->kind->open(&e, c->model, &v->conf, err);
+    if (!rc)
+        rc = v->kind->set_params(e, c->params, err);
+    if (!rc)
+        rc = step_best(c, v, e, s->seconds, false, &r->forward, err);
+    if (!rc)
+        rc = step_best(c, v, e, s->seconds, true, &r->train, err);
+    r->bytes = rc ? 0 : (double)v->kind->workspace_bytes(e);
+    v->kind->close(e);
+    return rc;
+}
+
+/* The engine's own work, and the peak of the unit that does it. bf16x3: three products for one. */
+static void row_work(row *r, const setup *s, const st_bench_case *c, const variant *v, int t)
+{
+    double unit = v->conf.of_contract && !strcmp(v->set ? v->set : "", "amx") ? s->peak[t].bf16 : s->peak[t].fp32;
+    double products = v->conf.of_contract == NN_PREC_BF16X3 ? 3 : 1;
+
+    if (v->kind != &nn_engine_cpu)
+        return;
+    r->done = st_bench_work_engine(c, v->conf.radial);
+    r->done.forward *= products;
+    r->done.train *= products;
+    r->peak = (st_bench_work){ unit, unit };
+}
+
+/* ---- showing ------------------------------------------------------------- */
+
+/* What the rows of one table have in common: of the reference formulation, per edge. */
+typedef struct table {
+    const char *graph;
+    const st_bench_case *c;
+    double reference_forward, reference_train; /* seconds an edge, one thread; 0: not measured */
+    json_t *rows;
+} table;
+
+static void cell_print(double value, const char *format)
+{
+    char text[32] = "-";
+
+    if (isfinite(value) && value > 0)
+        snprintf(text, sizeof text, format, value);
+    (void)printf(" %9s |", text);
+}
+
+static void table_head(const setup *s, const table *t)
+{
+    static const char *const head[] = { "forward", "training", "forward", "training", "forward", "training", "forward",
+                                        "training", "forward", "training", "memory" };
+    static const char *const unit[] = { "mol/s", "mol/s", "us/e/l", "us/e/l", "GFLOP/s*", "GFLOP/s*", "of peak",
+                                        "of peak", "x ref", "x ref", "MiB" };
+    const nn_batch *b = &t->c->batch;
+
+    (void)printf("\n### %s: %d molecules of %.1f atoms and %.1f directed edges\n\n", t->graph, (int)b->n_graphs,
+                 (double)b->n_nodes / b->n_graphs, (double)b->n_edges / b->n_graphs);
+    (void)printf("| %-31s | threads |", "variant");
+    for (int i = 0; i < 11; i++)
+        (void)printf(" %s %s |", head[i], unit[i]);
+    (void)printf("\n|%s|--:|", "---");
+    for (int i = 0; i < 11; i++)
+        (void)printf("--:|");
+    (void)printf("\n");
+    (void)s;
+    (void)fflush(stdout);
+}
+
+static json_t *row_json(const row *r, const double *v)
+{
+    static const char *const key[] = { "forward_mol_s", "train_mol_s", "forward_us_edge_layer", "train_us_edge_layer",
+                                       "forward_gflops_reference_work", "train_gflops_reference_work",
+                                       "forward_of_peak", "train_of_peak", "forward_x_reference", "train_x_reference",
+                                       "memory_mib" };
+    json_t *o = json_pack("{s:s, s:i}", "variant", r->name, "threads", r->threads);
+
+    for (int i = 0; i < 11; i++)
+        json_object_set_new(o, key[i], isfinite(v[i]) && v[i] > 0 ? json_real(v[i]) : json_null());
+    return o;
+}
+
+/* n_graphs, n_edges: of the batch that the row was measured with. */
+static void row_print(const table *t, const row *r, const st_bench_case *c)
+{
+    static const char *const format[] = { "%.1f", "%.1f", "%.2f", "%.2f", "%.0f", "%.0f", "%.0f %%", "%.0f %%", "%.2f",
+                                          "%.2f", "%.0f" };
+    int32_t layers = c->model->conf.layers > 1 ? c->model->conf.layers - 1 : 1;
+    double n = c->batch.n_graphs, edges = c->batch.n_edges, el = edges * layers;
+    st_bench_work ref = st_bench_work_reference(c);
+    double v[11] = { n / r->forward, n / r->train, 1e6 * r->forward / el, 1e6 * r->train / el,
+                     1e-9 * ref.forward / r->forward, 1e-9 * ref.train / r->train,
+                     100 * r->done.forward / r->forward / r->peak.forward, 100 * r->done.train / r->train / r->peak.train,
+                     r->threads == 1 ? t->reference_forward * edges / r->forward : 0,
+                     r->threads == 1 ? t->reference_train * edges / r->train : 0, r->bytes / (1 << 20) };
+
+    if (t->rows) {
+        json_array_append_new(t->rows, row_json(r, v));
+        return;
+    }
+    (void)printf("| %-31s | %7d |", r->name, r->threads);
+    for (int i = 0; i < 11; i++)
+        cell_print(v[i], format[i]);
+    (void)printf("\n");
+    (void)fflush(stdout);
+}
+
+/* ---- a table ------------------------------------------------------------- */
+
+/* 1,200 edges, or as many as leave half of the free memory alone. */
+static int32_t blas_edges(const setup *s)
+{
+    double bytes = 0.5 * (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+
+    return st_bench_blas_edges(s->model, bytes);
+}
+
+static void reference_rows(const setup *s, table *t, const ch_graph_opts *graph)
+{
+    int32_t limits[2] = { s->batch, blas_edges(s) };
+    pl_arena *mem = pl_arena_new(1 << 20);
+    st_bench_case c = { 0 };
+    st_bench_blas b = { 0 };
+    pl_error err = { 0 };
+    pl_code rc = mem ? st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, &err)
+                     : pl_fail(&err, PL_ENOMEM, "no memory");
+
+    if (!rc)
+        rc = st_bench_blas_run(&b, &c, 3, mem, &err);
+    if (!rc) {
+        double unit = s->peak[0].fp32;
+        st_bench_work w = st_bench_work_reference(&c), peak = { unit, unit };
+        t->reference_forward = b.forward / c.batch.n_edges;
+        t->reference_train = b.train / c.batch.n_edges;
+        row_print(t, &(row){ "reference formulation, OpenBLAS", 1, b.forward, b.train, 0, w, peak }, &c);
+        row_print(t, &(row){ "the same, R in cache (a bound)", 1, b.forward, b.train_cached, 0, w, peak }, &c);
+    } else if (!t->rows) {
+        (void)printf("| %-31s | %s |\n", "reference formulation", err.text);
+    }
+    st_bench_case_close(&c);
+    pl_arena_free(mem);
+}
+
+static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, variant *v, int k, pl_error *err)
+{
+    row r = { .name = v->name, .threads = s->threads[k] };
+    int32_t limits[2] = { s->batch, ORACLE_EDGES };
+    st_bench_case small = { 0 };
+    const st_bench_case *c = t->c;
+    pl_code rc = PL_OK;
+
+    if (v->kind == &nn_engine_ref) {
+        rc = st_bench_case_open(&small, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
+        c = &small;
+    }
+    if (!rc)
+        rc = variant_time(&r, s, c, v, r.threads, err);
+    if (!rc) {
+        row_work(&r, s, c, v, k);
+        row_print(t, &r, c);
+    }
+    st_bench_case_close(&small);
+    return rc;
+}
+
+static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *graph, pl_error *err)
+{
+    int32_t limits[2] = { s->batch, 0 };
+    st_bench_case c;
+    table t = { .graph = name, .c = &c, .rows = s->json ? json_array() : NULL };
+    pl_code rc = st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
+
+    if (!rc && !s->json)
+        table_head(s, &t);
+    if (!rc)
+        reference_rows(s, &t, graph);
+    for (int k = 0; k < s->n_threads && !rc; k++)
+        for (int i = 0; i < s->n_variants && !rc; i++)
+            if (variant_wanted(s, &s->variant[i], s->threads[k]))
+                rc = engine_row(s, &t, graph, &s->variant[i], k, err);
+    if (!rc && s->json)
+        json_object_set_new(json_object_get(s->json, "graphs"), name,
+                            json_pack("{s:i, s:i, s:i, s:O}", "molecules", (int)c.batch.n_graphs, "atoms",
+                                      (int)c.batch.n_nodes, "edges", (int)c.batch.n_edges, "rows", t.rows));
+    json_decref(t.rows);
+    st_bench_case_close(&c);
+    return rc;
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static void head_print(const setup *s)
+{
+    char cpu[256];
+    const nn_se3_conf *m = &s->model->conf;
+
+    (void)printf("    molsieve bench");
+    for (int i = 2; i < s->args->argc; i++)
+        (void)printf(" %s", s->args->argv[i]);
+    (void)printf("\n\nmolsieve %s, commit %s; %d processors: %s. Load average before the start: %.2f.\n", st_version, st_commit,
+                 pl_cpu_count(), st_cpu_features(cpu, sizeof cpu), s->load);
+    (void)printf("Network: %d layers, %d degrees, %d channels, %d heads; %zu parameters.\nMeasured peak:", (int)m->layers,
+                 (int)m->degrees, (int)m->channels, (int)m->heads, s->model->n_floats);
+    for (int k = 0; k < s->n_threads; k++) {
+        (void)printf("%s float32 %.0f GFLOP/s", k ? ";" : "", 1e-9 * s->peak[k].fp32);
+        if (s->peak[k].bf16 > 0)
+            (void)printf(", bf16 tiles %.0f GFLOP/s", 1e-9 * s->peak[k].bf16);
+        (void)printf(" with %d thread%s", s->threads[k], s->threads[k] == 1 ? "" : "s");
+    }
+    (void)printf(".\n");
+}
+
+static void foot_print(const setup *s)
+{
+    double load = 0;
+
+    (void)getloadavg(&load, 1);
+    (void)printf(
+        "\nThe best step of about %g s a figure: processor time with one thread, wall time with more. Training: the weights\n"
+        "folded, forward, backward; no optimiser. us/e/l: microseconds an edge and hidden layer.\n"
+        "\\* of the reference formulation's work along edges for the same molecules, whatever was really done.\n"
+        "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
+        "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n", s->seconds);
+    for (int i = 0; i < s->n_variants; i++)
+        if (s->variant[i].refused[0] && s->variant[i].main)
+            (void)printf("Not here: %s (%s).\n", s->variant[i].name, s->variant[i].refused);
+    (void)printf("Load average at the end: %.2f.\n", load);
+}
+
+static void json_print(const setup *s)
+{
+    json_t *peaks = json_array();
+    char *text;
+
+    for (int k = 0; k < s->n_threads; k++)
+        json_array_append_new(peaks, json_pack("{s:i, s:f, s:f}", "threads", s->threads[k], "fp32_gflops",
+                                               1e-9 * s->peak[k].fp32, "bf16_gflops", 1e-9 * s->peak[k].bf16));
+    json_object_set_new(s->json, "peak", peaks);
+    json_object_set_new(s->json, "load_before", json_real(s->load));
+    json_object_set_new(s->json, "commit", json_string(st_commit));
+    text = json_dumps(s->json, JSON_INDENT(1) | JSON_REAL_PRECISION(5));
+    (void)puts(text ? text : "null");
+    free(text);
+}
+
+static pl_code measure(setup *s, pl_error *err)
+{
+    static const struct { const char *name; ch_graph_opts opts; } graphs[] = {
+        { "bonds", { .edges = CH_EDGES_BONDS } }, { "radius5", { .edges = CH_EDGES_RADIUS, .cutoff = 5 } } };
+    const char *wanted = pl_arg(s->args, "--graphs");
+    pl_code rc = model_get(s, err);
+
+    if (!rc)
+        rc = mols_get(s, err);
+    if (rc)
+        return rc;
+    variants_list(s);
+    for (int k = 0; k < s->n_threads; k++)
+        s->peak[k] = st_bench_peak_find(s->threads[k]);
+    if (!s->json)
+        head_print(s);
+    for (int g = 0; g < 2 && !rc; g++)
+        if (!wanted || !strcmp(wanted, "both") || !strcmp(wanted, graphs[g].name))
+            rc = graph_table(s, graphs[g].name, &graphs[g].opts, err);
+    if (!rc)
+        (s->json ? json_print : foot_print)(s);
+    return rc;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    setup s = { .args = args, .mem = pl_arena_new(1 << 20) };
+    pl_error err = { 0 };
+    int status = settings_get(&s);
+
+    (void)app;
+    if (status)
+        return status;
+    (void)getloadavg(&s.load, 1);
+    if (s.load > 0.5)
+        pl_cmd_say("warning: the load average is %.2f: other programs are at work, and the figures will be too low", s.load);
+    if (pl_arg(args, "--json"))
+        s.json = json_pack("{s:{}}", "graphs");
+    status = (s.mem ? measure(&s, &err) : pl_fail(&err, PL_ENOMEM, "no memory")) ? pl_cmd_fail(&err) : 0;
+    json_decref(s.json);
+    st_bench_mols_close(&s.mols);
+    pl_arena_free(s.mem);
+    return status;
+}
+
+const pl_cmd st_cmd_bench = {
+    .name = "bench",
+    .args = "",
+    .help = "how fast models are computed here, beside the reference's way of computing",
+    .about = "Every engine, set of kernels, radial mode and precision that this machine has, on real molecules, with the\n"
+             "reference formulation (radial matrices and bases in memory, OpenBLAS) measured in the same run if OpenBLAS\n"
+             "is installed. The tables are Markdown. Run it when nothing else runs.\n\n"
+             "  molsieve bench --graphs bonds --seconds 2\n"
+             "  molsieve bench --model models/esol.safetensors --molecules library.smi --variants nodes",
+    .opts = opts,
+    .run = run,
+};
