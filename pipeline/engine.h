@@ -42,7 +42,7 @@ pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_ste
                     pl_arena *mem, pl_error *err);
 int pl_step_find(const pl_workflow *wf, const char *stage); /* -1: not there */
 
-/* ---- one run (run.c, run_step.c, run_unit.c, run_reset.c) ---- */
+/* ---- one run (run.c, run_step.c, run_stream.c, run_unit.c, run_reset.c) ---- */
 
 typedef struct pl_runner {
     pl_workflow *wf;
@@ -56,18 +56,50 @@ typedef struct pl_runner {
     int64_t run_id;
     int workers;
     pl_error limit;    /* keep_going: the limit of failures that was passed */
-    double began;      /* pl_clock of the stage that runs       */
-    char summary[128]; /* of that stage: "100,000 molecules..." */
 } pl_runner;
+
+/* A stage while it runs. */
+typedef struct pl_active {
+    const pl_stage *stage;
+    pl_env env;
+    void *state;
+    double began;                    /* pl_clock                                          */
+    bool opened, done;
+    /* Of PL_PER_UNIT stages: */
+    char *worker;                    /* [env.workers][worker_size]                        */
+    size_t worker_size;
+    int n_workers;                   /* opened                                            */
+    int64_t next, oldest, committed; /* unit to read; oldest in flight; units in the database */
+    int64_t n_items, n_failed;
+    int64_t total;                   /* items there will be, -1: unknown                  */
+    bool about;                      /* total is a guess                                  */
+    bool ended;                      /* next said that there are no more                  */
+    bool gap;                        /* a unit was dropped: later ones are not committed  */
+    double last_commit, work_s, main_s; /* seconds of workers and of the main thread      */
+} pl_active;
 
 /* results.db -> results.previous.db: the last complete results while new ones are made. False: too long. */
 bool pl_previous_path(const pl_store *s, char *out, size_t size);
 /* Clears what a step and everything standing on it wrote, and inserts its new row. */
 pl_code pl_step_restart(pl_runner *r, int step, int64_t *stage_id, pl_error *err);
-pl_code pl_step_run(pl_runner *r, int step, pl_error *err);
-pl_code pl_units_run(pl_runner *r, pl_env *env, void *state, pl_error *err);
-/* Marks the stage done, in the transaction that is open or a new one. */
-pl_code pl_step_done(pl_runner *r, pl_env *env, int64_t n_units, void *state, pl_error *err);
+/* One PL_WHOLE step, or consecutive PL_PER_UNIT steps at once. *bad: position in `step` of the one that failed. */
+pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *err);
+/* Marks the stage done, in the transaction that is open or a new one, and says so. */
+pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err);
 pl_code pl_disk_check(const pl_runner *r, pl_error *err);
+
+/* All units of all these stages, in the order of the workflow, in one pass. */
+pl_code pl_stream_run(pl_runner *r, pl_active *stage, int n, int *bad, pl_error *err);
+
+/* ---- units of one stage (run_unit.c); all but pl_unit_work on the main thread ---- */
+
+/* What earlier runs committed, and the stage's part of every worker. */
+pl_code pl_units_open(pl_runner *r, pl_active *a, pl_error *err);
+void    pl_units_close(pl_active *a); /* zeroed is fine */
+/* Asks the stage again how much there will be: it knows more when another one is done. */
+pl_code pl_units_expect(pl_runner *r, pl_active *a, pl_error *err);
+/* *dropped: not computed, because of a stop. */
+pl_code pl_unit_work(const pl_active *a, int worker, pl_unit *unit, double *wall, bool *dropped, pl_error *err);
+pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err);
 
 #endif

@@ -60,6 +60,21 @@ static int unready_need(const planner *p, int i)
     return -1;
 }
 
+/* Stages of units go on together: one may be begun on another that is begun. */
+static bool goes_on(const planner *p, int i)
+{
+    const pl_step *step = &p->wf->step[i];
+    bool together = step->stage->scope == PL_PER_UNIT && p->row[i].stage_id != 0 && !p->row[i].done && !forced(p, i) &&
+                    !p->gone[i] && strcmp(p->row[i].key, step->key) == 0;
+
+    for (int k = 0; k < step->n_needs && together; k++) {
+        int need = step->needs[k];
+        together = p->plan[need].state == PL_STEP_DONE ||
+                   (p->plan[need].state == PL_STEP_RESUME && p->wf->step[need].stage->scope == PL_PER_UNIT);
+    }
+    return together;
+}
+
 static const char *need_reason(const planner *p, int need, bool had_row)
 {
     const char *name = p->wf->step[need].stage->name;
@@ -137,6 +152,8 @@ static pl_code judge(planner *p, int i, pl_error *err)
 
     *out = (pl_step_plan){ .state = had_row ? PL_STEP_STALE : PL_STEP_RUN, .n_units = -1,
                            .estimate = { .n_items = -1, .n_units = -1 } };
+    if (need >= 0 && goes_on(p, i))
+        return judge_same_key(p, i, err);
     if (need >= 0)
         out->reason = need_reason(p, need, had_row);
     else if (!had_row)

@@ -8,12 +8,21 @@
 #include "pipeline/base/text.h"
 #include "pipeline/engine.h"
 
+enum { MOST_STAGES = 16, WIDTH = 110 };
+
+typedef struct at_work {
+    char stage[32], item[32], note[96];
+    int64_t first, done, total; /* first: where this run began, for an honest rate */
+    bool about;
+    double began;
+} at_work;
+
 struct pl_progress {
     FILE *to;
     bool tty, quiet, drawn;
-    char stage[32], item[32], note[96];
-    int64_t first, done, total; /* first: where this run began, for an honest rate */
-    double began, last;
+    at_work stage[MOST_STAGES];
+    int n;
+    double last;
 };
 
 pl_progress *pl_progress_new(FILE *to, bool tty, bool quiet)
@@ -44,78 +53,120 @@ void pl_progress_free(pl_progress *p)
 }
 
 /* "graph      45,000 of 100,000 molecules  45 %  1,204/s  46s left  note" */
-static void put_line(const pl_progress *p, pl_text *out)
+static void put_stage(const at_work *w, pl_text *out)
 {
     char a[32], b[32];
-    double spent = pl_clock() - p->began;
-    double rate = spent > 0.2 ? (double)(p->done - p->first) / spent : 0;
+    double spent = pl_clock() - w->began;
+    double rate = spent > 0.2 ? (double)(w->done - w->first) / spent : 0;
+    bool known = w->total >= 0 && !(w->about && w->done > w->total);
 
-    pl_text_addf(out, "%-9s %s", p->stage, pl_count_str(p->done, a));
-    if (p->total >= 0)
-        pl_text_addf(out, " of %s", pl_count_str(p->total, b));
-    pl_text_addf(out, " %s", p->item);
-    if (p->total > 0)
-        pl_text_addf(out, "  %d %%", (int)(100.0 * (double)p->done / (double)p->total));
+    pl_text_addf(out, "%-9s %s", w->stage, pl_count_str(w->done, a));
+    if (known)
+        pl_text_addf(out, " of %s%s", w->about ? "about " : "", pl_count_str(w->total, b));
+    pl_text_addf(out, " %s", w->item);
+    if (known && w->total > 0)
+        pl_text_addf(out, "  %d %%", (int)(100.0 * (double)w->done / (double)w->total));
     if (rate > 0)
         pl_text_addf(out, rate < 10 ? "  %.1f/s" : "  %.0f/s", rate);
-    if (rate > 0 && p->total > p->done)
-        pl_text_addf(out, "  %s left", pl_duration_str((double)(p->total - p->done) / rate, a));
-    if (p->note[0])
-        pl_text_addf(out, "  %s", p->note);
+    if (known && rate > 0 && w->total > w->done)
+        pl_text_addf(out, "  %s left", pl_duration_str((double)(w->total - w->done) / rate, a));
+    if (w->note[0])
+        pl_text_addf(out, "  %s", w->note);
 }
 
+/* "graph 45,000 of 100,000 molecules ...  (read 48,000, prepare 46,000)": cut where it is least missed. */
 static void show(pl_progress *p)
 {
     pl_text line = { 0 };
+    char a[32];
 
-    put_line(p, &line);
+    if (p->n == 0)
+        return;
+    put_stage(&p->stage[p->n - 1], &line);
+    for (int i = 0; i + 1 < p->n; i++)
+        pl_text_addf(&line, "%s%s %s%s", i == 0 ? "  (" : ", ", p->stage[i].stage, pl_count_str(p->stage[i].done, a),
+                     i + 2 == p->n ? ")" : "");
     if (!p->tty) {
         pl_log(PL_INFO, "%s", pl_text_str(&line));
     } else {
-        (void)fprintf(p->to, "\r\033[K%.*s", 110, pl_text_str(&line));
+        (void)fprintf(p->to, "\r\033[K%.*s", (int)WIDTH, pl_text_str(&line));
         (void)fflush(p->to);
         p->drawn = true;
     }
     pl_text_free(&line);
 }
 
-void pl_progress_start(pl_progress *p, const char *stage, const char *item, int64_t done, int64_t total)
-{
-    if (p == NULL)
-        return;
-    (void)snprintf(p->stage, sizeof p->stage, "%s", stage);
-    (void)snprintf(p->item, sizeof p->item, "%s", item ? item : "items");
-    p->note[0] = '\0';
-    p->first = p->done = done;
-    p->total = total;
-    p->began = p->last = pl_clock();
-    if (!p->quiet && p->tty)
-        show(p);
-}
-
-void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note)
+static void show_if_due(pl_progress *p)
 {
     double now = pl_clock();
 
-    if (p == NULL)
-        return;
-    p->done = done;
-    p->total = total;
-    if (note != NULL)
-        (void)snprintf(p->note, sizeof p->note, "%s", note);
     if (p->quiet || now - p->last < (p->tty ? 0.1 : 10.0))
         return;
     p->last = now;
     show(p);
 }
 
-void pl_progress_end(pl_progress *p, const char *summary)
+static at_work *find(pl_progress *p, const char *stage)
 {
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->stage[i].stage, stage) == 0)
+            return &p->stage[i];
+    return NULL;
+}
+
+void pl_progress_start(pl_progress *p, const char *stage, const char *item, int64_t done, int64_t total, bool about)
+{
+    at_work *w;
+
+    if (p == NULL || p->n == MOST_STAGES)
+        return;
+    w = &p->stage[p->n++];
+    *w = (at_work){ .first = done, .done = done, .total = total, .about = about, .began = pl_clock() };
+    (void)snprintf(w->stage, sizeof w->stage, "%s", stage);
+    (void)snprintf(w->item, sizeof w->item, "%s", item ? item : "items");
+    p->last = w->began;
+    if (!p->quiet && p->tty)
+        show(p);
+}
+
+void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t total, bool about)
+{
+    at_work *w = p ? find(p, stage) : NULL;
+
+    if (w == NULL)
+        return;
+    w->done = done;
+    w->total = total;
+    w->about = about;
+    show_if_due(p);
+}
+
+void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note)
+{
+    at_work *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
+
+    if (w == NULL)
+        return;
+    w->done = done;
+    w->total = total;
+    if (note != NULL)
+        (void)snprintf(w->note, sizeof w->note, "%s", note);
+    show_if_due(p);
+}
+
+void pl_progress_end(pl_progress *p, const char *stage, const char *summary)
+{
+    at_work *w = p ? find(p, stage) : NULL;
+
     if (p == NULL)
         return;
     wipe(p);
     if (!p->quiet && p->tty)
-        (void)fprintf(p->to, "%-9s %s\n", p->stage, summary);
+        (void)fprintf(p->to, "%-9s %s\n", stage, summary);
     else if (!p->quiet)
-        pl_log(PL_INFO, "%-9s %s", p->stage, summary);
+        pl_log(PL_INFO, "%-9s %s", stage, summary);
+    if (w != NULL)
+        memmove(w, w + 1, (size_t)(&p->stage[p->n--] - (w + 1)) * sizeof *w);
+    if (!p->quiet && p->tty)
+        show(p);
 }

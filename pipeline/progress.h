@@ -1,6 +1,8 @@
-/* pipeline/progress.h - one line per stage: done, rate, time left.
+/* pipeline/progress.h - one line: what each stage has done, rate, time left.
  * On a terminal it is redrawn in place (stderr); elsewhere plain log lines, at
- * most one per 10 s. NO_COLOR is honoured. Stages call pl_progress_set only. */
+ * most one per 10 s. NO_COLOR is honoured. Of several stages at work at once the
+ * last one is told in full, because it is the one that the run waits for; of the
+ * others how far they are. Stages call pl_progress_set only. */
 #ifndef PL_PROGRESS_H
 #define PL_PROGRESS_H
 
@@ -12,8 +14,13 @@ typedef struct pl_progress pl_progress;
 
 pl_progress *pl_progress_new(FILE *to, bool tty, bool quiet);
 void pl_progress_free(pl_progress *p);
-void pl_progress_start(pl_progress *p, const char *stage, const char *item, int64_t done, int64_t total); /* total -1: unknown */
-void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note); /* note: "loss 0.123", or NULL */
-void pl_progress_end(pl_progress *p, const char *summary); /* leaves a line that stays */
+/* In the order of the workflow. total -1: unknown; about: a guess. */
+void pl_progress_start(pl_progress *p, const char *stage, const char *item, int64_t done, int64_t total, bool about);
+/* Of one of the stages at work. */
+void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t total, bool about);
+/* Of the only one. note: "loss 0.123", or NULL. */
+void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note);
+/* Leaves a line that stays. */
+void pl_progress_end(pl_progress *p, const char *stage, const char *summary);
 
 #endif

@@ -101,35 +101,52 @@ static bool can_go_on(pl_code code)
     return code == PL_EINPUT || code == PL_ECONFIG || code == PL_ELIMIT || code == PL_EDATA || code == PL_EDEVICE;
 }
 
+/* What runs next: one whole stage, or all per-unit stages up to the next whole one. */
+static int next_steps(const pl_runner *r, bool *failed, int *step)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->wf->n_steps; i++) {
+        bool whole = r->wf->step[i].stage->scope == PL_WHOLE;
+        if (!r->wanted[i] || r->plan[i].state == PL_STEP_DONE)
+            continue;
+        failed[i] = failed[i] || blocked(r, i, failed);
+        if (failed[i])
+            continue;
+        if (whole && n > 0)
+            break;
+        step[n++] = i;
+        if (whole)
+            break;
+    }
+    return n;
+}
+
 static pl_code run_steps(pl_runner *r, pl_error *err)
 {
     bool *failed = PL_NEW(r->mem, bool, r->wf->n_steps);
+    int *step = PL_NEW(r->mem, int, r->wf->n_steps), n, bad;
     pl_code worst = PL_OK;
 
-    if (failed == NULL)
+    if (failed == NULL || step == NULL)
         return pl_fail(err, PL_ENOMEM, "the run");
-    for (int i = 0; i < r->wf->n_steps; i++) {
+    while ((n = next_steps(r, failed, step)) > 0) {
         pl_error here = { 0 };
         pl_code code;
 
-        if (!r->wanted[i] || r->plan[i].state == PL_STEP_DONE)
-            continue;
-        failed[i] = blocked(r, i, failed);
-        if (failed[i])
-            continue;
         if (r->opts->ran != NULL)
-            ++*r->opts->ran;
-        code = pl_step_run(r, i, &here);
+            *r->opts->ran += n;
+        code = pl_steps_run(r, step, n, &bad, &here);
         if (code == PL_OK)
             continue;
-        pl_at(&here, "stage %s", r->wf->step[i].stage->name);
-        failed[i] = true;
+        pl_at(&here, "stage %s", r->wf->step[step[bad]].stage->name);
+        failed[step[bad]] = true;
         if (worst == PL_OK && err != NULL)
             *err = here;
         worst = worst == PL_OK ? code : worst;
         if (!r->opts->keep_going || !can_go_on(code))
             break;
-        pl_log(PL_ERROR, "stage %s: %s", r->wf->step[i].stage->name, here.text);
+        pl_log(PL_ERROR, "stage %s: %s", r->wf->step[step[bad]].stage->name, here.text);
     }
     if (worst == PL_OK && r->limit.code != PL_OK && err != NULL)
         *err = r->limit;

@@ -6,7 +6,7 @@
 #include "pipeline/progress.h"
 #include "pipeline/stop.h"
 
-static pl_code mark_done(pl_runner *r, const pl_env *env, int64_t n_units, pl_error *err)
+static pl_code mark_done(pl_runner *r, const pl_active *a, pl_error *err)
 {
     static const char sql[] = "UPDATE stage SET state='done', n_units=?, n_blocks=?, wall_s=wall_s+?, done_utc=?"
                               " WHERE stage_id=?";
@@ -16,42 +16,73 @@ static pl_code mark_done(pl_runner *r, const pl_env *env, int64_t n_units, pl_er
     pl_code code = PL_OK;
 
     if (r->store->features != NULL)
-        code = pl_block_count(r->store, NULL, env->step->key, &n_blocks, err);
+        code = pl_block_count(r->store, NULL, a->env.step->key, &n_blocks, err);
     if (code == PL_OK)
         code = pl_db_prepare(r->store->db, &st, sql, err);
     if (code != PL_OK)
         return code;
-    (void)sqlite3_bind_int64(st, 1, n_units);
+    (void)sqlite3_bind_int64(st, 1, a->committed);
     (void)sqlite3_bind_int64(st, 2, n_blocks);
-    (void)sqlite3_bind_double(st, 3, env->step->stage->scope == PL_WHOLE ? pl_clock() - r->began : 0);
+    (void)sqlite3_bind_double(st, 3, a->stage->scope == PL_WHOLE ? pl_clock() - a->began : 0);
     (void)sqlite3_bind_text(st, 4, pl_utc_now(now), -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(st, 5, env->stage_id);
+    (void)sqlite3_bind_int64(st, 5, a->env.stage_id);
     code = pl_db_run(st, err);
     (void)sqlite3_finalize(st);
     return code;
 }
 
-pl_code pl_step_done(pl_runner *r, pl_env *env, int64_t n_units, void *state, pl_error *err)
+/* ---- what is said at the end ---- */
+
+/* ": 130,831 records, 12 failed; work 3m 50s, database 4s" */
+static void add_units(const pl_active *a, pl_text *line)
 {
-    const pl_stage *stage = env->step->stage;
+    char text[32];
+
+    pl_text_addf(line, ": %s %s", pl_count_str(a->n_items, text), a->stage->item ? a->stage->item : "items");
+    if (a->n_failed > 0)
+        pl_text_addf(line, ", %s failed", pl_count_str(a->n_failed, text));
+    if (a->work_s + a->main_s >= 1) {
+        pl_text_addf(line, "; work %s", pl_duration_str(a->work_s, text));
+        pl_text_addf(line, ", database %s", pl_duration_str(a->main_s, text));
+    }
+}
+
+static void say_end(pl_runner *r, const pl_active *a, pl_code code)
+{
+    pl_text line = { 0 };
+    char spent[32];
+
+    pl_text_addf(&line, "%s %s", code == PL_OK ? "done in" : code == PL_ESTOP ? "stopped after" : "failed after",
+                 pl_duration_str(pl_clock() - a->began, spent));
+    if (a->stage->scope == PL_PER_UNIT)
+        add_units(a, &line);
+    pl_progress_end(r->progress, a->stage->name, pl_text_str(&line));
+    pl_text_free(&line);
+}
+
+pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err)
+{
     pl_code code = PL_OK;
 
     /* A whole stage may have left its own transaction open for us. */
     if (sqlite3_get_autocommit(r->store->db))
         code = pl_db_begin(r->store->db, err);
-    if (code == PL_OK && stage->scope == PL_PER_UNIT && stage->finish != NULL)
-        code = stage->finish(state, err);
+    if (code == PL_OK && a->stage->scope == PL_PER_UNIT && a->stage->finish != NULL)
+        code = a->stage->finish(a->state, err);
     if (code == PL_OK)
-        code = mark_done(r, env, n_units, err);
+        code = mark_done(r, a, err);
     if (code == PL_OK)
-        pl_event_row(r->store, r->run_id, "info", stage->name, "done");
-    pl_fault(stage->name, "finish.before_commit");
+        pl_event_row(r->store, r->run_id, "info", a->stage->name, "done");
+    pl_fault(a->stage->name, "finish.before_commit");
     if (code == PL_OK)
         code = pl_db_commit(r->store->db, err);
     pl_db_rollback(r->store->db);
-    if (code == PL_OK)
-        pl_fault(stage->name, "finish.after_commit");
-    return code;
+    a->done = code == PL_OK;
+    if (code != PL_OK)
+        return code;
+    pl_fault(a->stage->name, "finish.after_commit");
+    say_end(r, a, PL_OK);
+    return PL_OK;
 }
 
 /* So that queries are planned well and the file is whole without its WAL. A
@@ -64,21 +95,7 @@ static void tidy(pl_store *s)
         (void)pl_db_exec(s->features, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
 }
 
-static pl_code run_whole(pl_runner *r, pl_env *env, void *state, pl_error *err)
-{
-    pl_code code;
-
-    pl_progress_start(r->progress, env->step->stage->name, env->step->stage->item, 0, -1);
-    code = env->step->stage->finish(state, err);
-    if (code == PL_OK && r->store->features != NULL && !sqlite3_get_autocommit(r->store->features))
-        code = pl_db_commit(r->store->features, err);
-    if (code != PL_OK) {
-        pl_db_rollback(r->store->db);
-        pl_db_rollback(r->store->features);
-        return code;
-    }
-    return pl_step_done(r, env, 0, state, err);
-}
+/* ---- from open to close ---- */
 
 static pl_code find_resumed(pl_runner *r, pl_env *env, pl_error *err)
 {
@@ -104,54 +121,98 @@ static pl_code prepare_env(pl_runner *r, int at, pl_env *env, pl_error *err)
     return pl_step_restart(r, at, &env->stage_id, err);
 }
 
-static void say_end(pl_runner *r, const pl_env *env, pl_code code, const pl_error *err)
+static pl_code active_open(pl_runner *r, pl_active *a, int at, pl_error *err)
 {
-    char spent[32], line[512];
-
-    (void)pl_duration_str(pl_clock() - r->began, spent);
-    if (code == PL_OK)
-        (void)snprintf(line, sizeof line, "done in %s%s%s", spent, r->summary[0] ? ": " : "", r->summary);
-    else
-        (void)snprintf(line, sizeof line, "%s after %s", code == PL_ESTOP ? "stopped" : "failed", spent);
-    pl_progress_end(r->progress, line);
-    if (code != PL_OK)
-        pl_event_row(r->store, r->run_id, code == PL_ESTOP ? "info" : "error", env->step->stage->name,
-                     err ? err->text : line);
-}
-
-pl_code pl_step_run(pl_runner *r, int at, pl_error *err)
-{
-    const pl_stage *stage = r->wf->step[at].stage;
-    void *state = calloc(1, stage->state_size + 1);
-    pl_env env = { 0 };
-    pl_error local = { 0 }, *e = err ? err : &local;
     pl_code code;
 
-    r->began = pl_clock();
-    r->summary[0] = '\0';
-    if (state == NULL)
-        code = pl_fail(e, PL_ENOMEM, "the stage");
-    else if (*pl_stop_flag())
-        code = pl_fail(e, PL_ESTOP, "stopped by %s before stage %s; run the same command again to continue",
-                       pl_stop_reason(), stage->name);
-    else
-        code = prepare_env(r, at, &env, e);
-    if (code == PL_OK) {
-        pl_log(PL_DEBUG, "stage %s: %s", stage->name, r->plan[at].reason);
-        pl_event_row(r->store, r->run_id, "info", stage->name, r->plan[at].reason);
-        code = stage->open ? stage->open(state, &env, e) : PL_OK;
-        if (code == PL_OK)
-            code = stage->scope == PL_WHOLE ? run_whole(r, &env, state, e) : pl_units_run(r, &env, state, e);
-        if (stage->close)
-            stage->close(state);
-        if (code == PL_ESTOP && pl_stop_reason() != NULL)
-            code = pl_fail(e, PL_ESTOP, "stopped by %s in stage %s; run the same command again to continue",
-                           pl_stop_reason(), stage->name);
-        say_end(r, &env, code, e);
-        if (code == PL_OK)
-            tidy(r->store);
+    a->stage = r->wf->step[at].stage;
+    a->began = pl_clock();
+    a->state = calloc(1, a->stage->state_size + 1);
+    code = a->state ? prepare_env(r, at, &a->env, err) : pl_fail(err, PL_ENOMEM, "the stage");
+    if (code != PL_OK)
+        return code;
+    a->opened = true;
+    r->plan[at].state = PL_STEP_RESUME; /* if it has to be opened once more in this run */
+    pl_log(PL_DEBUG, "stage %s: %s", a->stage->name, r->plan[at].reason);
+    pl_event_row(r->store, r->run_id, "info", a->stage->name, r->plan[at].reason);
+    return a->stage->open ? a->stage->open(a->state, &a->env, err) : PL_OK;
+}
+
+static void active_close(pl_active *a)
+{
+    if (a->opened && a->stage->close != NULL)
+        a->stage->close(a->state);
+    pl_arena_free(a->env.mem);
+    free(a->state);
+}
+
+static pl_code run_whole(pl_runner *r, pl_active *a, pl_error *err)
+{
+    pl_code code;
+
+    pl_progress_start(r->progress, a->stage->name, a->stage->item, 0, -1, false);
+    code = a->stage->finish(a->state, err);
+    if (code == PL_OK && r->store->features != NULL && !sqlite3_get_autocommit(r->store->features))
+        code = pl_db_commit(r->store->features, err);
+    if (code != PL_OK) {
+        pl_db_rollback(r->store->db);
+        pl_db_rollback(r->store->features);
+        return code;
     }
-    pl_arena_free(env.mem);
-    free(state);
+    return pl_active_done(r, a, err);
+}
+
+/* "in stage read", "in stages read, prepare, graph" */
+static pl_code fail_stopped(const pl_active *a, int n, pl_error *err)
+{
+    char names[200] = "";
+    int at = 0, many = 0;
+
+    for (int i = 0; i < n; i++)
+        if (a[i].stage != NULL && !a[i].done && at < (int)sizeof names)
+            at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", many++ ? ", " : "", a[i].stage->name);
+    return pl_fail(err, PL_ESTOP, "stopped by %s in stage%s %s; run the same command again to continue", pl_stop_reason(),
+                   many > 1 ? "s" : "", names);
+}
+
+/* Of stages that were at work together one fails and the others stop. */
+static void say_ends(pl_runner *r, pl_active *a, int n, int bad, pl_code code, const pl_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        bool why = code == PL_ESTOP || i == bad;
+        if (!a[i].opened || a[i].done)
+            continue;
+        say_end(r, &a[i], why ? code : PL_ESTOP);
+        pl_event_row(r->store, r->run_id, !why || code == PL_ESTOP ? "info" : "error", a[i].stage->name,
+                     why && err ? err->text : "stopped, because another stage failed");
+    }
+}
+
+pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *err)
+{
+    pl_active *a = calloc((size_t)n, sizeof *a);
+    pl_error local = { 0 }, *e = err ? err : &local;
+    pl_code code = a ? PL_OK : pl_fail(e, PL_ENOMEM, "the stage");
+
+    *bad = 0;
+    if (code == PL_OK && *pl_stop_flag())
+        code = pl_fail(e, PL_ESTOP, "stopped by %s before stage %s; run the same command again to continue",
+                       pl_stop_reason(), r->wf->step[step[0]].stage->name);
+    for (int i = 0; i < n && code == PL_OK; i++)
+        code = active_open(r, &a[*bad = i], step[i], e);
+    if (code == PL_OK)
+        code = a->stage->scope == PL_WHOLE ? run_whole(r, a, e) : pl_stream_run(r, a, n, bad, e);
+    if (code == PL_ESTOP && a != NULL && a->opened && pl_stop_reason() != NULL)
+        code = fail_stopped(a, n, e);
+    for (int i = 0; a != NULL && i < n; i++)
+        active_close(&a[i]);
+    if (a != NULL)
+        say_ends(r, a, n, *bad, code, e);
+    for (int i = 0; a != NULL && i < n; i++)
+        if (a[i].done)
+            r->plan[step[i]].state = PL_STEP_DONE;
+    if (code == PL_OK)
+        tidy(r->store);
+    free(a);
     return code;
 }

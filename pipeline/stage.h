@@ -12,8 +12,12 @@
  * workers. PL_WHOLE stages do their work in one call and keep their own
  * checkpoints if it is long.
  *
- * next of unit k may be called before units up to 2*workers+2 behind it are
- * committed. Blocks that commit puts are committed just before the unit. */
+ * Consecutive PL_PER_UNIT stages run at once, in one pass: unit u of a stage is
+ * made from unit u of those it needs, and begins when they have committed it.
+ * So open, and everything until next says that there are no more units, must not
+ * count on totals of other stages; finish may. All of them together have at most
+ * 2*workers+2 units in flight. Blocks that commit puts are committed just before
+ * the unit. */
 #ifndef PL_STAGE_H
 #define PL_STAGE_H
 
@@ -59,7 +63,7 @@ typedef struct pl_estimate {
     int64_t n_items, n_units;     /* -1: not known before the stages above ran          */
     double bytes_results, bytes_features, seconds; /* seconds: one worker               */
     const char *note;             /* NULL or one line                                   */
-    bool guessed;                 /* counts from a sample: for plan, not for progress   */
+    bool guessed;                 /* counts from a sample: progress says "about"        */
 } pl_estimate;
 
 typedef enum pl_scope { PL_PER_UNIT, PL_WHOLE } pl_scope;
@@ -92,7 +96,8 @@ typedef struct pl_stage {
     /* Main thread, once, before the first unit; also when resuming. */
     pl_code (*open)(void *state, pl_env *env, pl_error *err);
 
-    /* PL_PER_UNIT. next: *more = false when there is no unit left. work may fail only
+    /* PL_PER_UNIT. next: *more = false when there is no unit left; called for unit u only
+     * when the stages it needs have committed their u, or are done. work may fail only
      * for the run (a bad molecule is data in unit->data). */
     pl_code (*next)(void *state, pl_unit *unit, bool *more, pl_error *err);
     pl_code (*worker_open)(void *worker, void *state, pl_error *err);

@@ -6,7 +6,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* A handler reaches nothing but file scope: 0, or the signal that asked first. */
+enum { CANCELLED = -1 };
+
+/* A handler reaches nothing but file scope: 0, the signal that asked first, or CANCELLED. */
 static volatile sig_atomic_t asked;
 static volatile sig_atomic_t grace_s;
 
@@ -15,7 +17,7 @@ enum { N_CAUGHT = sizeof caught / sizeof caught[0] };
 
 static void on_signal(int sig)
 {
-    if (asked != 0)
+    if (asked > 0)
         _exit(sig == SIGALRM ? 75 : 128 + sig);
     asked = sig;
     if (grace_s > 0)
@@ -53,10 +55,19 @@ const volatile sig_atomic_t *pl_stop_flag(void)
     return &asked;
 }
 
+void pl_stop_cancel(bool yes)
+{
+    sig_atomic_t was = yes ? 0 : CANCELLED;
+
+    /* In one step: a signal that arrives meanwhile is not overwritten. */
+    (void)__atomic_compare_exchange_n(&asked, &was, yes ? CANCELLED : 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 const char *pl_stop_reason(void)
 {
     switch (asked) {
-    case 0: return NULL;
+    case 0:
+    case CANCELLED: return NULL;
     case SIGTERM: return "signal TERM";
     case SIGINT: return "signal INT";
     case SIGUSR1: return "signal USR1";

@@ -29,7 +29,6 @@ typedef struct basis_state {
     nn_basis_kind kind;
     int32_t max_degree;
     st_blocks graphs;
-    int64_t next;
 } basis_state;
 
 typedef struct basis_worker {
@@ -51,7 +50,6 @@ static pl_code basis_open(void *state, pl_env *env, pl_error *err)
     s->env = env;
     s->kind = (nn_basis_kind)c->kind;
     s->max_degree = (int32_t)c->max_degree;
-    s->next = env->units_done;
     return st_blocks_open(&s->graphs, env, "graph", "graph", err);
 }
 
@@ -59,15 +57,18 @@ static pl_code basis_next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     basis_state *s = state;
     basis_unit *u;
+    pl_code code = PL_OK;
 
-    *more = s->kind != NN_BASIS_NONE && s->next < s->graphs.n_units;
-    if (!*more)
-        return PL_OK;
+    *more = s->kind != NN_BASIS_NONE;
+    if (*more)
+        code = st_blocks_has(&s->graphs, unit->index, more, err);
+    if (code != PL_OK || !*more)
+        return code;
     u = PL_NEW(unit->mem, basis_unit, 1);
     if (u == NULL)
         return pl_fail(err, PL_ENOMEM, "a unit of graphs");
     unit->data = u;
-    return st_blocks_get(&s->graphs, s->next++, &u->in, unit->mem, err);
+    return st_blocks_get(&s->graphs, unit->index, &u->in, unit->mem, err);
 }
 
 static pl_code basis_worker_open(void *worker, void *state, pl_error *err)
@@ -146,6 +147,7 @@ static pl_code basis_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
         return code;
     out->n_items = kind == NN_BASIS_NONE ? 0 : (int64_t)s.n;
     out->n_units = kind == NN_BASIS_NONE ? 0 : s.n_units;
+    out->guessed = s.guessed;
     out->bytes_features = nn_basis_bytes(kind, (int32_t)c->max_degree, s.pairs, s.edges);
     out->seconds = ENTRY_S[kind] * (kind == NN_BASIS_PAIRWISE_F32 ? s.edges : s.pairs);
     out->note = sizes_note((int32_t)c->max_degree, &s, mem);

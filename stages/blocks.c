@@ -4,17 +4,20 @@
 pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const char *kind, pl_error *err)
 {
     const pl_step *step = pl_workflow_step(env->wf, stage);
-    pl_code code;
 
     if (step == NULL)
         return pl_fail(err, PL_EBUG, "stage %s is not in the workflow", stage);
-    *b = (st_blocks){ .store = env->store, .stage = stage, .kind = kind, .key = step->key, .n_units = -1 };
-    code = pl_store_features(env->store, err);
-    if (code == PL_OK)
-        code = pl_db_int(env->store->db, &b->n_units, err,
-                         "SELECT coalesce((SELECT n_units FROM stage WHERE key=%Q AND state='done'),-1)", b->key);
-    if (code == PL_OK && b->n_units < 0)
-        code = pl_fail(err, PL_EBUG, "stage %s is not done", stage);
+    *b = (st_blocks){ .store = env->store, .stage = stage, .kind = kind, .key = step->key };
+    return pl_store_features(env->store, err);
+}
+
+pl_code st_blocks_has(const st_blocks *b, int64_t unit, bool *has, pl_error *err)
+{
+    int64_t n;
+    pl_code code = pl_db_int(b->store->db, &n, err, "SELECT count(*) FROM unit WHERE unit=%lld AND stage_id="
+                             "(SELECT stage_id FROM stage WHERE key=%Q)", (long long)unit, b->key);
+
+    *has = n > 0;
     return code;
 }
 

@@ -8,11 +8,14 @@
 typedef struct st_blocks {
     pl_store *store;
     const char *stage, *kind, *key;
-    int64_t n_units;
 } st_blocks;
 
-/* Of a stage of this workflow that is done. Opens features.db. EBUG if it is not there or not done. */
+/* Of a stage of this workflow. Opens features.db. EBUG if the stage is not there. */
 pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const char *kind, pl_error *err);
+
+/* Whether the stage has committed this unit. The runner asks for a unit only when it
+ * has, or when the stage is done: no then means that there are no more. */
+pl_code st_blocks_has(const st_blocks *b, int64_t unit, bool *has, pl_error *err);
 
 /* The bytes of a unit, in mem. EDATA with the remedy when features.db lacks it. */
 pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_bytes *out, pl_arena *mem, pl_error *err);

@@ -126,10 +126,17 @@ static pl_code graphs_load(st_dataset *d, pl_env *env, pl_error *err)
 
     if (!rc && pl_workflow_step(env->wf, "basis"))
         rc = st_blocks_open(&bases, env, "basis", "basis", err);
-    for (int64_t u = 0; !rc && u < graphs.n_units; u++) {
+    for (int64_t u = 0; !rc; u++) {
+        bool more, stored = false;
         if (*env->stop)
             return pl_fail(err, PL_ESTOP, "stopped while loading graphs");
-        rc = unit_load(d, &graphs, u < bases.n_units ? &bases : NULL, u, &cursor, err);
+        rc = st_blocks_has(&graphs, u, &more, err);
+        if (rc || !more)
+            break;
+        if (bases.store)
+            rc = st_blocks_has(&bases, u, &stored, err);
+        if (!rc)
+            rc = unit_load(d, &graphs, stored ? &bases : NULL, u, &cursor, err);
     }
     return rc;
 }

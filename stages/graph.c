@@ -38,7 +38,6 @@ typedef struct graph_state {
     pl_env *env;
     ch_graph_opts opts;
     st_blocks conformers;
-    int64_t next;
 } graph_state;
 
 /* Graphs are built in scratch and packed into the unit: only bytes wait for the commit. */
@@ -74,7 +73,6 @@ static pl_code graph_open(void *state, pl_env *env, pl_error *err)
     graph_state *s = state;
 
     s->env = env;
-    s->next = env->units_done;
     s->opts = st_graph_opts(env->step);
     return st_blocks_open(&s->conformers, env, "prepare", "conformer", err);
 }
@@ -83,15 +81,15 @@ static pl_code graph_next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     graph_state *s = state;
     graph_unit *u;
+    pl_code code = st_blocks_has(&s->conformers, unit->index, more, err);
 
-    *more = s->next < s->conformers.n_units;
-    if (!*more)
-        return PL_OK;
+    if (code != PL_OK || !*more)
+        return code;
     u = PL_NEW(unit->mem, graph_unit, 1);
     if (u == NULL)
         return pl_fail(err, PL_ENOMEM, "a unit of molecules");
     unit->data = u;
-    return st_blocks_get(&s->conformers, s->next++, &u->in, unit->mem, err);
+    return st_blocks_get(&s->conformers, unit->index, &u->in, unit->mem, err);
 }
 
 static pl_code graph_worker_open(void *worker, void *state, pl_error *err)
@@ -212,7 +210,7 @@ pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_ste
     st_sizes s;
     pl_code code = st_sizes_get(&s, wf, store, err);
 
-    *out = (st_graph_sizes){ .n = s.n, .atoms = s.atoms, .n_units = s.n_units };
+    *out = (st_graph_sizes){ .n = s.n, .atoms = s.atoms, .n_units = s.n_units, .guessed = s.guessed };
     if (code != PL_OK || !(s.n > 0))
         return code;
     out->edges = s.atoms * edges_an_atom(c, &s);
@@ -232,6 +230,7 @@ static pl_code graph_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
         return code;
     out->n_items = (int64_t)s.n;
     out->n_units = s.n_units;
+    out->guessed = s.guessed;
     out->bytes_features = ch_graph_block_bytes(s.n, s.atoms, s.edges, s.pairs);
     out->seconds = MOLECULE_S * s.n + EDGE_S * s.edges;
     if (s.n > 0)

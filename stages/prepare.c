@@ -108,7 +108,9 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     const st_prepare_conf *c = step->conf;
     st_sizes sizes;
     int64_t n = 0;
-    pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT count(*) FROM record") : PL_OK;
+    /* While they are being read their number says nothing. */
+    pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT (SELECT count(*) FROM record) WHERE EXISTS(SELECT 1 FROM "
+                                     "stage WHERE name='read' AND state='done')") : PL_OK;
 
     (void)mem;
     sizes.n_records = (double)n;
@@ -160,11 +162,10 @@ static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     prepare_state *s = state;
     st_prepared_unit *u = PL_NEW(unit->mem, st_prepared_unit, 1);
-    pl_code code;
+    pl_code code = st_blocks_has(&s->records, unit->index, more, err);
 
-    *more = unit->index < s->records.n_units;
-    if (!*more)
-        return PL_OK;
+    if (code != PL_OK || !*more)
+        return code;
     if (u == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
     code = st_blocks_get(&s->records, unit->index, &u->block, unit->mem, err);

@@ -16,7 +16,7 @@ typedef struct property {
 struct st_molecules {
     pl_env *env;
     const st_prepare_conf *conf;
-    sqlite3_stmt *find, *put, *set_record, *get_label, *put_label, *put_property, *get_property;
+    sqlite3_stmt *find, *put, *set_record, *get_label, *put_label, *put_property;
     property *known; /* data fields seen in this run */
     size_t n_known, cap_known;
 };
@@ -31,8 +31,8 @@ static const struct {
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
       "VALUES(?,?,?,?,?)" },
-    { offsetof(st_molecules, get_property), "SELECT property_id FROM property WHERE name=?" },
-    { offsetof(st_molecules, put_property), "INSERT INTO property(name, unit, task, better, description) VALUES(?,?,?,?,?)" },
+    { offsetof(st_molecules, put_property), "INSERT INTO property(name, unit, task, better, description) VALUES(?,?,?,?,?) "
+      "ON CONFLICT(name) DO UPDATE SET task=excluded.task, description=excluded.description" },
 };
 
 /* Both ways use the index on inchikey; molecules without one are told apart by SMILES. */
@@ -114,30 +114,46 @@ static const st_property *said(const st_prepare_conf *c, const char *name)
     return NULL;
 }
 
+/* A score stage of the same run may have named its property before the first label
+ * came: *id is what it has taken, or 0. The outcome is that of labels that came first:
+ * a model of the same unit shares the property, one of another unit has its own name. */
+static pl_code make_room(st_molecules *m, const char *name, const char *unit, int64_t *id, pl_error *err)
+{
+    sqlite3 *db = m->env->store->db;
+    int64_t other = 0;
+    char *sql;
+    pl_code code = pl_db_int(db, &other, err, "SELECT property_id FROM property p WHERE name=%Q AND unit<>%Q AND NOT "
+                             "EXISTS(SELECT 1 FROM label WHERE property_id=p.property_id)", name, unit);
+
+    if (code == PL_OK && other != 0 && unit[0] != '\0') {
+        sql = sqlite3_mprintf("UPDATE property SET name=name||' ('||coalesce(nullif(unit,''),'model')||')' WHERE property_id=%lld;"
+                              "UPDATE property SET name=%Q WHERE name='%q (%q)'", (long long)other, name, name, unit);
+        code = sql ? pl_db_exec(db, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+        sqlite3_free(sql);
+    }
+    return code == PL_OK ? pl_db_int(db, id, err, "SELECT property_id FROM property WHERE name=%Q", name) : code;
+}
+
 static pl_code store_property(st_molecules *m, const char *name, const st_record *r, int64_t *id, pl_error *err)
 {
     static const char *const tasks[] = { "regression", "classification" };
     static const char *const ends[] = { "none", "low", "high" };
     const st_property *p = said(m->conf, name);
     const char *known_unit = is_qm9(r) ? st_qm9_unit(name) : NULL;
-    bool row = false;
-    pl_code code;
+    const char *unit = p && p->unit && p->unit[0] ? p->unit : known_unit ? known_unit : "";
+    pl_code code = make_room(m, name, unit, id, err);
 
-    bind_text(m->get_property, 1, name);
-    code = pl_db_step(m->get_property, &row, err);
-    if (code == PL_OK && row)
-        *id = sqlite3_column_int64(m->get_property, 0);
-    (void)sqlite3_reset(m->get_property);
-    if (code != PL_OK || row)
+    if (code != PL_OK)
         return code;
     bind_text(m->put_property, 1, name);
-    bind_text(m->put_property, 2, p && p->unit && p->unit[0] ? p->unit : known_unit);
+    bind_text(m->put_property, 2, unit);
     bind_text(m->put_property, 3, tasks[p ? p->task : 0]);
     bind_text(m->put_property, 4, ends[p ? p->better : 0]);
     if (p != NULL && p->description != NULL)
         bind_text(m->put_property, 5, p->description);
     code = pl_db_run(m->put_property, err);
-    *id = sqlite3_last_insert_rowid(m->env->store->db);
+    if (*id == 0)
+        *id = sqlite3_last_insert_rowid(m->env->store->db);
     return code;
 }
 

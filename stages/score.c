@@ -202,6 +202,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     list_fill(&l, wf, step->conf, mem);
     out->n_items = (int64_t)sizes.n;
     out->n_units = sizes.n_units;
+    out->guessed = sizes.guessed;
     out->bytes_results = 60.0 * sizes.n * l.n + 50.0 * sizes.n;
     out->seconds = MOLECULE_S * sizes.n * l.n;
     return PL_OK;
@@ -218,8 +219,7 @@ typedef struct scored_model {
 typedef struct score_state {
     pl_env *env;
     const score_conf *conf;
-    st_blocks graphs, bases;       /* bases.n_units 0: computed by the engine */
-    int64_t next;
+    st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models;
     scored_model model[MODELS_MAX];
     sqlite3_stmt *put_prediction, *put_score;
@@ -296,7 +296,6 @@ static pl_code score_open(void *state, pl_env *env, pl_error *err)
 
     s->env = env;
     s->conf = env->step->conf;
-    s->next = env->units_done;
     rc = st_blocks_open(&s->graphs, env, "graph", "graph", err);
     if (!rc && pl_workflow_step(env->wf, "basis"))
         rc = st_blocks_open(&s->bases, env, "basis", "basis", err);
@@ -309,20 +308,19 @@ static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     score_state *s = state;
     score_unit *u;
-    pl_code rc;
+    bool stored = false;
+    pl_code rc = st_blocks_has(&s->graphs, unit->index, more, err);
 
-    *more = s->next < s->graphs.n_units;
-    if (!*more)
-        return PL_OK;
+    if (rc || !*more)
+        return rc;
     u = PL_NEW(unit->mem, score_unit, 1);
     if (!u)
         return pl_fail(err, PL_ENOMEM, "a unit of graphs");
     unit->data = u;
-    rc = st_blocks_get(&s->graphs, s->next, &u->graphs, unit->mem, err);
-    if (!rc && s->next < s->bases.n_units)
-        rc = st_blocks_get(&s->bases, s->next, &u->bases, unit->mem, err);
-    s->next++;
-    return rc;
+    rc = st_blocks_get(&s->graphs, unit->index, &u->graphs, unit->mem, err);
+    if (!rc && s->bases.store)
+        rc = st_blocks_has(&s->bases, unit->index, &stored, err);
+    return rc || !stored ? rc : st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err);
 }
 
 /* ---- workers ------------------------------------------------------------- */

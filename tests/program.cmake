@@ -1,5 +1,5 @@
 # The real program with every stage: killed, stopped, doubled, starved, damaged.
-foreach(stage read prepare graph basis split train evaluate score rank write)
+foreach(stage read prepare graph basis split train evaluate score rank write together)
   molsieve_script_test(kills.${stage} crash/kills.py LABEL crash ARGS ${stage} TIMEOUT 600)
 endforeach()
 
@@ -15,6 +15,11 @@ molsieve_crash(stops
   signals_end_with_75_and_the_run_goes_on a_second_signal_ends_at_once_and_takes_the_workers_along
   a_second_run_is_refused_and_harms_nothing a_full_disk_ends_with_6_and_the_run_goes_on
   too_little_free_space_ends_with_6_before_it_is_full a_screen_gives_the_same_bytes_for_1_2_and_5_workers)
+molsieve_crash(together
+  at_once_gives_the_bytes_of_one_after_another fault_points_while_all_are_at_work_are_survived
+  a_run_that_dies_again_and_again_gets_there signals_stop_all_of_them_and_all_go_on
+  a_failing_stage_stops_the_others_and_names_itself a_late_failure_ends_long_work_of_other_stages
+  memory_does_not_grow_with_the_number_of_molecules)
 molsieve_crash(damage
   a_damaged_checkpoint_gives_way_to_the_previous_one a_flipped_bit_in_a_block_is_found_and_named
   features_that_are_gone_are_made_again_when_they_are_needed

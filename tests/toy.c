@@ -15,6 +15,7 @@ static const pl_field fields[] = {
     { .type = PL_INT, .key = "rows", .at = offsetof(toy_conf, rows), .dflt = 8, .min = 1, .max = 1e6 },
     { .type = PL_INT, .key = "offset", .at = offsetof(toy_conf, offset), .dflt = 0, .min = -1e9, .max = 1e9 },
     { .type = PL_INT, .key = "fail_every", .at = offsetof(toy_conf, fail_every), .dflt = 0, .min = 0, .max = 1e9 },
+    { .type = PL_INT, .key = "fail_at", .at = offsetof(toy_conf, fail_at), .dflt = 0, .max = 1e9, .flags = PL_HOW },
     { .type = PL_REAL, .key = "pause", .at = offsetof(toy_conf, pause), .dflt = 0, .max = 10, .flags = PL_HOW },
     { .type = PL_END },
 };
@@ -179,6 +180,8 @@ const pl_stage toy_count = {
 
 /* ---- square ---- */
 
+int64_t toy_lead;
+
 static pl_code square_next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     per_unit *s = state;
@@ -200,8 +203,9 @@ static pl_code square_work(void *worker, pl_unit *unit, pl_error *err)
     const toy_conf *conf = *(const toy_conf **)worker;
     piece *p = unit->data;
 
-    (void)err;
     sleep_s(conf->pause);
+    if (conf->fail_at > 0 && unit->index == conf->fail_at)
+        return pl_fail(err, PL_EINPUT, "unit %lld is meant to fail", (long long)unit->index);
     for (int64_t i = 0; i < p->n; i++)
         p->value[i] = p->value[i] * p->value[i] + conf->offset;
     return PL_OK;
@@ -209,7 +213,13 @@ static pl_code square_work(void *worker, pl_unit *unit, pl_error *err)
 
 static pl_code square_commit(void *state, pl_unit *unit, pl_error *err)
 {
-    return put_rows(state, "square", unit, err);
+    per_unit *s = state;
+    int64_t ahead = 0;
+    pl_code code = pl_db_int(s->env->store->db, &ahead, err, "SELECT max(unit) FROM unit JOIN stage USING(stage_id) "
+                             "WHERE name='count'");
+
+    toy_lead = ahead - unit->index > toy_lead ? ahead - unit->index : toy_lead;
+    return code == PL_OK ? put_rows(s, "square", unit, err) : code;
 }
 
 static const char *const square_needs[] = { "count", NULL };

@@ -12,6 +12,7 @@ typedef struct toy_conf {
     int64_t units, rows; /* of count: units, rows in each             */
     int64_t offset;      /* of square: added to every value           */
     int64_t fail_every;  /* of count: every n-th row fails; 0: none   */
+    int64_t fail_at;     /* how, of square: work of this unit fails; 0: none */
     double pause;        /* how: seconds of every work call           */
 } toy_conf;
 
@@ -22,6 +23,9 @@ typedef struct toy {
     toy_conf conf[3];
     char dir[256];
 } toy;
+
+/* How far count was ahead of square, at most, in units; set it to 0 before a run. */
+extern int64_t toy_lead;
 
 extern const pl_schema toy_schema;
 extern const pl_stage toy_count, toy_square, toy_walk;

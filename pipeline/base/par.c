@@ -12,143 +12,154 @@ int pl_cpu_count(void)
     return n > 0 ? n : 1;
 }
 
-/* ---- pl_pipe_run ---- */
+/* ---- the pool ---- */
 
-typedef enum slot_state { EMPTY, READ, BUSY, COMPUTED } slot_state;
+typedef enum slot_state { OUTSIDE, WAITING, BUSY, COMPUTED } slot_state;
 
-typedef struct pipe_run {
-    const pl_pipe *p;
-    int depth;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    slot_state *state;    /* [depth] */
-    pl_code *code;        /* [depth] of compute */
-    pl_error *err;        /* [depth] */
-    int64_t n_read, n_taken; /* items read; items handed to a worker */
-    bool stop;
-} pipe_run;
+typedef struct pool_slot {
+    slot_state state;
+    int64_t rank;
+    pl_code code;
+    pl_error err;
+} pool_slot;
 
-typedef struct pipe_worker {
-    pipe_run *r;
+typedef struct pool_worker {
+    pl_pool *pool;
     int id;
     pthread_t thread;
-} pipe_worker;
+} pool_worker;
 
-static void *pipe_work(void *arg)
+struct pl_pool {
+    pl_compute *compute;
+    void *ctx;
+    int n_slots, n_workers;
+    pool_slot *slot;
+    pool_worker *worker;
+    pthread_mutex_t lock;
+    pthread_cond_t work, result;      /* a slot waits, or stop; a slot has been computed */
+    int64_t n_computed, n_reported;   /* by workers; by pl_pool_wait                     */
+    bool stop;
+};
+
+/* -1: none waits. */
+static int first_waiting(const pl_pool *p)
 {
-    pipe_worker *w = arg;
-    pipe_run *r = w->r;
+    int best = -1;
 
-    (void)pthread_mutex_lock(&r->lock);
-    for (;;) {
-        while (!r->stop && r->n_taken == r->n_read)
-            (void)pthread_cond_wait(&r->changed, &r->lock);
-        if (r->n_taken == r->n_read)
-            break;
-        int slot = (int)(r->n_taken++ % r->depth);
-        r->state[slot] = BUSY;
-        (void)pthread_mutex_unlock(&r->lock);
-        pl_code code = r->p->compute(r->p->ctx, w->id, slot, &r->err[slot]);
-        (void)pthread_mutex_lock(&r->lock);
-        r->code[slot] = code;
-        r->state[slot] = COMPUTED;
-        (void)pthread_cond_broadcast(&r->changed);
+    for (int i = 0; i < p->n_slots; i++)
+        if (p->slot[i].state == WAITING && (best < 0 || p->slot[i].rank < p->slot[best].rank))
+            best = i;
+    return best;
+}
+
+static void *pool_work(void *arg)
+{
+    pool_worker *w = arg;
+    pl_pool *p = w->pool;
+
+    (void)pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        int at = first_waiting(p);
+        if (at < 0) {
+            (void)pthread_cond_wait(&p->work, &p->lock);
+            continue;
+        }
+        pool_slot *slot = &p->slot[at];
+        slot->state = BUSY;
+        (void)pthread_mutex_unlock(&p->lock);
+        slot->code = p->compute(p->ctx, w->id, at, &slot->err);
+        (void)pthread_mutex_lock(&p->lock);
+        slot->state = COMPUTED;
+        p->n_computed++;
+        (void)pthread_cond_signal(&p->result);
     }
-    (void)pthread_mutex_unlock(&r->lock);
+    (void)pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
-static void hand_over(pipe_run *r, int slot)
+void pl_pool_put(pl_pool *p, int slot, int64_t rank)
 {
-    (void)pthread_mutex_lock(&r->lock);
-    r->state[slot] = READ;
-    r->n_read++;
-    (void)pthread_cond_broadcast(&r->changed);
-    (void)pthread_mutex_unlock(&r->lock);
+    (void)pthread_mutex_lock(&p->lock);
+    p->slot[slot] = (pool_slot){ .state = WAITING, .rank = rank };
+    (void)pthread_cond_signal(&p->work);
+    (void)pthread_mutex_unlock(&p->lock);
 }
 
-static void wait_computed(pipe_run *r, int slot)
+bool pl_pool_take(pl_pool *p, int slot, pl_code *code, pl_error *err)
 {
-    (void)pthread_mutex_lock(&r->lock);
-    while (r->state[slot] != COMPUTED)
-        (void)pthread_cond_wait(&r->changed, &r->lock);
-    r->state[slot] = EMPTY;
-    (void)pthread_mutex_unlock(&r->lock);
+    pool_slot *s = &p->slot[slot];
+    bool computed;
+
+    (void)pthread_mutex_lock(&p->lock);
+    computed = s->state == COMPUTED;
+    if (computed)
+        s->state = OUTSIDE;
+    (void)pthread_mutex_unlock(&p->lock);
+    if (!computed)
+        return false;
+    *code = s->code;
+    if (s->code != PL_OK && err != NULL)
+        *err = s->err;
+    return true;
 }
 
-/* The calling thread's part: keep the slots full, write the oldest. */
-static pl_code pipe_main(pipe_run *r, pl_error *err)
+void pl_pool_wait(pl_pool *p)
 {
-    int64_t n_written = 0;
-    bool more = true;
-    pl_code code = PL_OK;
+    (void)pthread_mutex_lock(&p->lock);
+    while (p->n_computed == p->n_reported)
+        (void)pthread_cond_wait(&p->result, &p->lock);
+    p->n_reported = p->n_computed;
+    (void)pthread_mutex_unlock(&p->lock);
+}
 
-    for (;;) {
-        while (more && r->n_read - n_written < r->depth) {
-            int slot = (int)(r->n_read % r->depth);
-            r->err[slot] = (pl_error){ 0 };
-            code = r->p->read(r->p->ctx, slot, &more, err);
-            if (code != PL_OK)
-                return code;
-            if (more)
-                hand_over(r, slot);
-        }
-        if (n_written == r->n_read)
-            return PL_OK;
-        int slot = (int)(n_written % r->depth);
-        wait_computed(r, slot);
-        if (r->code[slot] != PL_OK) {
-            if (err != NULL)
-                *err = r->err[slot];
-            return r->code[slot];
-        }
-        code = r->p->write(r->p->ctx, slot, err);
-        if (code != PL_OK)
-            return code;
-        n_written++;
+static void pool_free(pl_pool *p)
+{
+    (void)pthread_mutex_destroy(&p->lock);
+    (void)pthread_cond_destroy(&p->work);
+    (void)pthread_cond_destroy(&p->result);
+    free(p->slot);
+    free(p->worker);
+    free(p);
+}
+
+pl_code pl_pool_open(pl_pool **out, int workers, int n_slots, pl_compute *compute, void *ctx, pl_error *err)
+{
+    pl_pool *p = calloc(1, sizeof *p);
+
+    *out = NULL;
+    if (p == NULL)
+        return pl_fail(err, PL_ENOMEM, "%d workers", workers);
+    p->compute = compute;
+    p->ctx = ctx;
+    p->n_slots = n_slots;
+    (void)pthread_mutex_init(&p->lock, NULL);
+    (void)pthread_cond_init(&p->work, NULL);
+    (void)pthread_cond_init(&p->result, NULL);
+    p->slot = calloc((size_t)n_slots, sizeof *p->slot);
+    p->worker = calloc((size_t)workers, sizeof *p->worker);
+    for (int i = 0; p->slot != NULL && p->worker != NULL && i < workers; i++) {
+        p->worker[i] = (pool_worker){ .pool = p, .id = i };
+        if (pthread_create(&p->worker[i].thread, NULL, pool_work, &p->worker[i]) != 0)
+            break; /* fewer do as well */
+        p->n_workers++;
     }
-}
-
-static void pipe_stop(pipe_run *r, pipe_worker *w, int started)
-{
-    (void)pthread_mutex_lock(&r->lock);
-    r->stop = true;
-    r->n_taken = r->n_read; /* items not yet begun are dropped */
-    (void)pthread_cond_broadcast(&r->changed);
-    (void)pthread_mutex_unlock(&r->lock);
-    for (int i = 0; i < started; i++)
-        (void)pthread_join(w[i].thread, NULL);
-}
-
-pl_code pl_pipe_run(const pl_pipe *p, int workers, int depth, pl_error *err)
-{
-    pipe_run r = { .p = p, .depth = depth };
-    pipe_worker *w = calloc((size_t)workers, sizeof *w);
-    pl_code code;
-    int started = 0;
-
-    r.state = calloc((size_t)depth, sizeof *r.state);
-    r.code = calloc((size_t)depth, sizeof *r.code);
-    r.err = calloc((size_t)depth, sizeof *r.err);
-    (void)pthread_mutex_init(&r.lock, NULL);
-    (void)pthread_cond_init(&r.changed, NULL);
-    if (w == NULL || r.state == NULL || r.code == NULL || r.err == NULL) {
-        code = pl_fail(err, PL_ENOMEM, "%d workers", workers);
-    } else {
-        while (started < workers) {
-            w[started] = (pipe_worker){ .r = &r, .id = started };
-            if (pthread_create(&w[started].thread, NULL, pipe_work, &w[started]) != 0)
-                break;
-            started++;
-        }
-        code = started > 0 ? pipe_main(&r, err) : pl_fail(err, PL_ENOMEM, "no thread could be started");
-        pipe_stop(&r, w, started);
+    if (p->n_workers == 0) {
+        pool_free(p);
+        return pl_fail(err, PL_ENOMEM, "no thread could be started");
     }
-    (void)pthread_mutex_destroy(&r.lock);
-    (void)pthread_cond_destroy(&r.changed);
-    free(r.state);
-    free(r.code);
-    free(r.err);
-    free(w);
-    return code;
+    *out = p;
+    return PL_OK;
+}
+
+void pl_pool_close(pl_pool *p)
+{
+    if (p == NULL)
+        return;
+    (void)pthread_mutex_lock(&p->lock);
+    p->stop = true;
+    (void)pthread_cond_broadcast(&p->work);
+    (void)pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->n_workers; i++)
+        (void)pthread_join(p->worker[i].thread, NULL);
+    pool_free(p);
 }

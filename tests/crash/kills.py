@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 at random moments of each real stage; the answer is that of a run left alone.
 
-    MOLSIEVE=build/release/bin/molsieve MOLSIEVE_KILLS=200 tests/crash/kills.py STAGE
+    MOLSIEVE=build/release/bin/molsieve MOLSIEVE_KILLS=200 tests/crash/kills.py STAGE|together
 
-The stages before run once and are copied. Half of the kills come 1-60 ms after
+The stages before run once and are copied. `together`: a screen from nothing, in
+which all stages of units are at work at once; how many were is told. Half of the kills come 1-60 ms after
 the stage began, half at any moment from then to the end of the process, early
 ones more often. A stage of a few milliseconds may be done by then: how many it
 hit at work is told apart. Some more kills come before the stage begins; they
@@ -15,7 +16,7 @@ import signal
 import sys
 import time
 
-from victim import STAGES, Victim, no_orphans, sieve
+from victim import STAGES, TOGETHER, Screen, Victim, no_orphans
 
 
 def wait_for_stage(child, stage):
@@ -30,18 +31,19 @@ def wait_for_stage(child, stage):
 class Loop:
     def __init__(self, victim, stage, rng):
         self.v, self.stage, self.rng = victim, stage, rng
+        self.first = stage  # that says that it begins
         self.counted = self.at_work = self.early = self.through = 0
 
     def prepare(self):
         """`whole` is the undisturbed run; `ready` has the stages before."""
         self.v.go("whole")
         self.want = self.v.answer("whole")
-        before = STAGES[:STAGES.index(self.stage)]
-        for earlier in [s for s in before if s in ("basis", before[-1])]:  # what these need comes with them
+        before = STAGES[:STAGES.index(self.first)]
+        for earlier in [s for s in before if s in ["basis"] + before[-1:]]:  # what these need comes with them
             self.v.go("ready", "--until", earlier)
         self.v.copy("ready", "killed")
         child = self.v.start("killed", "--until", self.stage)
-        assert wait_for_stage(child, self.stage)
+        assert wait_for_stage(child, self.first)
         began = time.time()
         child.communicate()
         self.span = time.time() - began
@@ -54,15 +56,22 @@ class Loop:
             return self.rng.uniform(0.001, 0.060)
         return self.span * self.rng.random() ** 4
 
+    def look(self):
+        """The state of the stage that is killed."""
+        return self.v.sound("killed").get(self.stage)
+
+    def told(self):
+        return ""
+
     def one(self):
         before = self.rng.random() < 0.1  # a tenth at any moment since the start of the process
         child = self.v.start("killed", "--until", self.stage)
-        if before or wait_for_stage(child, self.stage):
+        if before or wait_for_stage(child, self.first):
             time.sleep(self.rng.uniform(0, 0.1) if before else self.moment())
         child.send_signal(signal.SIGKILL)
         text = child.communicate()[1]
         assert child.returncode in (0, -signal.SIGKILL), (child.returncode, text)
-        state = self.v.sound("killed").get(self.stage)
+        state = self.look()
         killed = child.returncode != 0
         self.early += killed and before
         self.counted += killed and not before
@@ -87,17 +96,34 @@ class Loop:
         no_orphans()
 
 
+class Together(Loop):
+    """All stages of a screen up to the last that works on units."""
+
+    def __init__(self, victim, rng):
+        super().__init__(victim, TOGETHER[-1], rng)
+        self.first, self.many = TOGETHER[0], 0
+
+    def look(self):
+        states = self.v.sound("killed")
+        self.many += sum(state == "running" for state in states.values()) > 2
+        return "running" if "running" in states.values() else states.get(self.stage)
+
+    def told(self):
+        return ", %d with more than two stages begun" % self.many
+
+
 def main():
-    if len(sys.argv) != 2 or sys.argv[1] not in STAGES:
-        print("one of:", *STAGES)
+    if len(sys.argv) != 2 or sys.argv[1] not in STAGES + ["together"]:
+        print("one of:", *STAGES, "together")
         return 2
     began = time.time()
-    seed = int(os.environ.get("MOLSIEVE_SEED", "1"))
-    with Victim() as v:
-        loop = Loop(v, sys.argv[1], random.Random("%d %s" % (seed, sys.argv[1])))
+    rng = random.Random("%s %s" % (os.environ.get("MOLSIEVE_SEED", "1"), sys.argv[1]))
+    together = sys.argv[1] == "together"
+    with (Screen if together else Victim)() as v:
+        loop = Together(v, rng) if together else Loop(v, sys.argv[1], rng)
         loop.run(int(os.environ.get("MOLSIEVE_KILLS", "25")))
-        print("%-8s %d kills (%d at work), %d before it began, finished %d times, same answer; %.0f s" %
-              (loop.stage, loop.counted, loop.at_work, loop.early, loop.through, time.time() - began))
+        print("%-8s %d kills (%d at work%s), %d before it began, finished %d times, same answer; %.0f s" %
+              (sys.argv[1], loop.counted, loop.at_work, loop.told(), loop.early, loop.through, time.time() - began))
     return 0
 
 

@@ -169,58 +169,107 @@ static void a_file_is_written_whole_and_read_back(void **unused)
     pl_arena_free(mem);
 }
 
-typedef struct pipe_test {
-    int64_t in[8], out[8], next, n, written, fail_compute, fail_write;
-} pipe_test;
+enum { SLOTS = 8 };
 
-static pl_code pipe_read(void *ctx, int slot, bool *more, pl_error *err)
-{
-    pipe_test *t = ctx;
-    (void)err;
-    *more = t->next < t->n;
-    t->in[slot] = t->next++;
-    return PL_OK;
-}
+typedef struct pool_test {
+    int64_t in[SLOTS], out[SLOTS];
+    int order[SLOTS], n_order; /* of slots, as one worker computed them */
+    _Atomic bool closed, waits;
+} pool_test;
 
-static pl_code pipe_compute(void *ctx, int worker, int slot, pl_error *err)
+static pl_code pool_compute(void *ctx, int worker, int slot, pl_error *err)
 {
-    pipe_test *t = ctx;
+    pool_test *t = ctx;
+
     (void)worker;
     if (t->in[slot] % 3 == 0)
         (void)usleep(300);
     t->out[slot] = t->in[slot] * 2;
-    return t->in[slot] == t->fail_compute ? pl_fail(err, PL_EINPUT, "compute %d", (int)t->in[slot]) : PL_OK;
+    return t->in[slot] == 50 ? pl_fail(err, PL_EINPUT, "compute %d", (int)t->in[slot]) : PL_OK;
 }
 
-static pl_code pipe_write(void *ctx, int slot, pl_error *err)
+/* Item i lies in slot i % SLOTS; taken in order. */
+static void every_slot_comes_out_with_its_own_result_for_any_number_of_workers(void **unused)
 {
-    pipe_test *t = ctx;
-    if (t->written == t->fail_write)
-        return pl_fail(err, PL_EIO, "write %d", (int)t->written);
-    assert_true(t->out[slot] == 2 * t->written); /* in order, nothing missing */
-    t->written++;
+    (void)unused;
+    for (int workers = 1; workers <= 5; workers++) {
+        pool_test t = { .n_order = 0 };
+        pl_pool *p = NULL;
+        int64_t put = 0, taken = 0;
+        int failed = 0;
+
+        assert_int_equal(pl_pool_open(&p, workers, SLOTS, pool_compute, &t, NULL), PL_OK);
+        while (taken < 200) {
+            pl_error err = { 0 };
+            pl_code code = PL_OK;
+            for (; put < 200 && put - taken < SLOTS; put++) {
+                t.in[put % SLOTS] = put;
+                pl_pool_put(p, (int)(put % SLOTS), put);
+            }
+            while (!pl_pool_take(p, (int)(taken % SLOTS), &code, &err))
+                pl_pool_wait(p);
+            assert_int_equal(t.out[taken % SLOTS], 2 * taken);
+            assert_int_equal(code, taken == 50 ? PL_EINPUT : PL_OK);
+            assert_string_equal(err.text, taken == 50 ? "compute 50" : "");
+            failed += code != PL_OK;
+            taken++;
+        }
+        assert_false(pl_pool_take(p, 0, NULL, NULL)); /* it is ours already */
+        assert_int_equal(failed, 1);
+        pl_pool_close(p);
+    }
+}
+
+static pl_code pool_note(void *ctx, int worker, int slot, pl_error *err)
+{
+    pool_test *t = ctx;
+
+    (void)worker, (void)err;
+    t->order[t->n_order++] = slot;
+    t->waits = slot == 0;
+    while (slot == 0 && !t->closed)
+        (void)usleep(100);
     return PL_OK;
 }
 
-static void a_pipe_writes_in_order_for_any_number_of_workers(void **unused)
+static void the_smallest_rank_is_computed_first(void **unused)
 {
-    const pl_pipe shape = { NULL, pipe_read, pipe_compute, pipe_write };
-    pl_error err = { 0 };
+    static const int64_t rank[SLOTS] = { 9, 5, 7, 1, (int64_t)1 << 50, 2, -3, 6 };
+    static const int want[SLOTS] = { 0, 6, 3, 5, 1, 7, 2, 4 };
+    pool_test t = { .n_order = 0 };
+    pl_pool *p = NULL;
+    pl_code code;
 
     (void)unused;
-    for (int workers = 1; workers <= 5; workers++) {
-        pipe_test t = { .n = 200, .fail_compute = -1, .fail_write = -1 };
-        pl_pipe p = shape;
-        p.ctx = &t;
-        assert_int_equal(pl_pipe_run(&p, workers, 8, &err), PL_OK);
-        assert_int_equal(t.written, 200);
-        t = (pipe_test){ .n = 200, .fail_compute = 50, .fail_write = -1 };
-        assert_int_equal(pl_pipe_run(&p, workers, 8, &err), PL_EINPUT);
-        assert_int_equal(t.written, 50); /* all before the failure, none after */
-        assert_string_equal(err.text, "compute 50");
-        t = (pipe_test){ .n = 200, .fail_compute = -1, .fail_write = 60 };
-        assert_int_equal(pl_pipe_run(&p, workers, 3, &err), PL_EIO);
-        assert_int_equal(t.written, 60);
+    assert_int_equal(pl_pool_open(&p, 1, SLOTS, pool_note, &t, NULL), PL_OK);
+    for (int i = 0; i < SLOTS; i++) {
+        pl_pool_put(p, i, rank[i]);
+        while (!t.waits && i == 0) /* the only worker holds it while the others queue */
+            (void)usleep(100);
+    }
+    t.closed = true;
+    for (int i = 0; i < SLOTS; i++)
+        while (!pl_pool_take(p, want[i], &code, NULL))
+            pl_pool_wait(p);
+    assert_memory_equal(t.order, want, sizeof want);
+    pl_pool_close(p);
+}
+
+static void closing_drops_what_waits(void **unused)
+{
+    pool_test t = { .closed = true };
+    pl_pool *p = NULL;
+
+    (void)unused;
+    pl_pool_close(NULL);
+    for (int n = 0; n < 50; n++) {
+        t.n_order = 0;
+        assert_int_equal(pl_pool_open(&p, 1, SLOTS, pool_note, &t, NULL), PL_OK);
+        for (int i = 0; i < SLOTS; i++)
+            pl_pool_put(p, i, i);
+        pl_pool_close(p);
+        for (int i = 0; i < t.n_order; i++)
+            assert_int_equal(t.order[i], i);
     }
 }
 
@@ -251,7 +300,9 @@ int main(void)
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),
-        cmocka_unit_test(a_pipe_writes_in_order_for_any_number_of_workers),
+        cmocka_unit_test(every_slot_comes_out_with_its_own_result_for_any_number_of_workers),
+        cmocka_unit_test(the_smallest_rank_is_computed_first),
+        cmocka_unit_test(closing_drops_what_waits),
         cmocka_unit_test(a_refused_request_is_null_and_nothing_else_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,12 +30,12 @@ static void work(pl_progress *p, int steps)
 {
     struct timespec moment = { 0, 30000000 };
 
-    pl_progress_start(p, "graph", "molecules", 100, 1000);
+    pl_progress_start(p, "graph", "molecules", 100, 1000, false);
     for (int i = 1; i <= steps; i++) {
         (void)nanosleep(&moment, NULL);
         pl_progress_set(p, 100 + 10 * i, 1000, "loss 0.5");
     }
-    pl_progress_end(p, "done in 1s");
+    pl_progress_end(p, "graph", "done in 1s");
 }
 
 static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
@@ -54,6 +54,32 @@ static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
     assert_non_null(strstr(text, " left  loss 0.5"));
     assert_non_null(strstr(text, "\r\033[Kgraph     done in 1s\n"));
     assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
+}
+
+static void of_several_stages_the_last_is_told_in_full(void **state)
+{
+    char text[8192] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, false);
+
+    (void)state;
+    pl_progress_start(p, "read", "records", 0, 900, true);
+    pl_progress_start(p, "prepare", "records", 0, 900, true);
+    pl_progress_start(p, "score", "molecules", 0, 900, true);
+    pl_progress_units(p, "read", 40, 900, true);
+    pl_progress_units(p, "score", 20, 900, true);
+    pl_progress_end(p, "read", "done in 1s");
+    pl_progress_units(p, "prepare", 38, 1000, false);
+    pl_progress_end(p, "prepare", "done in 1s");
+    pl_progress_units(p, "score", 1001, 1000, true); /* the guess was wrong: no share, no time left */
+    pl_progress_end(p, "score", "done in 2s");
+    pl_progress_free(p);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(text, "score     0 of about 900 molecules  0 %  (read 0, prepare 0)"));
+    assert_non_null(strstr(text, "\033[Kread      done in 1s\n\r\033[Kscore     20 of about 900 molecules  2 %  (prepare 0)"));
+    assert_non_null(strstr(text, "\033[Kprepare   done in 1s\n\r\033[Kscore     20 of about 900 molecules"));
+    assert_non_null(strstr(text, "\033[Kscore     done in 2s\n"));
+    assert_null(strstr(text, "1,001 of"));
 }
 
 static void elsewhere_the_log_gets_few_lines(void **state)
@@ -92,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
+        cmocka_unit_test(of_several_stages_the_last_is_told_in_full),
         cmocka_unit_test(elsewhere_the_log_gets_few_lines),
         cmocka_unit_test(quiet_says_nothing),
     };

@@ -73,6 +73,134 @@ static void the_content_does_not_depend_on_the_number_of_workers(void **state)
     assert_string_equal(one, five);
 }
 
+static void change_offset(toy *t) { t->conf[1].offset = 5; }
+static void change_seed(toy *t) { t->wf.seed = 8; }
+
+static void run_until(toy *t, const char *stage)
+{
+    pl_run_opts opts = { .workers = 2, .quiet = true, .until = stage };
+    pl_error err = { 0 };
+
+    if (pl_run(&t->wf, &toy_schema, &opts, t->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+}
+
+static void stages_at_once_make_what_they_make_one_after_another(void **state)
+{
+    char apart[130], together[130];
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 30);
+    run_until(&t, "count");
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM square"), 0);
+    run_until(&t, "square");
+    run_until(&t, "walk");
+    toy_digest(&t, apart);
+    toy_free(&t);
+    for (int workers = 1; workers <= 5; workers++) {
+        digest_of(other, 30, workers, NULL, together);
+        assert_string_equal(apart, together);
+        toy_remove(other);
+    }
+}
+
+static void no_stage_runs_far_ahead_of_the_next(void **state)
+{
+    (void)state;
+    for (int slow = 0; slow < 2; slow++)
+        for (int workers = 1; workers <= 3; workers++) {
+            toy t;
+            toy_lead = 0;
+            toy_make(&t, dir, 100);
+            t.conf[slow].pause = 0.0005;
+            must_run(&t, workers);
+            assert_true(toy_lead <= 4 * workers + 4);
+            assert_int_equal(toy_int(&t, "SELECT count(*) FROM square"), 800);
+            toy_free(&t);
+            toy_remove(dir);
+        }
+}
+
+static void a_failing_stage_stops_the_others_and_all_go_on_later(void **state)
+{
+    char want[130], got[130];
+    pl_error err = { 0 };
+    pl_step_plan plan[3];
+    toy t;
+
+    (void)state;
+    digest_of(other, 40, 2, NULL, want);
+    toy_make(&t, dir, 40);
+    t.conf[0].pause = 0.0005;
+    t.conf[1].fail_at = 3;
+    assert_int_equal(toy_run(&t, 2, &err), PL_EINPUT);
+    assert_string_equal(err.text, "unit 3 is meant to fail");
+    assert_non_null(strstr(err.where, "square"));
+    assert_true(toy_sound(&t));
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='running'"), 2);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM square"), 24);
+    assert_true(toy_int(&t, "SELECT count(*) FROM number") < 320);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM event WHERE level='error' AND stage='square'"), 1);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM event WHERE level='info' AND stage='count' AND message LIKE "
+                                 "'stopped%'"), 1);
+    plan_of(&t, plan);
+    assert_int_equal(plan[0].state, PL_STEP_RESUME);
+    assert_int_equal(plan[1].state, PL_STEP_RESUME);
+    assert_string_equal(plan[1].reason, "begun: continues after 3 units");
+    assert_int_equal(plan[2].state, PL_STEP_RUN);
+    t.conf[1].fail_at = 0;
+    must_run(&t, 2);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE run_id=1 AND stage_id=2"), 3);
+    toy_digest(&t, got);
+    assert_string_equal(got, want);
+    toy_free(&t);
+}
+
+static void keep_going_finishes_the_stages_that_do_not_stand_on_the_failed_one(void **state)
+{
+    pl_run_opts opts = { .workers = 2, .quiet = true, .keep_going = true };
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 40);
+    t.conf[1].fail_at = 3;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done' AND name='count'"), 1);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM number"), 320);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage"), 2);
+    toy_free(&t);
+}
+
+static void a_begun_stage_is_reused_on_a_begun_stage_only_if_nothing_changed(void **state)
+{
+    toy t;
+    pl_step_plan plan[3];
+    char features[300];
+
+    (void)state;
+    toy_make(&t, dir, 40);
+    t.conf[1].fail_at = 3;
+    assert_int_equal(toy_run(&t, 2, NULL), PL_EINPUT);
+    change_offset(&t);
+    plan_of(&t, plan);
+    assert_int_equal(plan[0].state, PL_STEP_RESUME);
+    assert_int_equal(plan[1].state, PL_STEP_STALE);
+    t.conf[1].offset = 0;
+    t.conf[0].rows = 9;
+    plan_of(&t, plan);
+    assert_int_equal(plan[0].state, PL_STEP_STALE);
+    assert_int_equal(plan[1].state, PL_STEP_STALE);
+    t.conf[0].rows = 8;
+    (void)snprintf(features, sizeof features, "%s/features.db", dir);
+    (void)unlink(features);
+    plan_of(&t, plan);
+    assert_int_equal(plan[0].state, PL_STEP_STALE);
+    assert_int_equal(plan[1].state, PL_STEP_STALE);
+    toy_free(&t);
+}
+
 static void a_finished_workflow_is_reused_and_nothing_is_opened(void **state)
 {
     toy t;
@@ -95,9 +223,6 @@ static void a_finished_workflow_is_reused_and_nothing_is_opened(void **state)
     assert_string_equal(plan[0].reason, "done: 160 numbers in 20 units");
     toy_free(&t);
 }
-
-static void change_offset(toy *t) { t->conf[1].offset = 5; }
-static void change_seed(toy *t) { t->wf.seed = 8; }
 
 static void a_changed_setting_reruns_its_stage_and_those_that_stand_on_it(void **state)
 {
@@ -268,7 +393,7 @@ static void too_many_failures_stop_with_their_reasons(void **state)
     assert_non_null(strstr(err.text, "20 of 40 failed"));
     assert_non_null(strstr(err.text, "toy 20"));
     assert_int_equal(toy_int(&t, "SELECT exit_code FROM run"), 3);
-    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit"), 5); /* the unit is finished */
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE stage_id=1"), 5); /* the unit is finished */
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ELIMIT);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done'"), 3);
     toy_free(&t);
@@ -336,6 +461,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(the_content_does_not_depend_on_the_number_of_workers),
+        CASE(stages_at_once_make_what_they_make_one_after_another),
+        CASE(no_stage_runs_far_ahead_of_the_next),
+        CASE(a_failing_stage_stops_the_others_and_all_go_on_later),
+        CASE(keep_going_finishes_the_stages_that_do_not_stand_on_the_failed_one),
+        CASE(a_begun_stage_is_reused_on_a_begun_stage_only_if_nothing_changed),
         CASE(a_finished_workflow_is_reused_and_nothing_is_opened),
         CASE(a_changed_setting_reruns_its_stage_and_those_that_stand_on_it),
         CASE(old_results_are_kept_until_the_new_ones_are_complete),
