@@ -94,15 +94,15 @@ static void tile_scatter(const tile *t, const nn_cpu_layout *f, const float *fro
     }
 }
 
-static nn_cpu_hidden net_of(const conv_job *j, int group, float *small)
+nn_cpu_hidden nn_cpu_net_of(const nn_engine *e, const nn_cpu_conv *c, int group, float *small)
 {
-    const nn_cpu_net *n = &j->c->net[group];
-    const nn_group *g = &j->c->def->group[group];
+    const nn_cpu_net *n = &c->net[group];
+    const nn_group *g = &c->def->group[group];
 
-    return (nn_cpu_hidden){ j->c->def->edge_scalars, g->ln0_w >= 0,
+    return (nn_cpu_hidden){ c->def->edge_scalars, g->ln0_w >= 0,
                             small + n->w0, small + n->b0, small + n->g0, small + n->c0,
                             small + n->w1, small + n->b1, small + n->g1, small + n->c1,
-                            j->e->turned + n->wt1 };
+                            e->turned + n->wt1 };
 }
 
 static const float *scalars_of(const tile *t, int row)
@@ -116,7 +116,7 @@ static const float *scalars_of(const tile *t, int row)
  * everywhere (the test keeps NaN). */
 static void tile_hidden(tile *t, int group)
 {
-    nn_cpu_hidden w = net_of(t->job, group, t->job->e->small);
+    nn_cpu_hidden w = nn_cpu_net_of(t->job->e, t->job->c, group, t->job->e->small);
     nn_cpu_scratch *s = t->s;
     int32_t n = 0;
 
@@ -216,6 +216,10 @@ void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *
 {
     conv_job j = { .e = e, .c = c, .x = x, .y = y };
 
+    if (e->conf.radial == NN_RADIAL_NODES) {
+        nn_cpu_nodes_run(e, c, x, y);
+        return;
+    }
     nn_pool_run(e->pool, tile_count(e), tile_forward, &j);
 }
 
@@ -264,7 +268,8 @@ static void hidden_gradient(const tile *t, int row, float d[NN_H])
 
 static void tile_hidden_back(tile *t, int group)
 {
-    nn_cpu_hidden w = net_of(t->job, group, t->job->e->small), grad = net_of(t->job, group, t->dsmall);
+    const conv_job *j = t->job;
+    nn_cpu_hidden w = nn_cpu_net_of(j->e, j->c, group, j->e->small), grad = nn_cpu_net_of(j->e, j->c, group, t->dsmall);
 
     for (int row = 0; row < t->n_pairs; row++) {
         float d[NN_H];
@@ -359,6 +364,10 @@ void nn_cpu_conv_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool f
     conv_job j = { .e = e, .c = c, .x = x, .first = first };
     unfold_job u = { e, c, grad };
 
+    if (e->conf.radial == NN_RADIAL_NODES) {
+        nn_cpu_nodes_back(e, c, x, first, grad);
+        return;
+    }
     nn_pool_run(e->pool, piece_count(e), piece_backward, &j);
     nn_pool_run(e->pool, c->n_slabs, path_unfold, &u);
 }

@@ -36,6 +36,8 @@ static void cpu_close(nn_engine *e)
     for (int i = 0; i < threads && e->scratch; i++)
         nn_buf_free(&e->scratch[i].buf);
     nn_cpu_prep_free(&e->prep);
+    nn_cpu_cells_free(&e->cells);
+    nn_buf_free(&e->nodes.buf);
     nn_buf_free(&e->weights);
     nn_buf_free(&e->acts);
     nn_buf_free(&e->edges);
@@ -46,20 +48,23 @@ static void cpu_close(nn_engine *e)
     free(e);
 }
 
-static pl_code weights_open(nn_engine *e, pl_error *err)
+static pl_code weights_open(nn_engine *e, size_t n_packed, pl_error *err)
 {
     const nn_cpu_plan *p = e->plan;
+    bool nodes = e->conf.radial == NN_RADIAL_NODES, packed = nodes && e->of_radial->pack;
     cutter c = { NULL, 0 };
 
     for (int pass = 0; pass < 2; pass++) {
         e->small = cut(&c, p->n_small);
         e->turned = cut(&c, p->n_turned);
-        e->fold = cut(&c, p->n_fold);
-        e->back = cut(&c, p->n_back);
+        e->fold = cut(&c, nodes ? 0 : p->n_fold);
+        e->back = cut(&c, nodes ? 0 : p->n_back);
         e->small16 = (nn_bf16 *)cut(&c, e->linear ? p->n_half / 2 : 0);
         e->fold16 = (nn_bf16 *)cut(&c, e->radial ? p->n_fold : 0);
         e->back16 = (nn_bf16 *)cut(&c, e->radial ? p->n_back : 0);
         e->back_turned16 = (nn_bf16 *)cut(&c, e->radial ? p->n_back : 0);
+        e->nodes.w = cut(&c, nodes ? p->n_table : 0);
+        e->nodes.w_packed = packed ? cut(&c, n_packed) : e->nodes.w;
         if (pass == 0 && !nn_buf_grow(&e->weights, c.at, sizeof(float)))
             return pl_fail(err, PL_ENOMEM, "no memory for the weights of a model");
         c = (cutter){ e->weights.p, 0 };
@@ -69,9 +74,14 @@ static pl_code weights_open(nn_engine *e, pl_error *err)
 
 static pl_code cpu_check(const nn_engine_conf *conf, pl_error *err)
 {
-    if (conf->radial != NN_RADIAL_EXACT)
-        return pl_fail(err, PL_ECONFIG, "engine cpu: radial nodes are not there yet");
+    if (conf->radial == NN_RADIAL_NODES && !(conf->width > 0))
+        return pl_fail(err, PL_ECONFIG, "engine cpu: radial.width is %g, not above 0", conf->width);
     return PL_OK;
+}
+
+static const nn_cpu_products *products_of(const nn_engine *e, nn_precision p)
+{
+    return p ? &e->kernels->products16[p - NN_PREC_BF16X3] : &e->kernels->products;
 }
 
 static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
@@ -92,16 +102,19 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
     rc = nn_cpu_plan_make(&plan, model, e->mem, err);
     if (rc)
         return rc;
+    e->conf = *conf;
     e->plan = plan;
+    e->of_radial = products_of(e, conf->of_radial);
+    e->of_contract = products_of(e, conf->of_contract);
     e->scratch = PL_NEW(e->mem, nn_cpu_scratch, nn_pool_threads(e->pool));
     e->act = PL_NEW(e->mem, float *, plan->n_modules);
     e->y = PL_NEW(e->mem, float *, plan->n_modules);
     if (!e->scratch || !e->act || !e->y)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
     nn_frame_rule_make(&e->rule);
-    e->radial = conf->of_radial;
+    e->radial = conf->radial == NN_RADIAL_NODES ? NN_PREC_FP32 : conf->of_radial;
     e->linear = conf->of_linear;
-    return weights_open(e, err);
+    return weights_open(e, nn_cpu_nodes_places(e, plan), err);
 }
 
 static pl_code cpu_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
@@ -147,7 +160,9 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
     nn_cpu_linear16_load(e);
     for (int i = 0; i < e->plan->n_modules; i++) {
         fold_job j = { e, &e->plan->module[i].conv, params };
-        if (j.c->n_slabs)
+        if (j.c->n_slabs && e->conf.radial == NN_RADIAL_NODES)
+            nn_cpu_nodes_weights(e, j.c, params);
+        else if (j.c->n_slabs)
             nn_pool_run(e->pool, j.c->n_slabs, path_fold, &j);
         if (j.c->n_slabs && e->radial)
             nn_pool_run(e->pool, j.c->n_slabs, slab_pack, &j);
@@ -161,7 +176,8 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
 static void scratch_cut(const nn_engine *e, nn_cpu_scratch *s, cutter *c)
 {
     const nn_cpu_plan *p = e->plan;
-    size_t edges = 2 * (size_t)NN_TILE * (size_t)p->edge_most, nodes = (size_t)NN_CHUNK * (size_t)p->size_most;
+    size_t exact = 2 * (size_t)NN_TILE * (size_t)p->edge_most, tile = (size_t)NN_TILE_ROWS * (size_t)p->edge_ld;
+    size_t edges = e->conf.radial == NN_RADIAL_NODES ? tile : exact, nodes = (size_t)NN_CHUNK * (size_t)p->size_most;
     size_t weights = (size_t)(e->prep.most_in + 1) * (size_t)p->size_most;
 
     s->x = cut(c, edges);
@@ -218,6 +234,44 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *nodes,
     }
 }
 
+/* Of the largest chunk of the batch. Without keep there is no backward pass. */
+static void nodes_cut(nn_engine *e, bool keep, cutter *c)
+{
+    const nn_cpu_plan *p = e->plan;
+    nn_cpu_nodes *n = &e->nodes;
+    size_t nodes = 0, sums = 0;
+
+    for (int32_t k = 0; k < e->cells.n_chunks; k++) {
+        const nn_cpu_chunk *chunk = &e->cells.chunk[k];
+        nodes = nodes > (size_t)chunk->n_nodes ? nodes : (size_t)chunk->n_nodes;
+        sums = sums > (size_t)chunk->n_sums ? sums : (size_t)chunk->n_sums;
+    }
+    n->ld = round_up(p->table_most) + NN_LANE;
+    n->packed_ld = e->of_contract->pack ? p->packed_most : n->ld;
+    n->h = cut(c, (size_t)p->groups_most * NN_CHUNK_SUMS * NN_H);
+    n->table = cut(c, nodes * n->ld);
+    n->packed = e->of_contract->pack ? cut(c, nodes * n->packed_ld) : n->table;
+    n->dtable = cut(c, keep ? sums * n->ld : 0);
+    n->dw = cut(c, keep ? p->table_most * NN_H : 0);
+    n->dh = cut(c, keep ? (size_t)p->runs_most * NN_CHUNK_SUMS * NN_H : 0);
+}
+
+static bool nodes_memory(nn_engine *e, bool keep)
+{
+    cutter c = { NULL, 0 };
+
+    if (e->conf.radial != NN_RADIAL_NODES)
+        return true;
+    if (!nn_cpu_cells_make(&e->cells, &e->prep, e->conf.width))
+        return false;
+    nodes_cut(e, keep, &c);
+    if (!nn_buf_grow(&e->nodes.buf, c.at, sizeof(float)))
+        return false;
+    c = (cutter){ e->nodes.buf.p, 0 };
+    nodes_cut(e, keep, &c);
+    return true;
+}
+
 static void grads_cut(nn_engine *e, const nn_batch *in, cutter *c)
 {
     size_t most = (size_t)in->n_nodes * (size_t)e->plan->size_most;
@@ -245,7 +299,7 @@ static bool forward_memory(nn_engine *e, const nn_batch *in, bool keep)
     acts_cut(e, in, keep, &nodes, &edges);
     grads_cut(e, in, &grads);
     pooled_cut(e, in, &pooled);
-    if (!scratch_grow(e) || !nn_buf_grow(&e->acts, nodes.at, sizeof(float))
+    if (!scratch_grow(e) || !nodes_memory(e, keep) || !nn_buf_grow(&e->acts, nodes.at, sizeof(float))
         || !nn_buf_grow(&e->edges, edges.at, sizeof(float)) || !nn_buf_grow(&e->pooled, pooled.at, sizeof(float))
         || (keep && !nn_buf_grow(&e->grads, grads.at, sizeof(float))))
         return false;
@@ -268,7 +322,7 @@ static bool pieces_memory(nn_engine *e)
 
     for (int pass = 0; pass < 2; pass++) {
         e->dsmall = cut(&c, NN_PIECES * e->plan->n_small);
-        e->dback = cut(&c, NN_PIECES * e->plan->back_most);
+        e->dback = cut(&c, e->conf.radial == NN_RADIAL_NODES ? 0 : NN_PIECES * e->plan->back_most);
         if (pass == 0 && !nn_buf_grow(&e->pieces, c.at, sizeof(float)))
             return false;
         c = (cutter){ e->pieces.p, 0 };
@@ -378,7 +432,7 @@ static pl_code cpu_backward(nn_engine *e, const nn_batch *in, const float *dy, f
 
 static size_t cpu_workspace_bytes(const nn_engine *e)
 {
-    size_t sum = nn_cpu_prep_bytes(&e->prep) + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes
+    size_t sum = nn_cpu_prep_bytes(&e->prep) + nn_cpu_cells_bytes(&e->cells) + e->nodes.buf.bytes + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes
         + e->pieces.bytes + e->pooled.bytes;
 
     for (int i = 0; i < nn_pool_threads(e->pool); i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cpu/plan.h"
 
+#include <string.h>
+
 /* One path of a last radial layer, between the model's basis and the frame's. */
 typedef struct path_view {
     const nn_group *g;
@@ -116,6 +118,120 @@ void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, con
                 unfold_one(&v, q, dback + (column_of(s, to, q > v.low, i) - c->back_at), w + row_of(&v, o, i));
             }
 }
+
+/* ---- tables of radial nodes -------------------------------------------------------- */
+
+/* Of order m and part q of a path: where W of row k and a panel of columns begins. */
+typedef struct table_view {
+    const nn_cpu_order *o;
+    int32_t part, k0, n0; /* k0, n0: first channel of the degrees */
+} table_view;
+
+static table_view table_open(const path_view *v, const nn_cpu_conv *c, int q, bool turned)
+{
+    int part = q > v->low, m = part ? q - v->low : q, d_in = v->p->d_in, d_out = v->p->d_out;
+    int32_t in = c->x.to[d_in][d_in + m] - c->x.to[m][2 * m], out = c->y.to[d_out][d_out + m] - c->y.to[m][2 * m];
+
+    return turned ? (table_view){ &c->turned.order[m], part, out, in } : (table_view){ &c->table.order[m], part, in, out };
+}
+
+static size_t table_place(const table_view *t, int32_t k, int32_t n)
+{
+    size_t rows = (size_t)(t->o->m ? 2 : 1) * (size_t)t->o->k, row = (size_t)(t->part * t->o->k + t->k0 + k);
+
+    return t->o->at * NN_H + ((size_t)((t->n0 + n) / NN_LANE) * rows + row) * NN_H * NN_LANE;
+}
+
+/* The model's channel that is channel `to` of an output of degree d, or -1. */
+static int32_t channel_at(const nn_cpu_layout *out, int d, int32_t to)
+{
+    int32_t keys = out->half[d] ? out->ch[d] / 2 : 0, values = out->ch[d] - keys;
+
+    if (to < values)
+        return to;
+    to -= out->half[d];
+    return keys && to >= 0 && to < keys ? values + to : -1;
+}
+
+enum { TILE_FLOATS = NN_LANE * NN_LANE * NN_H };
+
+/* Number q of 16 channels out and 16 in: tile [out][in][NN_H], zero where there is no channel. */
+static void tile_mix(const path_view *v, int q, const float *w, int32_t to, int32_t i0, float *tile)
+{
+    for (int32_t a = 0; a < NN_LANE; a++) {
+        int32_t o = channel_at(v->out, v->p->d_out, to + a);
+        for (int32_t i = i0; i < i0 + NN_LANE; i++, tile += NN_H)
+            if (o >= 0 && i < v->g->c_in)
+                mix(v->coef[q], v->p->n_freq, w + row_of(v, o, i), tile);
+            else
+                memset(tile, 0, NN_H * sizeof *tile);
+    }
+}
+
+/* to[k][lane] = sign * from[lane][k], lanes `step` floats apart. */
+static void lanes_turn(const float *from, size_t step, float sign, float *to)
+{
+    for (int k = 0; k < NN_H; k++)
+        for (int lane = 0; lane < NN_LANE; lane++)
+            to[k * NN_LANE + lane] = sign * from[(size_t)lane * step + (size_t)k];
+}
+
+void nn_cpu_table_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model, float *w)
+{
+    path_view v = path_open(c, slab_first);
+    const float *from = params + model->param[v.g->w2].at;
+    float tile[TILE_FLOATS];
+
+    for (int q = 0; q <= 2 * v.low; q++) {
+        table_view t = table_open(&v, c, q, false), b = table_open(&v, c, q, true);
+        for (int32_t to = 0; to < c->out.pad[v.p->d_out]; to += NN_LANE)
+            for (int32_t i = 0; i < c->in.pad[v.p->d_in]; i += NN_LANE) {
+                tile_mix(&v, q, from, to, i, tile);
+                for (int32_t k = 0; k < NN_LANE; k++) {
+                    lanes_turn(tile + k * NN_H, NN_LANE * NN_H, 1, w + c->table.w_at + table_place(&t, i + k, to));
+                    lanes_turn(tile + k * NN_LANE * NN_H, NN_H, b.part ? -1 : 1,
+                               w + c->turned.w_at + table_place(&b, to + k, i));
+                }
+            }
+    }
+}
+
+/* grad of channel (o, i) from the numbers q, 32 hidden units each, `step` floats apart. */
+static void unmix(const path_view *v, const float *d, size_t step, float *row)
+{
+    for (int f = 0; f < v->p->n_freq; f++)
+        for (int q = 0; q <= 2 * v->low; q++) {
+            float s = (float)v->coef[q][f];
+            if (s == 0)
+                continue;
+            for (int k = 0; k < NN_H; k++)
+                row[f * NN_H + k] += s * d[(size_t)q * step + (size_t)k];
+        }
+}
+
+void nn_cpu_table_unfold(const nn_cpu_conv *c, int slab_first, const float *dw, const nn_se3 *model, float *grad)
+{
+    path_view v = path_open(c, slab_first);
+    float *to = grad + model->param[v.g->w2].at, d[NN_CPU_FREQS][NN_LANE][NN_H];
+
+    for (int32_t n = 0; n < c->out.pad[v.p->d_out]; n += NN_LANE)
+        for (int32_t i = 0; i < v.g->c_in; i++) {
+            for (int q = 0; q <= 2 * v.low; q++) {
+                table_view t = table_open(&v, c, q, false);
+                const float *from = dw + table_place(&t, i, n);
+                for (int k = 0; k < NN_H; k++)
+                    for (int lane = 0; lane < NN_LANE; lane++)
+                        d[q][lane][k] = from[k * NN_LANE + lane];
+            }
+            for (int lane = 0; lane < NN_LANE; lane++) {
+                int32_t o = channel_at(&c->out, v.p->d_out, n + lane);
+                if (o >= 0)
+                    unmix(&v, d[0][lane], NN_LANE * NN_H, to + row_of(&v, o, i));
+            }
+        }
+}
+
+/* ---- small parameters --------------------------------------------------------------- */
 
 void nn_cpu_small_load(const nn_cpu_plan *p, const float *params, float *small, float *turned)
 {

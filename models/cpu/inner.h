@@ -9,6 +9,7 @@
 #ifndef NN_CPU_INNER_H
 #define NN_CPU_INNER_H
 
+#include "models/cpu/cells.h"
 #include "models/cpu/plan.h"
 #include "models/cpu/pool.h"
 #include "models/cpu/prep.h"
@@ -23,7 +24,7 @@ enum {
 
 /* Scratch of one thread. */
 typedef struct nn_cpu_scratch {
-    float *x, *y, *gy, *gx;   /* [2 NN_TILE][edge_most]                     */
+    float *x, *y, *gy, *gx;   /* [2 NN_TILE][edge_most]; [NN_TILE_ROWS][edge_ld] */
     float *r;                 /* [NN_TILE][r_cols]                          */
     float *h, *packed;        /* [NN_TILE][NN_H]                            */
     float *dh;                /* [NN_TILE][NN_H][NN_LANE]; bf16: [NN_TILE][NN_H] */
@@ -34,13 +35,29 @@ typedef struct nn_cpu_scratch {
     nn_buf buf;
 } nn_cpu_scratch;
 
+/* Arrays of the convolution with radial nodes. */
+typedef struct nn_cpu_nodes {
+    float *w, *w_packed;      /* last radial layers of all tables, in panels; packed (the same where panels do) */
+    float *h;                 /* [groups][NN_CHUNK_SUMS][NN_H]              */
+    float *table, *packed;    /* [nodes of a chunk][ld], [..][packed_ld]    */
+    float *dtable;            /* [sums of a chunk][ld]                      */
+    float *dw;                /* of one convolution, as w                   */
+    float *dh;                /* [runs of columns][NN_CHUNK_SUMS][NN_H]     */
+    size_t ld, packed_ld;
+    nn_buf buf;
+} nn_cpu_nodes;
+
 struct nn_engine {
+    nn_engine_conf conf;
     const nn_cpu_plan *plan;
     const nn_cpu_kernels *kernels;
+    const nn_cpu_products *of_radial, *of_contract;
     pl_arena *mem;
     nn_pool *pool;
     nn_frame_rule rule;
     nn_cpu_prep prep;
+    nn_cpu_cells cells;
+    nn_cpu_nodes nodes;
     nn_cpu_scratch *scratch;  /* [threads]                                  */
     float *small, *turned, *fold, *back;
     nn_bf16 *small16;         /* matrices of small and turned, for bf16     */
@@ -76,6 +93,14 @@ void nn_cpu_radial16_load(const nn_engine *e, const nn_cpu_conv *c, int slab);
 void nn_cpu_radial16_hidden(const nn_engine *e, nn_cpu_scratch *s, int32_t n_rows);
 void nn_cpu_radial16_run(const nn_engine *e, const nn_cpu_scratch *s, const nn_cpu_radial *g, bool back);
 void nn_cpu_radial16_back(const nn_engine *e, const nn_cpu_scratch *s, const nn_cpu_radial *g, const nn_cpu_slab *slab);
+/* A convolution's radial network with its parameters, or gradients, in `small`. */
+nn_cpu_hidden nn_cpu_net_of(const nn_engine *e, const nn_cpu_conv *c, int group, float *small);
+
+/* nodes.c: the same as conv.c, with radial nodes. Floats of all packed W; params -> W of one convolution. */
+size_t nn_cpu_nodes_places(const nn_engine *e, nn_cpu_plan *p);
+void nn_cpu_nodes_weights(nn_engine *e, const nn_cpu_conv *c, const float *params);
+void nn_cpu_nodes_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
+void nn_cpu_nodes_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
 
 /* node.c */
 typedef struct nn_cpu_step {

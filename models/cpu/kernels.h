@@ -33,6 +33,15 @@ typedef struct nn_cpu_layout {
     int32_t ch[NN_DEGREES], pad[NN_DEGREES], at[NN_DEGREES], half[NN_DEGREES];
 } nn_cpu_layout;
 
+/* A feature vector in the frame of an edge, sorted by order: m = 0 of all degrees,
+ * then for m = 1.. the components +m of all degrees l >= m, then the -m. Orders above
+ * m_most are left out. Component c of degree l is at to[l][c] + k; pad and at (of
+ * component 0) are those of the layout that it is turned from. */
+typedef struct nn_cpu_edge_layout {
+    int32_t n_degrees, m_most, size, ld; /* ld: from one edge to the next */
+    int32_t pad[NN_DEGREES], at[NN_DEGREES], to[NN_DEGREES][2 * NN_MAX_DEGREE + 1];
+} nn_cpu_edge_layout;
+
 /* R[row][col] = sum over the active hidden units of h[row][q] w[panel][k[q]][col].
  * Only units that are not zero in the whole tile are listed: exact, and about
  * half of them after ReLU. h is packed: [rows][NN_H], active units first. */
@@ -110,6 +119,8 @@ typedef struct nn_cpu_kernels {
     void (*contract)(const nn_cpu_block *b);
     void (*outer)(const nn_cpu_block *b);      /* R = gradient, from x_edges (in) and y_edges (out) */
     void (*rotate)(const float *d, const nn_cpu_layout *f, const float *x, float *y, bool transposed);
+    void (*to_frame)(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y);   /* y = D^T x */
+    void (*from_frame)(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y); /* y = D x   */
     void (*gemm)(const nn_cpu_gemm *g);
     void (*gemm_tn)(const nn_cpu_gemm *g, const float *const *b, float *dw); /* dw += a^T b   */
     void (*hidden)(const nn_cpu_hidden *w, const float *s, float *h);

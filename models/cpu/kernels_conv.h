@@ -306,3 +306,86 @@ static void rotate(const float *d, const nn_cpu_layout *f, const float *x, float
             rotate_degree(at[4], row, col, 9, f->pad[4], from, to);
     }
 }
+
+/* ---- the same, to and from the order of nn_cpu_edge_layout ---------------------- */
+
+/* Components l-m .. l+m of D^T x. */
+static inline __attribute__((always_inline)) void
+degree_to_frame(const float *d, const int32_t *to, const int l, const int m, int pad, const float *x, float *y)
+{
+    const int dim = 2 * l + 1;
+
+    for (int k = 0; k < pad; k += NK_W) {
+        vf v[2 * NN_MAX_DEGREE + 1];
+        for (int j = 0; j < dim; j++)
+            v[j] = load(x + j * pad + k);
+        for (int i = l - m; i <= l + m; i++) {
+            vf s = v[0] * d[i];
+            for (int j = 1; j < dim; j++)
+                s += v[j] * d[i + j * dim];
+            store(y + to[i] + k, s);
+        }
+    }
+}
+
+/* D x, of components l-m .. l+m; the others are zero. */
+static inline __attribute__((always_inline)) void
+degree_from_frame(const float *d, const int32_t *to, const int l, const int m, int pad, const float *x, float *y)
+{
+    const int dim = 2 * l + 1;
+
+    for (int k = 0; k < pad; k += NK_W) {
+        vf v[2 * NN_MAX_DEGREE + 1];
+        for (int j = l - m; j <= l + m; j++)
+            v[j] = load(x + to[j] + k);
+        for (int i = 0; i < dim; i++) {
+            vf s = v[l - m] * d[i * dim + l - m];
+            for (int j = l - m + 1; j <= l + m; j++)
+                s += v[j] * d[i * dim + j];
+            store(y + i * pad + k, s);
+        }
+    }
+}
+
+/* m orders (a constant in the usual cases: all of the degree, or only 0). */
+static inline __attribute__((always_inline)) void
+turn_degree(const float *d, const nn_cpu_edge_layout *f, const int l, int m, bool to_frame, const float *x, float *y)
+{
+    static const int at[NN_DEGREES] = { 0, 0, 9, 34, 83 };
+
+    if (to_frame)
+        degree_to_frame(d + at[l], f->to[l], l, m, f->pad[l], x + f->at[l], y);
+    else
+        degree_from_frame(d + at[l], f->to[l], l, m, f->pad[l], x, y + f->at[l]);
+}
+
+static inline __attribute__((always_inline)) void
+turn_degrees(const float *d, const nn_cpu_edge_layout *f, bool to_frame, const float *x, float *y)
+{
+    for (int k = 0; k < f->pad[0]; k += NK_W)
+        store(y + k, load(x + k));
+    if (f->m_most == 0) {
+        for (int l = 1; l < f->n_degrees; l++)
+            turn_degree(d, f, l, 0, to_frame, x, y);
+        return;
+    }
+    turn_degree(d, f, 1, 1, to_frame, x, y);
+    if (f->n_degrees > 2 && f->m_most >= 2)
+        turn_degree(d, f, 2, 2, to_frame, x, y);
+    if (f->n_degrees > 3 && f->m_most >= 3)
+        turn_degree(d, f, 3, 3, to_frame, x, y);
+    for (int l = f->m_most + 1; l < f->n_degrees; l++) /* fewer orders than the degree has */
+        turn_degree(d, f, l, f->m_most, to_frame, x, y);
+    if (f->m_most == 4)
+        turn_degree(d, f, 4, 4, to_frame, x, y);
+}
+
+static void to_frame(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y)
+{
+    turn_degrees(d, f, true, x, y);
+}
+
+static void from_frame(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y)
+{
+    turn_degrees(d, f, false, x, y);
+}

@@ -162,7 +162,12 @@ static inline void outer_pack(const nn_cpu_product *p, int part, int row, int ro
     }
 }
 
-/* k .. k+n-1 of real B. */
+/* The first rows start B anew unless it is added to. */
+static inline bool outer_fresh(const nn_cpu_product *p, int row)
+{
+    return row == 0 && !p->add;
+}
+
 static inline __attribute__((always_inline)) void
 outer_real(const nn_cpu_product *p, int row, int rows, const float *c, int o, int k, const int n, const int nv)
 {
@@ -173,7 +178,7 @@ outer_real(const nn_cpu_product *p, int row, int rows, const float *c, int o, in
 
     for (int i = 0; i < n; i++)
         for (int v = 0; v < nv; v++)
-            s[i][v] = load(d[v] + i * NN_LANE);
+            s[i][v] = outer_fresh(p, row) ? (vf){ 0 } : load(d[v] + i * NN_LANE);
     for (int r = 0; r < rows; r++, a += p->a_ld, c += 2 * NK_W) {
         vf c0 = load(c), c1 = load(c + (nv - 1) * NK_W);
 #pragma GCC unroll 12
@@ -200,8 +205,8 @@ outer_complex(const nn_cpu_product *p, int row, int rows, const float *c, int o,
 
     for (int i = 0; i < n; i++)
         for (int v = 0; v < nv; v++) {
-            s[i][v] = load(d[v] + i * NN_LANE);
-            t[i][v] = load(d[v] + imaginary + i * NN_LANE);
+            s[i][v] = outer_fresh(p, row) ? (vf){ 0 } : load(d[v] + i * NN_LANE);
+            t[i][v] = outer_fresh(p, row) ? (vf){ 0 } : load(d[v] + imaginary + i * NN_LANE);
         }
     for (int r = 0; r < rows; r++, a += p->a_ld, ai += p->a_ld, c += 2 * NK_W) {
         const float *ci = c + OUTER_ROWS * 2 * NK_W;
@@ -258,7 +263,5 @@ static void product_outer(const nn_cpu_product *p)
 
 static size_t product_packed_size(int32_t k, int32_t n)
 {
-    (void)k;
-    (void)n;
-    return 0;
+    return (size_t)k * (size_t)n;
 }

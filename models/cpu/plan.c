@@ -12,6 +12,11 @@ typedef struct builder {
     bool refused;
 } builder;
 
+static void most(int32_t *a, int32_t b)
+{
+    *a = *a > b ? *a : b;
+}
+
 static int32_t pad_lane(int32_t n)
 {
     return (n + NN_LANE - 1) / NN_LANE * NN_LANE;
@@ -193,6 +198,24 @@ static int slab_count(const nn_conv *def)
     return n;
 }
 
+static void tables_add(builder *b, nn_cpu_conv *c)
+{
+    nn_cpu_table *const both[] = { &c->table, &c->turned };
+
+    if (!nn_cpu_table_plan(c, b->mem)) {
+        b->refused = true;
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        both[i]->w_at = b->plan->n_table;
+        b->plan->n_table += both[i]->size * NN_H;
+        if (both[i]->size > b->plan->table_most)
+            b->plan->table_most = both[i]->size;
+    }
+    most(&b->plan->runs_most, c->table.n_runs);
+    most(&b->plan->groups_most, c->def->n_groups);
+}
+
 static void conv_add(builder *b, nn_cpu_conv *c, const nn_conv *def, nn_cpu_layout out)
 {
     int n = slab_count(def);
@@ -216,6 +239,7 @@ static void conv_add(builder *b, nn_cpu_conv *c, const nn_conv *def, nn_cpu_layo
     }
     c->fold_size = b->plan->n_fold - c->fold_at;
     c->back_size = b->plan->n_back - c->back_at;
+    tables_add(b, c);
     for (int d = 0; d < NN_DEGREES; d++)
         if (def->self[d] >= 0 && def->in.ch[d] && def->out.ch[d])
             c->self[d] = linear_add(b, def->self[d], 0, def->in.ch[d]);
@@ -260,11 +284,6 @@ static void norm_add(builder *b, nn_cpu_module *m, const nn_norm *n)
     }
 }
 
-static void most(int32_t *a, int32_t b)
-{
-    *a = *a > b ? *a : b;
-}
-
 static void module_add(builder *b, nn_cpu_module *m, const nn_module *def)
 {
     nn_cpu_plan *p = b->plan;
@@ -283,6 +302,8 @@ static void module_add(builder *b, nn_cpu_module *m, const nn_module *def)
     most(&p->size_most, m->out.size);
     most(&p->edge_most, m->conv.in.size);
     most(&p->edge_most, m->conv.out.size);
+    most(&p->edge_ld, m->conv.x.ld);
+    most(&p->edge_ld, m->conv.y.ld);
     most(&p->r_cols, m->conv.r_cols);
     if (m->conv.back_size > p->back_most)
         p->back_most = m->conv.back_size;

@@ -15,7 +15,7 @@
 #ifndef NN_CPU_PLAN_H
 #define NN_CPU_PLAN_H
 
-#include "models/cpu/kernels.h"
+#include "models/cpu/table.h"
 #include "models/frame.h"
 #include "pipeline/base/arena.h"
 
@@ -59,6 +59,8 @@ typedef struct nn_cpu_conv {
     size_t fold_at, fold_size;            /* floats of slab in the fold array */
     size_t back_at, back_size;
     int32_t r_cols;                       /* widest block of columns    */
+    nn_cpu_edge_layout x, y;              /* of in and out, with the orders that both have */
+    nn_cpu_table table, turned;
     nn_cpu_linear self[NN_DEGREES];
 } nn_cpu_conv;
 
@@ -79,13 +81,19 @@ typedef struct nn_cpu_plan {
     nn_cpu_module *module;
     nn_cpu_map *map;
     size_t n_small, n_turned, n_half, n_fold, n_back, back_most;
+    size_t n_table, table_most;            /* floats of W of all tables; columns of the largest */
+    size_t packed_most;                    /* floats of the largest packed table                */
+    int32_t runs_most, groups_most;        /* of a convolution                                  */
     nn_cpu_layout input;
     nn_cpu_linear head[2];
     size_t head_bias[2];
-    int32_t size_most, edge_most, r_cols; /* widest node and edge vectors, block of R */
+    int32_t size_most, edge_most, edge_ld, r_cols; /* widest node and edge vectors (in a frame), block of R */
 } nn_cpu_plan;
 
 pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err);
+
+/* The tables of a convolution whose layouts are known. false: no memory. */
+bool nn_cpu_table_plan(nn_cpu_conv *c, pl_arena *mem);
 
 /* Channel o of a convolution's output of degree d -> padded channel. */
 int32_t nn_cpu_out_channel(const nn_cpu_layout *out, int d, int32_t o);
@@ -95,6 +103,11 @@ int32_t nn_cpu_out_channel(const nn_cpu_layout *out, int d, int32_t o);
 void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model,
                  float *fold, float *back);
 void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, const nn_se3 *model, float *grad);
+
+/* The same for radial nodes: params -> W of both tables; gradient of W of `table`
+ * (of this convolution alone) -> grad, added. */
+void nn_cpu_table_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model, float *w);
+void nn_cpu_table_unfold(const nn_cpu_conv *c, int slab_first, const float *dw, const nn_se3 *model, float *grad);
 
 void nn_cpu_small_load(const nn_cpu_plan *p, const float *params, float *small, float *turned);
 void nn_cpu_small_store(const nn_cpu_plan *p, const float *dsmall, float *grad); /* adds */

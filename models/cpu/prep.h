@@ -7,17 +7,9 @@
 #define NN_CPU_PREP_H
 
 #include "models/batch.h"
+#include "models/cpu/buf.h"
 #include "models/frame.h"
 #include "pipeline/base/error.h"
-
-/* Memory that grows and is kept. */
-typedef struct nn_buf {
-    void *p;
-    size_t bytes;
-} nn_buf;
-
-bool nn_buf_grow(nn_buf *b, size_t n, size_t size); /* false when refused; contents are lost; new bytes are zero */
-void nn_buf_free(nn_buf *b);
 
 typedef struct nn_cpu_prep {
     int32_t n_pairs, n_scalars, frame_size, most_in; /* most_in: largest in-degree      */

@@ -32,13 +32,12 @@ typedef struct nn_cpu_product {
 
 typedef struct nn_cpu_products {
     const char *name;
-    /* Floats that a packed k x n (complex: 2k x n) matrix takes; 0: panels are used as they are. */
-    size_t (*packed_size)(int32_t k, int32_t n);
-    void (*pack)(const float *panels, int32_t k, int32_t n, float *to);
+    size_t (*packed_size)(int32_t k, int32_t n); /* floats of a packed matrix of k (complex: 2k) rows */
+    void (*pack)(const float *panels, int32_t k, int32_t n, float *to); /* NULL: panels are used as they are */
     void (*run)(const nn_cpu_product *p);        /* C (+)= s A B                                     */
     void (*run_turned)(const nn_cpu_product *p); /* real: C [n_rows][n] (+)= A [n_rows][k] B^T, B panels of n x k,
                                                     k long, n short; n need not be a multiple of NN_LANE */
-    void (*outer)(const nn_cpu_product *p);      /* B += (s A)^H C, conjugate of A                  */
+    void (*outer)(const nn_cpu_product *p);      /* B (+)= (s A)^H C, conjugate of A                */
 } nn_cpu_products;
 
 #endif

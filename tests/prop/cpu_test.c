@@ -21,6 +21,8 @@ static const nn_se3_conf conf = { 2, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FU
 static const nn_se3_conf conf_deep = { 2, 5, 4, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2 };
 static const made_opts graphs = { 6, 12, 6, 4, 1.7, false, 3 };
 
+static nn_radial radial; /* of every engine that a test opens */
+
 typedef struct fixture {
     pl_arena *mem;
     nn_se3 *model;
@@ -66,8 +68,9 @@ static result result_new(const fixture *f, const nn_batch *b)
 static nn_engine *engine_new(const fixture *f, int threads)
 {
     nn_engine *e;
+    nn_engine_conf c = { .threads = threads, .radial = radial, .width = 0.01 };
 
-    assert_int_equal(nn_engine_cpu.open(&e, f->model, &(nn_engine_conf){ .threads = threads }, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.open(&e, f->model, &c, NULL), PL_OK);
     assert_int_equal(nn_engine_cpu.set_params(e, f->params, NULL), PL_OK);
     return e;
 }
@@ -336,19 +339,43 @@ static void a_gradient_is_the_slope_of_the_output(void **state)
     pl_arena_free(f.mem);
 }
 
+static int exact(void **state)
+{
+    (void)state;
+    radial = NN_RADIAL_EXACT;
+    return 0;
+}
+
+static int nodes(void **state)
+{
+    (void)state;
+    radial = NN_RADIAL_NODES;
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_two_and_five_threads_give_the_same_bits),
-        cmocka_unit_test(every_set_of_kernels_gives_nearly_the_same),
-        cmocka_unit_test(a_molecule_has_the_same_bits_alone_and_in_a_batch),
-        cmocka_unit_test(a_second_step_adds_the_same_gradient_and_needs_no_memory),
-        cmocka_unit_test(sharing_a_pair_changes_nothing),
-        cmocka_unit_test(pointing_a_pair_the_other_way_changes_nothing),
-        cmocka_unit_test(stored_frames_give_what_computed_ones_give),
-        cmocka_unit_test(the_roll_of_a_frame_changes_nothing),
-        cmocka_unit_test(turning_and_moving_a_molecule_changes_nothing),
-        cmocka_unit_test(a_gradient_is_the_slope_of_the_output),
+        cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, exact),
+        cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, nodes),
+        cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, exact),
+        cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, nodes),
+        cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, exact),
+        cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, nodes),
+        cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, exact),
+        cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, nodes),
+        cmocka_unit_test_setup(sharing_a_pair_changes_nothing, exact),
+        cmocka_unit_test_setup(sharing_a_pair_changes_nothing, nodes),
+        cmocka_unit_test_setup(pointing_a_pair_the_other_way_changes_nothing, exact),
+        cmocka_unit_test_setup(pointing_a_pair_the_other_way_changes_nothing, nodes),
+        cmocka_unit_test_setup(stored_frames_give_what_computed_ones_give, exact),
+        cmocka_unit_test_setup(stored_frames_give_what_computed_ones_give, nodes),
+        cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, exact),
+        cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, nodes),
+        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, exact),
+        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, nodes),
+        cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, exact),
+        cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

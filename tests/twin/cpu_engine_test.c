@@ -16,12 +16,14 @@
 #include "pipeline/base/rng.h"
 #include "twin/made_batch.h"
 
+#define WIDTH 0.01 /* of the grid of radial nodes */
+
 /* Forward and backward of one engine; y and grad are the caller's. */
 typedef struct result {
     float *y, *grad;
 } result;
 
-static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const nn_batch *b, int threads,
+static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const nn_batch *b, nn_radial radial,
                          pl_arena *mem)
 {
     int n = b->n_graphs * model->conf.outputs;
@@ -35,7 +37,8 @@ static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const 
         params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
         dy[i] = (float)cos(3.0 * i);
-    assert_int_equal(kind->open(&e, model, &(nn_engine_conf){ .threads = threads }, &err), PL_OK);
+    assert_int_equal(kind->open(&e, model, &(nn_engine_conf){ .threads = 2, .radial = radial, .width = WIDTH }, &err),
+                     PL_OK);
     assert_int_equal(kind->set_params(e, params, &err), PL_OK);
     if (kind->forward(e, b, true, r.y, &err) || kind->backward(e, b, dy, r.grad, &err))
         fail_msg("%s", err.text);
@@ -92,6 +95,7 @@ static const shape shapes[] = {
     { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17 }, { 5, 10, 6, 4, 9.0, false, 12 } },
 };
 
+/* Every distance is on the grid of radial nodes, where they are exact too. */
 static void shape_check(const shape *s, const char *const *sets, int n_sets)
 {
     pl_arena *mem = pl_arena_new(1 << 20);
@@ -99,13 +103,14 @@ static void shape_check(const shape *s, const char *const *sets, int n_sets)
     nn_se3 *model;
     result want;
 
+    made_batch_snap(&m, WIDTH);
     assert_int_equal(nn_se3_plan(&model, &s->conf, mem, NULL), PL_OK);
     print_message("%d edges, %d pairs, %zu parameters\n", (int)m.b.n_edges, (int)m.b.n_pairs, model->n_floats);
-    want = engine_run(&nn_engine_ref, model, &m.b, 1, mem);
-    for (int i = 0; i < n_sets; i++) {
+    want = engine_run(&nn_engine_ref, model, &m.b, NN_RADIAL_EXACT, mem);
+    for (int i = 0; i < 2 * n_sets; i++) {
         result got;
-        setenv("MOLSIEVE_CPU", sets[i], 1);
-        got = engine_run(&nn_engine_cpu, model, &m.b, 2, mem);
+        setenv("MOLSIEVE_CPU", sets[i / 2], 1);
+        got = engine_run(&nn_engine_cpu, model, &m.b, i % 2 ? NN_RADIAL_NODES : NN_RADIAL_EXACT, mem);
         results_near(model, &m.b, &got, &want);
     }
     unsetenv("MOLSIEVE_CPU");

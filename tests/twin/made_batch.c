@@ -94,6 +94,18 @@ void made_batch_move(made_batch *m)
     }
 }
 
+void made_batch_snap(made_batch *m, double width)
+{
+    float(*vec)[3] = (float(*)[3])m->b.vec, *dist = (float *)m->b.dist;
+
+    for (int32_t a = 0; a < m->b.n_edges; a++) {
+        double to = width * round(dist[a] / width), by = to / dist[a];
+        for (int k = 0; k < 3; k++)
+            vec[a][k] = (float)(by * vec[a][k]);
+        dist[a] = (float)to;
+    }
+}
+
 made_batch made_batch_new(const made_opts *o, pl_arena *mem)
 {
     made_batch m = { 0 };

@@ -26,4 +26,7 @@ made_batch made_batch_new(const made_opts *opts, pl_arena *mem);
 /* vec and dist again, after xyz changed. */
 void made_batch_move(made_batch *m);
 
+/* Every vec and dist to the nearest multiple of `width`, where radial nodes are exact. */
+void made_batch_snap(made_batch *m, double width);
+
 #endif
