@@ -10,4 +10,4 @@ molsieve_test(cpu_precision twin/precision_test.c LABEL twin USES molsieve_made_
 molsieve_test(cpu_nodes twin/cpu_nodes_test.c LABEL twin USES molsieve_made_batch)
 molsieve_test(cpu_prop prop/cpu_test.c LABEL prop USES molsieve_made_batch)
 molsieve_test(cpu_golden golden/cpu_test.c LABEL golden USES molsieve_golden)
-target_sources(test_cpu_golden PRIVATE golden/model_file.c)
+molsieve_test(golden_precision golden/precision_test.c LABEL golden USES molsieve_golden)

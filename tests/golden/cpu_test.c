@@ -15,59 +15,12 @@
 #include "models/engine.h"
 #include "pipeline/base/rng.h"
 
-static float *narrow(const double *x, size_t n, pl_arena *mem)
-{
-    float *y = PL_NEW(mem, float, n + 1);
-
-    for (size_t i = 0; i < n; i++)
-        y[i] = (float)x[i];
-    return y;
-}
-
-/* Reverse edges and pairs by looking at every couple of edges. */
-static void pairs_find(nn_batch *b, pl_arena *mem)
-{
-    int32_t *rev = PL_NEW(mem, int32_t, b->n_edges), *pair = PL_NEW(mem, int32_t, b->n_edges);
-    int32_t *first = PL_NEW(mem, int32_t, b->n_edges);
-
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        rev[e] = -1;
-        for (int32_t k = 0; k < b->n_edges; k++)
-            if (b->src[k] == b->dst[e] && b->dst[k] == b->src[e])
-                rev[e] = k;
-        pair[e] = rev[e] >= 0 && rev[e] < e ? pair[rev[e]] : b->n_pairs;
-        if (pair[e] == b->n_pairs)
-            first[b->n_pairs++] = e;
-    }
-    b->rev = rev;
-    b->pair = pair;
-    b->pair_edge = first;
-}
-
-static nn_batch batch_of(const model_file *f, pl_arena *mem)
-{
-    nn_batch b = { .n_graphs = f->n_graphs, .n_nodes = f->n_nodes, .n_edges = f->n_edges, .n_node_features = 6,
-                   .n_edge_features = 4, .first = f->first, .src = f->src, .dst = f->dst };
-    float *vec = narrow(&f->vec[0][0], 3 * (size_t)f->n_edges, mem), *dist = PL_NEW(mem, float, f->n_edges);
-
-    for (int32_t e = 0; e < f->n_edges; e++) {
-        const double *v = f->vec[e];
-        dist[e] = (float)sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
-    }
-    b.node = narrow(f->node, 6 * (size_t)f->n_nodes, mem);
-    b.edge = narrow(f->edge, 4 * (size_t)f->n_edges, mem);
-    b.vec = (const float(*)[3])vec;
-    b.dist = dist;
-    pairs_find(&b, mem);
-    return b;
-}
-
 /* y, and the stored gradient: of 2 mean |y - target| + sum(y) (model_case.inc says why). */
 static void engine_run(const model_file *f, double *y, double *grad, pl_arena *mem)
 {
-    nn_batch b = batch_of(f, mem);
+    nn_batch b = model_batch(f, mem);
     size_t n = f->model->n_floats;
-    float *w = narrow(f->w, n, mem), *g = PL_NEW(mem, float, n), *out = PL_NEW(mem, float, f->n_graphs);
+    float *w = model_floats(f->w, n, mem), *g = PL_NEW(mem, float, n), *out = PL_NEW(mem, float, f->n_graphs);
     float *dy = PL_NEW(mem, float, f->n_graphs);
     nn_engine *e;
     pl_error err = { 0 };

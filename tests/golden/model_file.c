@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "golden/model_file.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -93,4 +94,51 @@ nn_ref_edges model_edges(const model_file *f, bool wide, pl_arena *mem)
     if (!wide)
         in.vec = (const double (*)[3])narrow;
     return in;
+}
+
+float *model_floats(const double *x, size_t n, pl_arena *mem)
+{
+    float *y = PL_NEW(mem, float, n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)x[i];
+    return y;
+}
+
+/* Reverse edges and pairs by looking at every couple of edges. */
+static void pairs_find(nn_batch *b, pl_arena *mem)
+{
+    int32_t *rev = PL_NEW(mem, int32_t, b->n_edges), *pair = PL_NEW(mem, int32_t, b->n_edges);
+    int32_t *first = PL_NEW(mem, int32_t, b->n_edges);
+
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        rev[e] = -1;
+        for (int32_t k = 0; k < b->n_edges; k++)
+            if (b->src[k] == b->dst[e] && b->dst[k] == b->src[e])
+                rev[e] = k;
+        pair[e] = rev[e] >= 0 && rev[e] < e ? pair[rev[e]] : b->n_pairs;
+        if (pair[e] == b->n_pairs)
+            first[b->n_pairs++] = e;
+    }
+    b->rev = rev;
+    b->pair = pair;
+    b->pair_edge = first;
+}
+
+nn_batch model_batch(const model_file *f, pl_arena *mem)
+{
+    nn_batch b = { .n_graphs = f->n_graphs, .n_nodes = f->n_nodes, .n_edges = f->n_edges, .n_node_features = 6,
+                   .n_edge_features = 4, .first = f->first, .src = f->src, .dst = f->dst };
+    float *vec = model_floats(&f->vec[0][0], 3 * (size_t)f->n_edges, mem), *dist = PL_NEW(mem, float, f->n_edges);
+
+    for (int32_t e = 0; e < f->n_edges; e++) {
+        const double *v = f->vec[e];
+        dist[e] = (float)sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    }
+    b.node = model_floats(f->node, 6 * (size_t)f->n_nodes, mem);
+    b.edge = model_floats(f->edge, 4 * (size_t)f->n_edges, mem);
+    b.vec = (const float(*)[3])vec;
+    b.dist = dist;
+    pairs_find(&b, mem);
+    return b;
 }

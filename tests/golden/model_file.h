@@ -3,6 +3,7 @@
 #define TESTS_MODEL_FILE_H
 
 #include "golden/golden.h"
+#include "models/engine.h"
 #include "models/ref/ref.h"
 
 typedef struct model_file {
@@ -20,5 +21,9 @@ void model_file_open(model_file *f, const char *name, pl_arena *mem);
 
 /* wide: differences of positions in double, else in float. */
 nn_ref_edges model_edges(const model_file *f, bool wide, pl_arena *mem);
+
+/* The case as engines read it, with the reverse edges and pairs found; numbers as floats. */
+nn_batch model_batch(const model_file *f, pl_arena *mem);
+float *model_floats(const double *x, size_t n, pl_arena *mem);
 
 #endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each precision of each operation costs in accuracy: the default model, against the
+ * oracle in double. Prints the table of docs/decisions/0014-bf16.md. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "golden/golden.h"
+#include "golden/model_file.h"
+
+typedef struct result {
+    float *y, *grad;
+} result;
+
+static result run(const model_file *f, const nn_engine_kind *kind, const nn_engine_conf *conf, pl_arena *mem)
+{
+    nn_batch b = model_batch(f, mem);
+    result r = { PL_NEW(mem, float, f->n_graphs), PL_NEW(mem, float, f->model->n_floats) };
+    float *w = model_floats(f->w, f->model->n_floats, mem), *dy = PL_NEW(mem, float, f->n_graphs);
+    nn_engine *e;
+    pl_error err = { 0 };
+
+    for (int32_t i = 0; i < f->n_graphs; i++)
+        dy[i] = i % 2 ? 0.75f : -1;
+    if (kind->open(&e, f->model, conf, &err) || kind->set_params(e, w, &err)
+        || kind->forward(e, &b, true, r.y, &err) || kind->backward(e, &b, dy, r.grad, &err))
+        fail_msg("%s", err.text);
+    kind->close(e);
+    return r;
+}
+
+/* Root mean square of the difference over that of what is wanted. */
+static double error_of(const float *got, const float *want, size_t n)
+{
+    double off = 0, all = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        off += pow((double)got[i] - want[i], 2);
+        all += pow(want[i], 2);
+    }
+    return sqrt(off / (all + 1e-30));
+}
+
+static const struct {
+    const char *name;
+    nn_precision radial, contract, linear;
+    double y, grad; /* bounds */
+} rows[] = {
+    { "all fp32", 0, 0, 0, 5e-6, 1e-4 },
+    { "radial bf16x3", NN_PREC_BF16X3, 0, 0, 1e-3, 1e-2 },
+    { "radial bf16", NN_PREC_BF16, 0, 0, 0.5, 1.0 },
+    { "linear bf16x3", 0, 0, NN_PREC_BF16X3, 1e-3, 1e-2 },
+    { "linear bf16", 0, 0, NN_PREC_BF16, 0.5, 1.0 },
+    { "all bf16x3", NN_PREC_BF16X3, NN_PREC_BF16X3, NN_PREC_BF16X3, 1e-3, 1e-2 },
+    { "all bf16", NN_PREC_BF16, NN_PREC_BF16, NN_PREC_BF16, 0.5, 1.0 },
+};
+
+static void the_default_model_has_the_error_of_each_format(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 22);
+    model_file f;
+    result want;
+    (void)state;
+
+    model_file_open(&f, "b4_default_full", mem);
+    want = run(&f, &nn_engine_ref, &(nn_engine_conf){ .threads = 1 }, mem);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        nn_engine_conf conf = { .threads = 2, .width = 0.01, .of_radial = rows[i].radial, .of_contract = rows[i].contract,
+                                .of_linear = rows[i].linear };
+        result got = run(&f, &nn_engine_cpu, &conf, mem);
+        double y = error_of(got.y, want.y, (size_t)f.n_graphs);
+        double grad = error_of(got.grad, want.grad, f.model->n_floats);
+        print_message("| %s | %.1e | %.1e |\n", rows[i].name, y, grad);
+        if (!(y <= rows[i].y) || !(grad <= rows[i].grad))
+            fail_msg("%s: errors %g of y, %g of the gradient", rows[i].name, y, grad);
+    }
+    pl_arena_free(mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_model_has_the_error_of_each_format),
+    };
+
+    golden_folder();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
