@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every precision of every operation of the cpu engine against the oracle in double. */
+/* Every precision of every operation of the cpu engine against the oracle in double;
+ * with radial nodes, which are another model, against the engine itself in float32. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ typedef struct fixture {
     nn_se3 *model;
     made_batch m;
     float *params, *dy;
-    result want;
+    result want, want_nodes;
 } fixture;
 
 /* The engine may refuse: then y is NULL. */
@@ -42,9 +43,19 @@ static result run(const fixture *f, const nn_engine_kind *kind, const nn_engine_
     return r;
 }
 
+/* One operation (or all: 7) in one precision. */
+static nn_engine_conf conf_of(nn_radial radial, int ops, nn_precision p)
+{
+    return (nn_engine_conf){ .threads = 2, .radial = radial, .width = 0.01,
+                             .of_radial = ops & 1 ? p : NN_PREC_FP32,
+                             .of_contract = ops & 2 ? p : NN_PREC_FP32,
+                             .of_linear = ops & 4 ? p : NN_PREC_FP32 };
+}
+
 static fixture fixture_open(const nn_se3_conf *conf, const made_opts *batch)
 {
     fixture f = { .mem = pl_arena_new(1 << 20) };
+    nn_engine_conf nodes = conf_of(NN_RADIAL_NODES, 0, NN_PREC_FP32);
     int32_t n = batch->n_graphs * conf->outputs;
 
     f.m = made_batch_new(batch, f.mem);
@@ -57,6 +68,7 @@ static fixture fixture_open(const nn_se3_conf *conf, const made_opts *batch)
     for (int i = 0; i < n; i++)
         f.dy[i] = (float)cos(3.0 * i);
     f.want = run(&f, &nn_engine_ref, &(nn_engine_conf){ .threads = 1 });
+    f.want_nodes = run(&f, &nn_engine_cpu, &nodes);
     return f;
 }
 
@@ -70,13 +82,6 @@ static double error_of(const float *got, const float *want, size_t n)
         all += pow(want[i], 2);
     }
     return sqrt(off / (all + 1e-30));
-}
-
-/* One operation (or all: 7) in one precision. */
-static nn_engine_conf conf_of(int ops, nn_precision p)
-{
-    return (nn_engine_conf){ .threads = 2, .width = 0.01, .of_radial = ops & 1 ? p : NN_PREC_FP32,
-                             .of_contract = ops & 2 ? p : NN_PREC_FP32, .of_linear = ops & 4 ? p : NN_PREC_FP32 };
 }
 
 static const char *const op_names[] = { "none", "radial", "contract", "", "linear", "", "", "all" };
@@ -98,15 +103,18 @@ static const struct {
 /* Bounds of y and of the gradient: some roundings of 2^-9 (two parts: 2^-17) a layer. */
 static const double bound_y[] = { 2e-6, 4e-5, 2e-2 }, bound_grad[] = { 1e-5, 1e-4, 3e-2 }, bound_norm = 0.5;
 
-static void precision_check(const fixture *f, int ops, nn_precision p)
+static void precision_check(const fixture *f, nn_radial radial, int ops, nn_precision p)
 {
-    nn_engine_conf conf = conf_of(ops, p);
+    nn_engine_conf conf = conf_of(radial, ops, p);
+    const result *want = radial == NN_RADIAL_NODES ? &f->want_nodes : &f->want;
     result got = run(f, &nn_engine_cpu, &conf);
-    double y = error_of(got.y, f->want.y, (size_t)(f->m.b.n_graphs * f->model->conf.outputs));
-    double grad = error_of(got.grad, f->want.grad, f->model->n_floats);
+    double y = error_of(got.y, want->y, (size_t)(f->m.b.n_graphs * f->model->conf.outputs));
+    double grad = error_of(got.grad, want->grad, f->model->n_floats);
+    bool jumps = f->model->conf.norm && p == NN_PREC_BF16;
 
-    print_message("%-9s %-9s %-7s y %.1e  gradient %.1e\n", nn_cpu_kernels_name(), op_names[ops], names[p], y, grad);
-    if (!(y <= bound_y[p]) || !(grad <= (f->model->conf.norm && p == NN_PREC_BF16 ? bound_norm : bound_grad[p])))
+    print_message("%-8s %-5s %-8s %-6s  y %.1e  gradient %.1e\n", nn_cpu_kernels_name(), radial ? "nodes" : "exact",
+                  op_names[ops], names[p], y, grad);
+    if (!(y <= bound_y[p]) || !(grad <= (jumps ? bound_norm : bound_grad[p])))
         fail_msg("%s in %s: errors %g of y, %g of the gradient", op_names[ops], names[p], y, grad);
     if (ops && p && y == 0)
         fail_msg("%s in %s computed nothing in that precision", op_names[ops], names[p]);
@@ -114,12 +122,15 @@ static void precision_check(const fixture *f, int ops, nn_precision p)
 
 static void shape_check(const fixture *f)
 {
-    static const int ops[] = { 1, 4, 7 };
-
-    precision_check(f, 0, NN_PREC_FP32);
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        for (nn_precision p = NN_PREC_BF16X3; p <= NN_PREC_BF16; p++)
-            precision_check(f, ops[i], p);
+    for (nn_precision p = NN_PREC_FP32; p <= NN_PREC_BF16; p++) {
+        precision_check(f, NN_RADIAL_EXACT, 7, p);
+        precision_check(f, NN_RADIAL_NODES, 7, p);
+        for (int ops = 1; ops < 7 && p; ops *= 2) {
+            if (ops != 2) /* exact mode has no products of matrices along edges */
+                precision_check(f, NN_RADIAL_EXACT, ops, p);
+            precision_check(f, NN_RADIAL_NODES, ops, p);
+        }
+    }
 }
 
 static void every_operation_has_the_error_of_its_format(void **state)
