@@ -11,7 +11,7 @@
 #ifndef CH_CHEM_H
 #define CH_CHEM_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ typedef struct ch_worker_opts {
     double cpu_retry_s;        /* 0: 30                                                        */
     double wall_slack_s;       /* 0: 20; wall clock allowed beyond 4 x the CPU budget          */
     size_t memory_bytes;       /* 0: 2 GiB; address space of the child                         */
-    const volatile sig_atomic_t *stop; /* NULL, or: non-zero ends every call with ESTOP        */
+    const atomic_int *stop; /* NULL, or: non-zero ends every call with ESTOP        */
 } ch_worker_opts;
 
 typedef struct ch_worker ch_worker;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -150,7 +151,7 @@ pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl
 }
 
 /* Until the descriptor is ready for `events`. */
-static ch_talk wait_ready(int fd, short events, double deadline, const volatile sig_atomic_t *stop)
+static ch_talk wait_ready(int fd, short events, double deadline, const atomic_int *stop)
 {
     for (;;) {
         struct pollfd p = { fd, events, 0 };
@@ -169,7 +170,7 @@ static ch_talk wait_ready(int fd, short events, double deadline, const volatile 
     }
 }
 
-static ch_talk send_all(int fd, const char *data, size_t n, double deadline, const volatile sig_atomic_t *stop)
+static ch_talk send_all(int fd, const char *data, size_t n, double deadline, const atomic_int *stop)
 {
     while (n > 0) {
         ssize_t put = send(fd, data, n, MSG_NOSIGNAL);
@@ -187,7 +188,7 @@ static ch_talk send_all(int fd, const char *data, size_t n, double deadline, con
     return CH_TALK_OK;
 }
 
-static ch_talk receive_all(int fd, char *data, size_t n, double deadline, const volatile sig_atomic_t *stop)
+static ch_talk receive_all(int fd, char *data, size_t n, double deadline, const atomic_int *stop)
 {
     while (n > 0) {
         ssize_t got = recv(fd, data, n, 0);
@@ -224,7 +225,7 @@ static bool text_reserve(pl_text *t, size_t n)
     return true;
 }
 
-ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const volatile sig_atomic_t *stop)
+ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const atomic_int *stop)
 {
     const double deadline = now_s() + wall_s;
     const uint32_t n = (uint32_t)request->len;
@@ -237,7 +238,7 @@ ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const 
     return t == CH_TALK_OK ? send_all(c->fd, pl_text_str(request), request->len, deadline, stop) : t;
 }
 
-ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const volatile sig_atomic_t *stop)
+ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atomic_int *stop)
 {
     const double deadline = now_s() + wall_s;
     unsigned char back[4];

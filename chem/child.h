@@ -5,7 +5,7 @@
 #ifndef CH_CHILD_H
 #define CH_CHILD_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -24,8 +24,8 @@ typedef enum ch_talk { CH_TALK_OK, CH_TALK_DIED, CH_TALK_LATE, CH_TALK_STOP, CH_
 pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl_error *err);
 
 /* Sends a request; waits for the next answer. Each takes wall_s at most. */
-ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const volatile sig_atomic_t *stop);
-ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const volatile sig_atomic_t *stop);
+ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const atomic_int *stop);
+ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atomic_int *stop);
 
 /* Ends it if it still lives and collects it: the signal that ended it (0: none) and its CPU seconds. */
 void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/exchange.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 

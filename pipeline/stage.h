@@ -21,7 +21,7 @@
 #ifndef PL_STAGE_H
 #define PL_STAGE_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "pipeline/base/arena.h"
@@ -45,7 +45,7 @@ typedef struct pl_env {
     int workers;
     int64_t run_id, stage_id;
     int64_t units_done;           /* already committed: next starts with this unit      */
-    const volatile sig_atomic_t *stop; /* not 0: finish or drop what is in hand, return PL_ESTOP */
+    const atomic_int *stop; /* not 0: finish or drop what is in hand, return PL_ESTOP */
     pl_progress *progress;
 } pl_env;
 

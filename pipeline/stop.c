@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/stop.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/time.h>
@@ -8,20 +9,23 @@
 
 enum { CANCELLED = -1 };
 
-/* A handler reaches nothing but file scope: 0, the signal that asked first, or CANCELLED. */
-static volatile sig_atomic_t asked;
-static volatile sig_atomic_t grace_s;
+/* A handler reaches nothing but file scope: 0, the signal that asked first, or
+ * CANCELLED. It runs on any thread while the others look, so both are atomic. */
+static atomic_int asked, grace_s;
 
 static const int caught[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM };
 enum { N_CAUGHT = sizeof caught / sizeof caught[0] };
 
 static void on_signal(int sig)
 {
+    int before = errno;
+
     if (asked > 0)
         _exit(sig == SIGALRM ? 75 : 128 + sig);
     asked = sig;
     if (grace_s > 0)
         (void)alarm((unsigned)grace_s);
+    errno = before;
 }
 
 void pl_stop_begin(pl_stop *s, double max_time, double grace)
@@ -30,7 +34,7 @@ void pl_stop_begin(pl_stop *s, double max_time, double grace)
     struct itimerval timer = { .it_value = { 0, 0 } };
 
     asked = 0;
-    grace_s = (sig_atomic_t)(grace > 0 && grace < 1 ? 1 : grace);
+    grace_s = (int)(grace > 0 && grace < 1 ? 1 : grace);
     (void)sigemptyset(&act.sa_mask);
     for (int i = 0; i < N_CAUGHT; i++)
         (void)sigaction(caught[i], &act, &s->old[i]);
@@ -50,17 +54,17 @@ void pl_stop_end(pl_stop *s)
         (void)sigaction(caught[i], &s->old[i], NULL);
 }
 
-const volatile sig_atomic_t *pl_stop_flag(void)
+const atomic_int *pl_stop_flag(void)
 {
     return &asked;
 }
 
 void pl_stop_cancel(bool yes)
 {
-    sig_atomic_t was = yes ? 0 : CANCELLED;
+    int was = yes ? 0 : CANCELLED;
 
     /* In one step: a signal that arrives meanwhile is not overwritten. */
-    (void)__atomic_compare_exchange_n(&asked, &was, yes ? CANCELLED : 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    (void)atomic_compare_exchange_strong(&asked, &was, yes ? CANCELLED : 0);
 }
 
 const char *pl_stop_reason(void)

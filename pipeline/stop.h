@@ -7,6 +7,7 @@
 #define PL_STOP_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct pl_stop {
@@ -17,7 +18,7 @@ typedef struct pl_stop {
 void pl_stop_begin(pl_stop *s, double max_time, double grace);
 void pl_stop_end(pl_stop *s); /* puts the old handlers back */
 
-const volatile sig_atomic_t *pl_stop_flag(void);
+const atomic_int *pl_stop_flag(void);
 /* The flag without a signal: one part of the work failed and the rest ends early. A
  * signal that comes then still counts as the first one. */
 void pl_stop_cancel(bool yes);

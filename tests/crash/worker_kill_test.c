@@ -198,7 +198,7 @@ static void killed_workers_leave_no_trace_in_the_results(void **state)
 static void a_stop_flag_ends_a_request(void **state)
 {
     static const char slow[] = "CC(C)(C)c1cc(cc(c1)C(C)(C)C)C(c1ccccc1)(c1ccccc1)c1ccccc1";
-    volatile sig_atomic_t stop = 1;
+    atomic_int stop = 1;
     const ch_worker_opts opts = { .stop = &stop };
     pl_arena *mem = pl_arena_new(0);
     ch_prepared p;
