@@ -71,7 +71,7 @@ st_bench_peak st_bench_peak_find(int threads)
 {
     int n = threads < THREADS ? threads : THREADS;
     nn_pool *pool = nn_pool_new(n);
-    const nn_cpu_kernels *best = nn_cpu_kernels_at(0);
+    const nn_cpu_kernels *best = nn_cpu_kernels_find(NULL);
     st_bench_peak p = { 0 };
 
     if (!pool)

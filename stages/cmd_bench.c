@@ -206,15 +206,24 @@ static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, b
         s->n_variants++;
 }
 
+static void modes_add(setup *s, const nn_engine_kind *kind, const char *set, bool main)
+{
+    for (int i = 0; i < 6; i++)
+        variant_add(s, kind, set, main, (nn_radial)(i / 3), (nn_precision)(i % 3));
+}
+
 static void variants_list(setup *s)
 {
-    for (int k = 0; nn_engines[k]; k++) {
-        bool cpu = nn_engines[k] == &nn_engine_cpu;
-        for (int i = 0; i == 0 || (cpu && nn_cpu_kernels_at(i)); i++)
-            for (int mode = 0; mode < 6; mode++)
-                variant_add(s, nn_engines[k], cpu ? nn_cpu_kernels_at(i)->name : NULL, i == 0, (nn_radial)(mode / 3),
-                            (nn_precision)(mode % 3));
-    }
+    const nn_cpu_kernels *best = nn_cpu_kernels_find(NULL);
+    nn_cpu_choice c;
+
+    for (int k = 0; nn_engines[k]; k++)
+        if (nn_engines[k] != &nn_engine_cpu)
+            modes_add(s, nn_engines[k], NULL, true);
+        else
+            for (int i = 0; nn_cpu_kernels_list(i, &c); i++)
+                if (c.here)
+                    modes_add(s, nn_engines[k], c.kernels->name, c.kernels == best);
 }
 
 /* Is it wanted? If nothing is asked for: everything of the chosen set, of other sets

@@ -73,16 +73,32 @@ static void find_gpu(st_findings *f)
                 device ? "/dev/nvidia0 is there" : "none");
 }
 
+/* Which sets run here, best first, and what the others lack. */
+static const char *kernels_words(st_findings *f, bool here)
+{
+    const char *words = "";
+    nn_cpu_choice c;
+
+    for (int i = 0; nn_cpu_kernels_list(i, &c); i++)
+        if (c.here == here)
+            words = pl_sprintf(f->mem, "%s%s%s%s%s", words ? words : "", words && words[0] ? ", " : "", c.kernels->name,
+                               here ? "" : " needs ", here ? "" : c.needs);
+    return words ? words : "";
+}
+
 static void find_kernels(st_findings *f)
 {
-    const char *forced = getenv("MOLSIEVE_CPU");
+    const char *forced = getenv("MOLSIEVE_CPU"), *lacking = kernels_words(f, false);
     const nn_cpu_kernels *k = nn_cpu_kernels_choose();
 
     if (k == NULL)
         st_find(f, "kernels", ST_BAD, "MOLSIEVE_CPU=%s: no such set of kernels on this processor; unset it",
                 forced ? forced : "");
+    else if (forced && forced[0])
+        st_find(f, "kernels", ST_GOOD, "%s, forced by MOLSIEVE_CPU; without it %s", k->name, nn_cpu_kernels_find(NULL)->name);
     else
-        st_find(f, "kernels", ST_GOOD, "%s%s", k->name, forced && forced[0] ? ", forced by MOLSIEVE_CPU" : "");
+        st_find(f, "kernels", ST_GOOD, "%s, the best of those that run here: %s%s%s", k->name, kernels_words(f, true),
+                lacking[0] ? "; not here: " : "", lacking);
     st_find(f, "matrix tiles", ST_GOOD, "%s", nn_amx_missing() ? nn_amx_missing()
             : "AMX with bf16, permission granted; precision bf16 and bf16x3 use it");
 }
@@ -97,7 +113,8 @@ void st_doctor_machine(st_findings *f)
             sqlite3_threadsafe() ? "" : ", built without threads");
     if (uname(&os) == 0)
         st_find(f, "system", ST_GOOD, "%s %s %s", os.sysname, os.release, os.machine);
-    st_find(f, "processors", ST_GOOD, "%d usable", pl_cpu_count());
+    st_find(f, "processors", ST_GOOD, "%d usable; as many workers and threads unless a workflow says otherwise",
+            pl_cpu_count());
     st_find(f, "features", ST_GOOD, "%s", st_cpu_features(cpu, sizeof cpu));
     find_kernels(f);
     find_memory(f);

@@ -32,16 +32,17 @@ static bool has_amx(void)
 typedef struct choice {
     const nn_cpu_kernels *kernels;
     bool (*supported)(void);
+    const char *needs;
 } choice;
 
 /* Best first. */
 static const choice choices[] = {
 #if defined(__x86_64__)
-    { &nn_cpu_amx, has_amx },
-    { &nn_cpu_avx512, has_avx512 },
-    { &nn_cpu_avx2, has_avx2 },
+    { &nn_cpu_amx, has_amx, "what avx512 needs, amx_tile, amx_bf16 and the system's permission" },
+    { &nn_cpu_avx512, has_avx512, "avx512f, avx512dq, avx512bw, avx512vl" },
+    { &nn_cpu_avx2, has_avx2, "avx2, fma" },
 #endif
-    { &nn_cpu_portable, has_any },
+    { &nn_cpu_portable, has_any, "nothing" },
 };
 
 const nn_cpu_kernels *nn_cpu_kernels_find(const char *name)
@@ -52,12 +53,12 @@ const nn_cpu_kernels *nn_cpu_kernels_find(const char *name)
     return NULL;
 }
 
-const nn_cpu_kernels *nn_cpu_kernels_at(int i)
+bool nn_cpu_kernels_list(int i, nn_cpu_choice *out)
 {
-    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
-        if (choices[k].supported() && i-- == 0)
-            return choices[k].kernels;
-    return NULL;
+    if (i < 0 || i >= (int)(sizeof choices / sizeof *choices))
+        return false;
+    *out = (nn_cpu_choice){ choices[i].kernels, choices[i].needs, choices[i].supported() };
+    return true;
 }
 
 const nn_cpu_kernels *nn_cpu_kernels_choose(void)

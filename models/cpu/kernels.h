@@ -141,7 +141,14 @@ extern const nn_cpu_kernels nn_cpu_portable, nn_cpu_avx2, nn_cpu_avx512, nn_cpu_
  * named one is unknown or not supported here. */
 const nn_cpu_kernels *nn_cpu_kernels_choose(void);
 const nn_cpu_kernels *nn_cpu_kernels_find(const char *name);
-const nn_cpu_kernels *nn_cpu_kernels_at(int i); /* those this processor can run, best first; NULL after the last */
+
+/* Set number i of those compiled, best first; false after the last. */
+typedef struct nn_cpu_choice {
+    const nn_cpu_kernels *kernels;
+    const char *needs; /* of the processor and the system */
+    bool here;         /* there is what it needs          */
+} nn_cpu_choice;
+bool nn_cpu_kernels_list(int i, nn_cpu_choice *out);
 const char *nn_cpu_kernels_name(void); /* "avx512"; "none" if there is no such set */
 
 #endif

@@ -297,6 +297,11 @@ def doctor_finds_this_machine_fit():
         assert {"version", "kernels", "worker", "chemistry", "locks", "database", "gpu", "free space"} <= names, names
         assert os.listdir(p.dir) == [], "doctor must clean up after itself"
         assert "\033" not in p.run("doctor")[1]
+        kernels = {x["name"]: x["text"] for x in found["findings"]}["kernels"]
+        assert "the best of" in kernels and "portable" in kernels, kernels
+        forced = p.run("doctor", env={"MOLSIEVE_CPU": "portable"})[1]
+        assert re.search(r"kernels +portable, forced by MOLSIEVE_CPU; without it " + kernels.split(",")[0], forced), forced
+        assert re.search(r"bad +kernels +MOLSIEVE_CPU=mmx", p.run("doctor", env={"MOLSIEVE_CPU": "mmx"}, expect=1)[1])
         status, out, _ = p.run("doctor", "/nonexistent/dir", expect=1)
         assert "bad" in out
         alone = shutil.copy(PROGRAM, p.path("molsieve"))  # without its worker beside it
