@@ -1,4 +1,4 @@
-/* models/engine.h - one way to compute a model: ref or cpu (later cuda).
+/* models/engine.h - one way to compute a model: ref, cpu or cuda.
  *
  * An engine owns its workspace, grows it as needed and never allocates in a
  * step once it has seen the largest batch. Forward overwrites, backward adds.
@@ -32,7 +32,7 @@ typedef struct nn_engine_conf {
 } nn_engine_conf;
 
 typedef struct nn_engine_kind {
-    const char *name, *help;       /* "ref", "cpu"                                   */
+    const char *name, *help;       /* "ref", "cpu", "cuda"                           */
     /* Whether this engine computes so on this machine; ECONFIG says what it lacks. */
     pl_code (*check)(const nn_engine_conf *conf, pl_error *err);
     pl_code (*open)(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err);
@@ -53,6 +53,7 @@ typedef struct nn_engine_kind {
 
 extern const nn_engine_kind nn_engine_ref; /* plain loops in double, float at the door: the oracle */
 extern const nn_engine_kind nn_engine_cpu; /* edge frame, pair sharing, threads                    */
+extern const nn_engine_kind nn_engine_cuda; /* the same on a GPU, if libmolsieve_cuda.so is there  */
 extern const nn_engine_kind *const nn_engines[]; /* NULL-terminated */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored outputs and gradients of whole models, computed by the cpu engine. */
+/* Stored outputs and gradients of whole models, computed by the engine that the
+ * argument names: cpu (the default) or cuda. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,8 @@
 #include "models/engine.h"
 #include "pipeline/base/rng.h"
 
+static const nn_engine_kind *kind = &nn_engine_cpu;
+
 /* y, and the stored gradient: of 2 mean |y - target| + sum(y) (model_case.inc says why). */
 static void engine_run(const model_file *f, double *y, double *grad, pl_arena *mem)
 {
@@ -25,17 +28,17 @@ static void engine_run(const model_file *f, double *y, double *grad, pl_arena *m
     nn_engine *e;
     pl_error err = { 0 };
 
-    assert_int_equal(nn_engine_cpu.open(&e, f->model, &(nn_engine_conf){ .threads = 2 }, &err), PL_OK);
-    assert_int_equal(nn_engine_cpu.set_params(e, w, &err), PL_OK);
-    assert_int_equal(nn_engine_cpu.forward(e, &b, true, out, &err), PL_OK);
+    assert_int_equal(kind->open(&e, f->model, &(nn_engine_conf){ .threads = 2 }, &err), PL_OK);
+    assert_int_equal(kind->set_params(e, w, &err), PL_OK);
+    assert_int_equal(kind->forward(e, &b, true, out, &err), PL_OK);
     for (int32_t i = 0; i < f->n_graphs; i++) {
         y[i] = out[i];
         dy[i] = 1 + (out[i] > f->target[i] ? 2.0f : -2.0f) / (float)f->n_graphs;
     }
-    assert_int_equal(nn_engine_cpu.backward(e, &b, dy, g, &err), PL_OK);
+    assert_int_equal(kind->backward(e, &b, dy, g, &err), PL_OK);
     for (size_t i = 0; i < n; i++)
         grad[i] = g[i];
-    nn_engine_cpu.close(e);
+    kind->close(e);
 }
 
 /* The sums that stand for tensors too large to store whole. */
@@ -117,7 +120,7 @@ static void default_model_gives_the_stored_numbers(void **state)
     model_check("b4_default_full", 5e-6, 2e-4);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiny_model_on_complete_graphs_gives_the_stored_numbers),
@@ -125,6 +128,8 @@ int main(void)
         cmocka_unit_test(default_model_gives_the_stored_numbers),
     };
 
+    if (argc > 1 && !strcmp(argv[1], "cuda"))
+        kind = &nn_engine_cuda;
     golden_folder();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/cuda/inner.h"
+
+static const nn_gpu_axis one = { INT32_MAX, 0, 1 };
+
+/* ---- convolutions ---------------------------------------------------------------------- */
+
+/* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. */
+static void table_back(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k)
+{
+    for (int i = 0; i < c->n_regions; i++) {
+        const nn_cuda_region *r = &c->region[0][i];
+        const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, table_rows = { INT32_MAX, 0, c->size };
+        const nn_gpu_axis h_rows = { INT32_MAX, 0, NN_GPU_H };
+        int64_t at = ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H;
+
+        e->ops->gemm(e->gpu, &(nn_gpu_gemm){
+            .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = true,
+            .a = e->h + at, .a_m = one, .a_k = h_rows,
+            .b = e->dtable + r->at, .b_k = table_rows, .b_n = cols,
+            .c = e->dfold + r->at, .c_m = table_rows, .c_n = cols });
+        e->ops->gemm(e->gpu, &(nn_gpu_gemm){
+            .m = k->n_nodes, .n = NN_GPU_H, .k = r->count, .splits = nn_cuda_splits(r->count), .add = true,
+            .work = e->work,
+            .a = e->dtable + r->at, .a_m = table_rows, .a_k = cols,
+            .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = table_rows,
+            .c = e->dh + at, .c_m = h_rows, .c_n = one });
+    }
+}
+
+static void unfold(nn_engine *e, const nn_cuda_conv *c)
+{
+    nn_gpu_fold f = { .n_paths = c->n_paths, .most_in = c->most_in, .most_out = c->most_out, .size = c->size,
+                      .path = e->path + c->path, .in = c->in_edges, .out = c->out_edges, .dfolded = e->dfold,
+                      .grad = e->grad };
+
+    for (int m = 0; m < NN_GPU_DEGREES; m++)
+        f.at[m] = c->at[m];
+    e->ops->unfold(e->gpu, &f);
+}
+
+/* From d_edge, the gradient of the edges' outputs; adds to dx. */
+static void conv_back(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_conv *c = &s->m->conv;
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, s->x, e->x_edge);
+    nn_cuda_chunk k = { 0 };
+
+    e->ops->turn(e->gpu, &t);
+    e->ops->zero(e->gpu, e->dfold, (size_t)c->size * NN_GPU_H * sizeof(float));
+    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
+        nn_gpu_so2 outer = nn_cuda_so2(e, c, &k, false), back = nn_cuda_so2(e, c, &k, true);
+        outer.x = e->x_edge;
+        outer.y = e->d_edge;
+        outer.table = e->dtable;
+        e->ops->so2_outer(e->gpu, &outer);
+        table_back(e, c, &k);
+        if (!s->dx)
+            continue;
+        nn_cuda_table(e, c, &k, true);
+        back.x = e->d_edge;
+        back.y = e->y_edge;
+        e->ops->so2(e->gpu, &back);
+    }
+    unfold(e, c);
+    if (s->dx) {
+        nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, true, &c->in, &c->in_edges, e->y_edge);
+        sum.add = true;
+        sum.to = s->dx;
+        e->ops->sum(e->gpu, &sum);
+    }
+}
+
+/* ---- attention ---------------------------------------------------------------------------- */
+
+static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int d, const nn_gpu_nodes *in,
+                            const nn_gpu_nodes *out)
+{
+    return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
+}
+
+/* z, the weighted sum of values, again. */
+static void values_again(nn_cuda_step *s)
+{
+    nn_gpu_sum sum = nn_cuda_sum(s->e, s->in->n_nodes, false, &s->m->z, &s->m->conv.value, s->edge);
+
+    sum.t.weight = s->alpha;
+    sum.t.heads = s->m->heads;
+    sum.to = s->e->z;
+    s->e->ops->sum(s->e->gpu, &sum);
+}
+
+static void project_back(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_module *m = s->m;
+
+    for (int d = 0; d < m->out.n_degrees; d++) {
+        nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
+        nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
+        nn_cuda_linear_grad(&z, e->z, s->dy);
+        nn_cuda_linear_back(&z, s->dy, e->dz, false);
+        if (!x.l->n_in)
+            continue;
+        nn_cuda_linear_grad(&x, s->x, s->dy);
+        if (s->dx)
+            nn_cuda_linear_back(&x, s->dy, s->dx, false);
+    }
+}
+
+/* From dz: gradients of the logits in dalpha, of values and keys in d_edge. */
+static void edges_back(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_module *m = s->m;
+    nn_gpu_turn value = nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge);
+    nn_gpu_turn key = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, e->q, e->d_edge);
+
+    value.heads = key.heads = m->heads;
+    e->ops->dot(e->gpu, &(nn_gpu_dot){ value, 1, e->dalpha });
+    e->ops->softmax_back(e->gpu, &(nn_gpu_softmax){
+        .n_nodes = s->in->n_nodes, .heads = m->heads, .first = nn_cuda_at(e, e->prep.in_first),
+        .row = nn_cuda_at(e, e->prep.in_row), .alpha = s->alpha, .dalpha = e->dalpha, .scale = m->scale });
+    value.y = e->d_edge;
+    value.weight = s->alpha;
+    key.weight = e->dalpha;
+    e->ops->turn(e->gpu, &value);
+    e->ops->turn(e->gpu, &key);
+}
+
+static void query_back(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_module *m = s->m;
+    nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->q, &m->conv.key, s->edge);
+
+    sum.t.weight = e->dalpha;
+    sum.t.heads = m->heads;
+    sum.to = e->dq;
+    e->ops->sum(e->gpu, &sum);
+    for (int d = 0; d < NN_DEGREES; d++) {
+        nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
+        if (!r.l->n_in)
+            continue;
+        nn_cuda_linear_grad(&r, s->x, e->dq);
+        if (s->dx)
+            nn_cuda_linear_back(&r, e->dq, s->dx, true);
+    }
+}
+
+void nn_cuda_attention_back(nn_cuda_step *s)
+{
+    const nn_cuda_module *m = s->m;
+
+    for (int d = 0; d < NN_DEGREES; d++)
+        if (m->query[d].n_in) {
+            nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
+            nn_cuda_linear_run(&r, s->x, s->e->q, false);
+        }
+    values_again(s);
+    project_back(s);
+    edges_back(s);
+    query_back(s);
+    conv_back(s);
+}
+
+/* ---- norm, sum layer ------------------------------------------------------------------------ */
+
+void nn_cuda_norm_back(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_module *m = s->m;
+    nn_gpu_norm a = { .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = e->params,
+                      .x = s->x, .dy = s->dy, .dx = s->dx, .dbias = e->dbias, .dgain = e->dgain };
+    int32_t skip = 0;
+
+    for (int d = 0; d < NN_DEGREES; d++) {
+        a.gain[d] = m->gain[d];
+        a.bias[d] = m->bias[d];
+    }
+    e->ops->norm_back(e->gpu, &a);
+    for (int d = 0; d < m->in.n_degrees; skip += m->in.ch[d++]) {
+        nn_gpu_column_sum bias = { s->in->n_nodes, m->in.ch[d], m->channels, e->dbias + skip, e->grad + m->bias[d] };
+        nn_gpu_column_sum gain = { s->in->n_nodes, m->in.ch[d], m->channels, e->dgain + skip, e->grad + m->gain[d] };
+        e->ops->column_sum(e->gpu, &bias);
+        e->ops->column_sum(e->gpu, &gain);
+    }
+}
+
+void nn_cuda_sum_back(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_conv *c = &s->m->conv;
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &c->out, &c->out_edges, s->dy, e->d_edge);
+
+    e->ops->turn(e->gpu, &t);
+    e->ops->scale(e->gpu, &(nn_gpu_scale){ s->in->n_nodes, c->out.size, nn_cuda_at(e, e->prep.in_first), s->dy, e->dz });
+    e->ops->zero(e->gpu, s->dx, (size_t)s->in->n_nodes * (size_t)c->in.size * sizeof(float));
+    for (int d = 0; d < NN_DEGREES; d++) {
+        nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);
+        if (!r.l->n_in)
+            continue;
+        nn_cuda_linear_grad(&r, s->x, e->dz);
+        nn_cuda_linear_back(&r, e->dz, s->dx, false);
+    }
+    conv_back(s);
+}
+
+/* ---- head, radial networks --------------------------------------------------------------------- */
+
+static void dense_back(nn_engine *e, int layer, int32_t rows, const float *x, const float *dy, float *dx)
+{
+    const nn_cuda_linear *l = &e->plan->head[layer];
+    nn_gpu_nodes in = { 1, l->n_in, { l->n_in }, { 0 } }, out = { 1, l->n_out, { l->n_out }, { 0 } };
+    nn_cuda_rows r = { e, l, 0, rows, &in, &out };
+    nn_gpu_column_sum bias = { rows, l->n_out, l->n_out, dy, e->grad + e->plan->head_bias[layer] };
+
+    nn_cuda_linear_grad(&r, x, dy);
+    nn_cuda_linear_back(&r, dy, dx, false);
+    e->ops->column_sum(e->gpu, &bias);
+}
+
+void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx)
+{
+    const nn_cuda_plan *p = e->plan;
+    int32_t wide = p->head[0].n_in;
+
+    dense_back(e, 1, in->n_graphs, e->hidden, e->dy, e->dhidden);
+    e->ops->bias_back(e->gpu, &(nn_gpu_bias){ .rows = in->n_graphs, .cols = p->head[0].n_out, .y = e->hidden,
+                                              .dy = e->dhidden });
+    dense_back(e, 0, in->n_graphs, e->pooled, e->dhidden, e->dpooled);
+    e->ops->pool_back(e->gpu, &(nn_gpu_pool){
+        .n_graphs = in->n_graphs, .channels = wide, .ld = p->module[p->n_modules - 1].out.size,
+        .kind = p->model->conf.pooling, .first = nn_cuda_at(e, e->prep.graph), .dy = e->dpooled, .dx = dx,
+        .from = e->pool_from });
+}
+
+void nn_cuda_hidden_back(nn_engine *e)
+{
+    e->ops->hidden_back(e->gpu, &(nn_gpu_hidden){
+        .n_nets = e->plan->n_nets, .n_nodes = e->prep.n_nodes, .n_in = e->prep.n_scalars, .net = e->net,
+        .params = e->params, .scalar = nn_cuda_at(e, e->prep.scalar), .h = e->h, .dh = e->dh, .work = e->h_work,
+        .grad = e->grad });
+}

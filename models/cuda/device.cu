@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of operations: memory, launches, errors of one device and stream. With
+ * NN_GPU_EMULATED the runtime calls come from tests/emulator instead of CUDA. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/cuda/ops.h"
+#include "models/cuda/prim.cuh"
+#include "models/cuda/gemm.cuh"
+#include "models/cuda/radial.cuh"
+#include "models/cuda/edges.cuh"
+#include "models/cuda/so2.cuh"
+#include "models/cuda/nodes.cuh"
+
+struct nn_gpu {
+    int device;
+    cudaStream_t stream;
+    cudaError_t first;     /* what went wrong first                      */
+    const char *where;     /* and in which operation                     */
+    char text[256];
+};
+
+static void note(nn_gpu *g, cudaError_t e, const char *where)
+{
+    if (e == cudaSuccess || g->first != cudaSuccess)
+        return;
+    g->first = e;
+    g->where = where;
+}
+
+static void launched(nn_gpu *g, const char *op)
+{
+    note(g, cudaGetLastError(), op);
+}
+
+/* ---- device and memory ---- */
+
+static bool device_describe(int32_t device, char *text, size_t n)
+{
+    cudaDeviceProp p;
+    int driver = 0, runtime = 0;
+
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (cudaGetDeviceProperties(&p, device) != cudaSuccess) {
+        snprintf(text, n, "GPU %d cannot be asked what it is", (int)device);
+        return false;
+    }
+    snprintf(text, n, "%s, compute capability %d.%d, %.0f GB, driver for CUDA %d.%d, built with %d.%d", p.name, p.major,
+             p.minor, (double)p.totalGlobalMem / 1e9, driver / 1000, driver % 1000 / 10, runtime / 1000,
+             runtime % 1000 / 10);
+    if (p.major >= 8)
+        return true;
+    snprintf(text, n, "%s has compute capability %d.%d; 8.0 is needed", p.name, p.major, p.minor);
+    return false;
+}
+
+/* One sentence for each way of not having a GPU. */
+static bool device_find(int32_t device, char *text, size_t n)
+{
+    int count = 0;
+    cudaError_t e = cudaGetDeviceCount(&count);
+
+    if (e == cudaErrorInsufficientDriver)
+        snprintf(text, n, "no NVIDIA driver, or one older than the CUDA this was built with");
+    else if (e != cudaSuccess)
+        snprintf(text, n, "no GPU: %s", cudaGetErrorString(e));
+    else if (device < 0 || device >= count)
+        snprintf(text, n, "there is no GPU %d; this machine shows %d", (int)device, count);
+    else
+        return device_describe(device, text, n);
+    return false;
+}
+
+static void gpu_close(nn_gpu *g)
+{
+    if (!g)
+        return;
+    cudaSetDevice(g->device);
+    cudaStreamDestroy(g->stream);
+    free(g);
+}
+
+static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
+{
+    nn_gpu *g;
+
+    if (!device_find(device, text, n))
+        return NULL;
+    g = (nn_gpu *)calloc(1, sizeof *g);
+    if (!g || cudaSetDevice(device) != cudaSuccess
+        || cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking) != cudaSuccess) {
+        snprintf(text, n, "GPU %d gives no stream: %s", (int)device, cudaGetErrorString(cudaGetLastError()));
+        free(g);
+        return NULL;
+    }
+    g->device = device;
+    return g;
+}
+
+static const char *gpu_status(nn_gpu *g)
+{
+    note(g, cudaStreamSynchronize(g->stream), "waiting");
+    if (g->first == cudaSuccess)
+        return NULL;
+    snprintf(g->text, sizeof g->text, "%s: %s", g->where, cudaGetErrorString(g->first));
+    return g->text;
+}
+
+static void *gpu_alloc(nn_gpu *g, size_t bytes)
+{
+    void *p = NULL;
+
+    cudaSetDevice(g->device);
+    if (cudaMalloc(&p, bytes) == cudaSuccess)
+        return p;
+    cudaGetLastError(); /* being refused memory is not a fault of what follows */
+    return NULL;
+}
+
+static void gpu_free(nn_gpu *g, void *p)
+{
+    cudaSetDevice(g->device);
+    note(g, cudaStreamSynchronize(g->stream), "waiting");
+    cudaFree(p);
+}
+
+static void *gpu_host_alloc(nn_gpu *g, size_t bytes)
+{
+    void *p = NULL;
+
+    cudaSetDevice(g->device);
+    if (cudaMallocHost(&p, bytes) == cudaSuccess)
+        return p;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void gpu_host_free(nn_gpu *g, void *p)
+{
+    note(g, cudaStreamSynchronize(g->stream), "waiting");
+    cudaFreeHost(p);
+}
+
+static void gpu_upload(nn_gpu *g, void *to, const void *host, size_t bytes)
+{
+    cudaSetDevice(g->device);
+    note(g, cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, g->stream), "upload");
+}
+
+static void gpu_download(nn_gpu *g, void *host, const void *from, size_t bytes)
+{
+    note(g, cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g->stream), "download");
+    note(g, cudaStreamSynchronize(g->stream), "download");
+}
+
+static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
+{
+    note(g, cudaMemsetAsync(p, 0, bytes, g->stream), "zero");
+}
+
+enum { FENCE_BYTE = 0xa5 };
+
+static void gpu_fence(nn_gpu *g, void *p, bool on)
+{
+    fence_poison(p, false);
+    if (on)
+        note(g, cudaMemsetAsync(p, FENCE_BYTE, NN_GPU_FENCE, g->stream), "fence");
+    fence_poison(p, on);
+}
+
+static bool gpu_intact(nn_gpu *g, void *p)
+{
+    unsigned char host[NN_GPU_FENCE] = { 0 };
+    bool whole = true;
+
+    fence_poison(p, false);
+    gpu_download(g, host, p, sizeof host);
+    fence_poison(p, true);
+    for (int i = 0; i < NN_GPU_FENCE; i++)
+        whole = whole && host[i] == FENCE_BYTE;
+    return whole;
+}
+
+/* ---- launches ---- */
+
+static unsigned blocks(int64_t n, int per)
+{
+    return (unsigned)((n + per - 1) / per);
+}
+
+static unsigned channels_of(const nn_gpu_edges *e)
+{
+    int32_t most = 1;
+
+    for (int l = 0; l < NN_GPU_DEGREES; l++)
+        most = e->ch[l] > most ? e->ch[l] : most;
+    return (unsigned)most;
+}
+
+static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a)
+{
+    dim3 grid(blocks(a->n, GEMM_TILE), blocks(a->m, GEMM_TILE), (unsigned)a->splits);
+
+    if (!a->m || !a->n)
+        return;
+    if (a->precision == NN_GPU_BF16)
+        LAUNCH(gemm_bf16, grid, GEMM_THREADS, 0, g->stream, *a);
+    else if (a->precision == NN_GPU_BF16X3)
+        LAUNCH(gemm_bf16x3, grid, GEMM_THREADS, 0, g->stream, *a);
+    else
+        LAUNCH(gemm_fp32, grid, GEMM_THREADS, 0, g->stream, *a);
+    launched(g, "gemm");
+    if (a->splits > 1) {
+        LAUNCH(gemm_parts, blocks((int64_t)a->m * a->n, 256), 256, 0, g->stream, *a);
+        launched(g, "gemm_parts");
+    }
+}
+
+static void op_column_sum(nn_gpu *g, const nn_gpu_column_sum *a)
+{
+    LAUNCH(column_sums, blocks(a->cols, 32), 256, 0, g->stream, *a);
+    launched(g, "column_sum");
+}
+
+static void op_frames(nn_gpu *g, const nn_gpu_frames *a)
+{
+    if (a->n_pairs && a->l_max > 0)
+        LAUNCH(frames_make, blocks(a->n_pairs, WARPS), WARPS * 32, 0, g->stream, *a);
+    launched(g, "frames");
+}
+
+static void op_hidden(nn_gpu *g, const nn_gpu_hidden *a)
+{
+    if (a->n_nodes)
+        LAUNCH(hidden_run, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->n_nets), WARPS * 32, 0, g->stream, *a);
+    launched(g, "hidden");
+}
+
+static void op_hidden_back(nn_gpu *g, const nn_gpu_hidden *a)
+{
+    if (!a->n_nodes)
+        return;
+    LAUNCH(hidden_parts, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->n_nets), WARPS * 32, 0, g->stream, *a);
+    LAUNCH(hidden_grad, dim3(NN_GPU_H, (unsigned)a->n_nets), 64, 0, g->stream, *a);
+    launched(g, "hidden_back");
+}
+
+static dim3 fold_grid(const nn_gpu_fold *a)
+{
+    return dim3(blocks(a->most_out, 32), (unsigned)a->most_in, (unsigned)a->n_paths);
+}
+
+static void op_fold(nn_gpu *g, const nn_gpu_fold *a)
+{
+    LAUNCH(fold_run, fold_grid(a), 256, 0, g->stream, *a);
+    launched(g, "fold");
+}
+
+static void op_unfold(nn_gpu *g, const nn_gpu_fold *a)
+{
+    LAUNCH(fold_back, fold_grid(a), 256, 0, g->stream, *a);
+    launched(g, "unfold");
+}
+
+static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
+{
+    if (a->n_rows)
+        LAUNCH(turn_run, blocks(a->n_rows, WARPS), WARPS * 32, 0, g->stream, *a);
+    launched(g, "turn");
+}
+
+static void op_dot(nn_gpu *g, const nn_gpu_dot *a)
+{
+    unsigned channels = channels_of(&a->t.edges);
+
+    if (a->t.n_rows)
+        LAUNCH(dot_run, blocks(a->t.n_rows, WARPS), WARPS * 32, WARPS * channels * sizeof(float), g->stream, *a,
+               (int)channels);
+    launched(g, "dot");
+}
+
+static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
+{
+    if (a->n_nodes)
+        LAUNCH(sum_run, blocks(a->n_nodes, WARPS), WARPS * 32, 0, g->stream, *a);
+    launched(g, "sum");
+}
+
+static void op_softmax(nn_gpu *g, const nn_gpu_softmax *a)
+{
+    if (a->n_nodes)
+        LAUNCH(softmax_run, blocks((int64_t)a->n_nodes * a->heads, 128), 128, 0, g->stream, *a);
+    launched(g, "softmax");
+}
+
+static void op_softmax_back(nn_gpu *g, const nn_gpu_softmax *a)
+{
+    if (a->n_nodes)
+        LAUNCH(softmax_grad, blocks((int64_t)a->n_nodes * a->heads, 128), 128, 0, g->stream, *a);
+    launched(g, "softmax_back");
+}
+
+static void op_scale(nn_gpu *g, const nn_gpu_scale *a)
+{
+    if (a->n_nodes)
+        LAUNCH(scale_rows, blocks((int64_t)a->n_nodes * a->size, 256), 256, 0, g->stream, *a);
+    launched(g, "scale");
+}
+
+static void op_so2(nn_gpu *g, const nn_gpu_so2 *a)
+{
+    unsigned orders = (unsigned)a->n_orders, real = orders * blocks(2 * a->most_n, GEMM_TILE);
+
+    if (!a->n_tiles)
+        return;
+    if (a->precision == NN_GPU_BF16)
+        LAUNCH(so2_bf16, dim3((unsigned)a->n_tiles, real), GEMM_THREADS, 0, g->stream, *a);
+    else if (a->precision == NN_GPU_BF16X3)
+        LAUNCH(so2_bf16x3, dim3((unsigned)a->n_tiles, real), GEMM_THREADS, 0, g->stream, *a);
+    else
+        LAUNCH(so2_rows, dim3((unsigned)a->n_tiles * (NN_GPU_TILE / SO2_ROWS), orders * blocks(a->most_n, SO2_THREADS)),
+               SO2_THREADS, 0, g->stream, *a);
+    launched(g, "so2");
+}
+
+static void op_so2_outer(nn_gpu *g, const nn_gpu_so2 *a)
+{
+    if (a->n_nodes)
+        LAUNCH(so2_outer, dim3((unsigned)a->n_nodes, (unsigned)a->n_orders * blocks(a->most_n, SO2_THREADS),
+                               blocks(a->most_k, OUTER_K)), SO2_THREADS, 0, g->stream, *a);
+    launched(g, "so2_outer");
+}
+
+static void op_norm(nn_gpu *g, const nn_gpu_norm *a)
+{
+    if (a->n_nodes)
+        LAUNCH(norm_run, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
+    launched(g, "norm");
+}
+
+static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
+{
+    if (a->n_nodes)
+        LAUNCH(norm_grad, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
+    launched(g, "norm_back");
+}
+
+static void op_pool(nn_gpu *g, const nn_gpu_pool *a)
+{
+    if (a->n_graphs)
+        LAUNCH(pool_run, blocks((int64_t)a->n_graphs * a->channels, 128), 128, 0, g->stream, *a);
+    launched(g, "pool");
+}
+
+static void op_pool_back(nn_gpu *g, const nn_gpu_pool *a)
+{
+    if (a->n_graphs)
+        LAUNCH(pool_grad, blocks((int64_t)a->n_graphs * a->channels, 128), 128, 0, g->stream, *a);
+    launched(g, "pool_back");
+}
+
+static void op_bias(nn_gpu *g, const nn_gpu_bias *a)
+{
+    if (a->rows)
+        LAUNCH(bias_run, blocks((int64_t)a->rows * a->cols, 128), 128, 0, g->stream, *a);
+    launched(g, "bias");
+}
+
+static void op_bias_back(nn_gpu *g, const nn_gpu_bias *a)
+{
+    if (a->rows)
+        LAUNCH(bias_grad, blocks((int64_t)a->rows * a->cols, 128), 128, 0, g->stream, *a);
+    launched(g, "bias_back");
+}
+
+extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu_ops(void)
+{
+    static const nn_gpu_ops ops = {
+        NN_GPU_ABI, (int32_t)sizeof(nn_gpu_ops), NN_GPU_NAME,
+        device_find, gpu_open, gpu_close, gpu_status,
+        gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
+        op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
+        op_softmax, op_softmax_back, op_scale, op_so2, op_so2_outer, op_norm, op_norm_back, op_pool, op_pool_back,
+        op_bias, op_bias_back,
+    };
+
+    return &ops;
+}

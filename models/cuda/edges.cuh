@@ -1,0 +1,213 @@
+/* models/cuda/edges.cuh - between nodes and the frames of their edges, and attention:
+ * ops 6, 8, 9, 15. One warp per edge or node, lanes along channels. */
+#ifndef NN_CUDA_EDGES_CUH
+#define NN_CUDA_EDGES_CUH
+
+/* out[m] = sum over n of D[n][m] x[n]: one channel of one degree into the frame. */
+template <int L> static __device__ __forceinline__ void into_frame(const float *d, const float *x, int step, float *out)
+{
+    const int n = 2 * L + 1;
+
+UNROLL
+    for (int m = 0; m < n; m++)
+        out[m] = 0;
+UNROLL
+    for (int i = 0; i < n; i++) {
+        float v = x[i * step];
+UNROLL
+        for (int m = 0; m < n; m++)
+            out[m] += (L ? d[i * n + m] : 1.0f) * v;
+    }
+}
+
+typedef struct edge_row {
+    int row, node;
+    const float *d;
+} edge_row;
+
+static __device__ __forceinline__ edge_row row_open(const nn_gpu_turn &t, int row)
+{
+    return edge_row{ row, t.node ? t.node[row] : 0, t.d + (int64_t)t.frame[row] * t.frame_size };
+}
+
+static __device__ __forceinline__ float row_weight(const nn_gpu_turn &t, int row, int channel, int channels)
+{
+    return t.weight ? t.weight[(int64_t)row * t.heads + channel / (channels / t.heads)] : 1;
+}
+
+template <int L> static __device__ void turn_degree(const nn_gpu_turn &t, const edge_row &r)
+{
+    int ch = t.edges.ch[L];
+
+    for (int k = (int)threadIdx.x % 32; k < ch; k += 32) {
+        float v[2 * L + 1], w = row_weight(t, r.row, k, ch);
+        into_frame<L>(r.d + (L ? frame_at(L) : 0), t.x + (int64_t)r.node * t.nodes.size + t.nodes.at[L] + k, ch, v);
+UNROLL
+        for (int m = 0; m < 2 * L + 1; m++)
+            t.y[(int64_t)r.row * t.edges.size + t.edges.at[L][m] + k] = w * v[m];
+    }
+}
+
+__global__ void turn_run(nn_gpu_turn t)
+{
+    int row = warp_of_grid();
+    edge_row r;
+
+    if (row >= t.n_rows)
+        return;
+    r = row_open(t, row);
+    turn_degree<0>(t, r);
+    turn_degree<1>(t, r);
+    turn_degree<2>(t, r);
+    turn_degree<3>(t, r);
+    turn_degree<4>(t, r);
+}
+
+/* ---- (D^T x) . y by heads ---- */
+
+template <int L> static __device__ float dot_degree(const nn_gpu_turn &t, const edge_row &r, int k)
+{
+    float v[2 * L + 1], sum = 0;
+
+    if (k >= t.edges.ch[L])
+        return 0;
+    into_frame<L>(r.d + (L ? frame_at(L) : 0), t.x + (int64_t)r.node * t.nodes.size + t.nodes.at[L] + k,
+                  t.edges.ch[L], v);
+UNROLL
+    for (int m = 0; m < 2 * L + 1; m++)
+        sum += v[m] * t.y[(int64_t)r.row * t.edges.size + t.edges.at[L][m] + k];
+    return sum;
+}
+
+/* Dynamic shared memory: [WARPS][channels]. */
+__global__ void dot_run(nn_gpu_dot a, int channels)
+{
+    SHARED_BYTES(bytes);
+    int row = warp_of_grid(), lane = (int)threadIdx.x % 32, width = channels / a.t.heads;
+    float *part = (float *)bytes + threadIdx.x / 32 * (unsigned)channels;
+    edge_row r;
+
+    if (row >= a.t.n_rows)
+        return;
+    r = row_open(a.t, row);
+    for (int k = lane; k < channels; k += 32)
+        part[k] = dot_degree<0>(a.t, r, k) + dot_degree<1>(a.t, r, k) + dot_degree<2>(a.t, r, k)
+            + dot_degree<3>(a.t, r, k) + dot_degree<4>(a.t, r, k);
+    __syncwarp();
+    for (int h = lane; h < a.t.heads; h += 32) {
+        float sum = 0;
+        for (int k = h * width; k < (h + 1) * width; k++)
+            sum += part[k];
+        a.dot[(int64_t)row * a.t.heads + h] = a.scale * sum;
+    }
+}
+
+/* ---- sums over a node's edges, out of their frames ---- */
+
+template <int L> static __device__ void sum_edge(const nn_gpu_turn &t, int row, int k, float *acc)
+{
+    const int n = 2 * L + 1;
+    edge_row r = row_open(t, row);
+    float w = row_weight(t, row, k, t.edges.ch[L]);
+    const float *d = r.d + (L ? frame_at(L) : 0);
+
+UNROLL
+    for (int m = 0; m < n; m++) {
+        float v = w * t.y[(int64_t)row * t.edges.size + t.edges.at[L][m] + k];
+UNROLL
+        for (int i = 0; i < n; i++)
+            acc[i] += (L ? d[i * n + m] : 1.0f) * v;
+    }
+}
+
+template <int L> static __device__ void sum_degree(const nn_gpu_sum &s, int node)
+{
+    const int n = 2 * L + 1;
+    int ch = s.t.edges.ch[L], first = s.first[node], end = s.first[node + 1];
+
+    for (int k = (int)threadIdx.x % 32; k < ch; k += 32) {
+        float *to = s.to + (int64_t)node * s.t.nodes.size + s.t.nodes.at[L] + k, acc[n];
+UNROLL
+        for (int i = 0; i < n; i++)
+            acc[i] = s.add ? to[i * ch] * (s.count ? (float)(end - first) : 1.0f) : 0.0f;
+        for (int e = first; e < end; e++)
+            sum_edge<L>(s.t, s.row[e], k, acc);
+UNROLL
+        for (int i = 0; i < n; i++)
+            to[i * ch] = acc[i];
+    }
+}
+
+__global__ void sum_run(nn_gpu_sum s)
+{
+    int node = warp_of_grid();
+
+    if (node >= s.n_nodes)
+        return;
+    sum_degree<0>(s, node);
+    sum_degree<1>(s, node);
+    sum_degree<2>(s, node);
+    sum_degree<3>(s, node);
+    sum_degree<4>(s, node);
+}
+
+/* ---- softmax over the edges into a node: one thread per node and head ---- */
+
+static __device__ __forceinline__ bool softmax_open(const nn_gpu_softmax &s, int *node, int *head)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    *node = (int)(i / s.heads);
+    *head = (int)(i % s.heads);
+    return *node < s.n_nodes;
+}
+
+__global__ void softmax_run(nn_gpu_softmax s)
+{
+    int node, head, first, end;
+    float top = 0, sum = 0;
+
+    if (!softmax_open(s, &node, &head))
+        return;
+    first = s.first[node];
+    end = s.first[node + 1];
+    for (int e = first; e < end; e++) {
+        float v = s.alpha[(int64_t)s.row[e] * s.heads + head];
+        top = e == first || v > top ? v : top;
+    }
+    for (int e = first; e < end; e++) {
+        float *p = s.alpha + (int64_t)s.row[e] * s.heads + head;
+        sum += *p = end - first == 1 ? 1 : expf(*p - top);
+    }
+    for (int e = first; e < end; e++)
+        s.alpha[(int64_t)s.row[e] * s.heads + head] /= sum;
+}
+
+__global__ void softmax_grad(nn_gpu_softmax s)
+{
+    int node, head;
+    float mean = 0;
+
+    if (!softmax_open(s, &node, &head))
+        return;
+    for (int e = s.first[node]; e < s.first[node + 1]; e++) {
+        int64_t at = (int64_t)s.row[e] * s.heads + head;
+        mean += s.alpha[at] * s.dalpha[at];
+    }
+    for (int e = s.first[node]; e < s.first[node + 1]; e++) {
+        int64_t at = (int64_t)s.row[e] * s.heads + head;
+        bool alone = s.first[node + 1] - s.first[node] == 1;
+        s.dalpha[at] = alone ? 0 : s.alpha[at] * (s.dalpha[at] - mean) * s.scale;
+    }
+}
+
+__global__ void scale_rows(nn_gpu_scale s)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int node = (int)(i / s.size);
+
+    if (node < s.n_nodes)
+        s.y[i] = s.x[i] * (float)(s.first[node + 1] - s.first[node]);
+}
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/cuda/inner.h"
+#include "models/cuda/plugin.h"
+
+enum { TABLE_BYTES = 256 << 20, TEXT = 240 };
+
+/* Cuts one piece of device memory into arrays with a fence behind each. */
+typedef struct cutter {
+    nn_engine *e;
+    char *p;
+    size_t at;
+} cutter;
+
+static void *cut(cutter *c, size_t n, size_t size)
+{
+    char *p = c->p ? c->p + c->at : NULL;
+
+    if (c->p && c->e->n_fences < c->e->most_fences)
+        c->e->fence[c->e->n_fences++] = p + n * size;
+    c->at += (n * size + NN_GPU_FENCE + 255) / 256 * 256;
+    return p;
+}
+
+static float *cut_floats(cutter *c, size_t n)
+{
+    return cut(c, n, sizeof(float));
+}
+
+/* ---- open, close ----------------------------------------------------------------------- */
+
+static void cuda_close(nn_engine *e)
+{
+    if (!e)
+        return;
+    if (e->gpu) {
+        for (int32_t i = 0; e->fences && i < e->n_fences; i++)
+            e->ops->fence(e->gpu, e->fence[i], false);
+        e->ops->free(e->gpu, e->model);
+        e->ops->free(e->gpu, e->grads);
+        e->ops->free(e->gpu, e->batch);
+        e->ops->free(e->gpu, e->arena);
+        e->ops->host_free(e->gpu, e->host);
+        e->ops->host_free(e->gpu, e->prep.host);
+        e->ops->close(e->gpu);
+    }
+    nn_cuda_prep_free(&e->prep);
+    pl_arena_free(e->mem);
+    free(e);
+}
+
+static void model_cut(nn_engine *e, cutter *c)
+{
+    const nn_cuda_plan *p = e->plan;
+
+    e->path = cut(c, (size_t)p->n_paths, sizeof *p->path);
+    e->net = cut(c, (size_t)p->n_nets, sizeof *p->net);
+    e->rule = cut(c, 1, sizeof *e->rule);
+    e->params = cut_floats(c, p->model->n_floats);
+    e->fold = cut_floats(c, p->fold_size);
+}
+
+static void rule_make(nn_gpu_frame_rule *to)
+{
+    nn_frame_rule rule;
+
+    nn_frame_rule_make(&rule);
+    for (int l = 0; l < NN_DEGREES; l++) {
+        to->n[l] = rule.n[l];
+        for (int i = 0; i < rule.n[l]; i++)
+            to->term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0,
+                                            rule.term[l][i].w };
+    }
+}
+
+/* The model's tables go to the device once. */
+static pl_code model_open(nn_engine *e, pl_error *err)
+{
+    const nn_cuda_plan *p = e->plan;
+    cutter c = { e, NULL, 0 };
+    nn_gpu_frame_rule *rule = PL_NEW(e->mem, nn_gpu_frame_rule, 1);
+
+    model_cut(e, &c);
+    e->model_bytes = c.at;
+    e->model = rule ? e->ops->alloc(e->gpu, c.at) : NULL;
+    if (!e->model)
+        return pl_fail(err, PL_ENOMEM, "no memory on the GPU for a model: %zu MB", c.at >> 20);
+    c = (cutter){ e, e->model, 0 };
+    model_cut(e, &c);
+    e->n_fences = 0; /* what the device only reads has none */
+    rule_make(rule);
+    e->ops->upload(e->gpu, e->path, p->path, (size_t)p->n_paths * sizeof *p->path);
+    e->ops->upload(e->gpu, e->net, p->net, (size_t)p->n_nets * sizeof *p->net);
+    e->ops->upload(e->gpu, e->rule, rule, sizeof *rule);
+    return PL_OK;
+}
+
+static pl_code cuda_check(const nn_engine_conf *conf, pl_error *err)
+{
+    const nn_gpu_ops *ops;
+    char text[TEXT];
+    pl_code rc = nn_cuda_plugin(&ops, err);
+
+    if (!rc && !ops->find(0, text, sizeof text))
+        rc = pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
+    if (!rc && conf->radial == NN_RADIAL_NODES && !(conf->width > 0))
+        rc = pl_fail(err, PL_ECONFIG, "engine cuda: the grid of radial nodes has no width");
+    return rc;
+}
+
+static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
+{
+    const char *kb = getenv("MOLSIEVE_CUDA_TABLE_KB");
+    char text[TEXT];
+    nn_cuda_plan *plan;
+    pl_code rc = nn_cuda_plugin(&e->ops, err);
+
+    if (rc)
+        return rc;
+    e->mem = pl_arena_new(1 << 16);
+    if (!e->mem)
+        return pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
+    rc = nn_cuda_plan_make(&plan, model, e->mem, err);
+    if (rc)
+        return rc;
+    e->plan = plan;
+    e->most_fences = 48 + 4 * plan->n_modules;
+    e->fence = PL_NEW(e->mem, void *, e->most_fences);
+    e->act = PL_NEW(e->mem, float *, plan->n_modules);
+    e->edge = PL_NEW(e->mem, float *, plan->n_modules);
+    e->alpha = PL_NEW(e->mem, float *, plan->n_modules);
+    if (!e->fence || !e->act || !e->edge || !e->alpha)
+        return pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
+    e->gpu = e->ops->open(0, text, sizeof text);
+    if (!e->gpu)
+        return pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
+    e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
+    e->table_bytes = kb ? (size_t)strtoul(kb, NULL, 10) << 10 : TABLE_BYTES;
+    return model_open(e, err);
+}
+
+static pl_code cuda_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
+{
+    nn_engine *e = NULL;
+    pl_code rc = cuda_check(conf, err);
+
+    if (!rc) {
+        e = calloc(1, sizeof *e);
+        rc = e ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
+    }
+    if (!rc) {
+        e->conf = *conf;
+        e->prep.radial = conf->radial;
+        e->prep.width = conf->width;
+        rc = engine_fill(e, model, err);
+    }
+    *out = rc ? NULL : e;
+    if (rc)
+        cuda_close(e);
+    return rc;
+}
+
+/* ---- what the device says ----------------------------------------------------------------- */
+
+static pl_code device_check(nn_engine *e, pl_error *err)
+{
+    const char *bad = e->ops->status(e->gpu);
+
+    if (bad)
+        return pl_fail(err, PL_EBUG, "engine cuda: %s", bad);
+    for (int32_t i = 0; e->fences && i < e->n_fences; i++)
+        if (!e->ops->intact(e->gpu, e->fence[i]))
+            return pl_fail(err, PL_EBUG, "engine cuda: an operation wrote behind array %d of its memory", (int)i);
+    return PL_OK;
+}
+
+static pl_code cuda_set_params(nn_engine *e, const float *params, pl_error *err)
+{
+    e->kept = false;
+    e->ops->upload(e->gpu, e->params, params, e->plan->model->n_floats * sizeof *params);
+    nn_cuda_fold(e);
+    return device_check(e, err);
+}
+
+/* ---- memory of a batch ----------------------------------------------------------------------- */
+
+static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *c)
+{
+    const nn_cuda_plan *p = e->plan;
+    size_t n = (size_t)in->n_nodes, rows = (size_t)e->prep.n_rows;
+    float *turn[2] = { NULL, NULL }, *edge = NULL, *alpha = NULL;
+
+    if (!keep) {
+        turn[0] = cut_floats(c, n * (size_t)p->most_node);
+        turn[1] = cut_floats(c, n * (size_t)p->most_node);
+        edge = cut_floats(c, rows * (size_t)p->most_edge);
+        alpha = cut_floats(c, rows * (size_t)p->most_heads);
+    }
+    for (int i = 0; i < p->n_modules; i++) {
+        const nn_cuda_module *m = &p->module[i];
+        e->act[i] = keep ? cut_floats(c, n * (size_t)m->out.size) : turn[i % 2];
+        e->edge[i] = keep && m->kind != NN_NORM ? cut_floats(c, rows * (size_t)m->conv.out_edges.size) : edge;
+        e->alpha[i] = keep && m->kind == NN_ATTENTION ? cut_floats(c, rows * (size_t)m->heads) : alpha;
+    }
+}
+
+/* Floats of one table: of all radial nodes, of what is allowed, but at least two nodes. */
+static size_t table_floats(const nn_engine *e)
+{
+    size_t one = (size_t)e->plan->most_table, all = one * (size_t)e->prep.n_nodes, most = e->table_bytes / sizeof(float);
+
+    return all < most ? all : most > 2 * one ? most : 2 * one;
+}
+
+static size_t work_floats(const nn_engine *e)
+{
+    size_t hidden = (size_t)e->prep.n_nodes * NN_GPU_H;
+
+    return NN_CUDA_SPLITS * (hidden > e->plan->most_matrix ? hidden : e->plan->most_matrix);
+}
+
+static void back_cut(nn_engine *e, const nn_batch *in, cutter *c)
+{
+    const nn_cuda_plan *p = e->plan;
+    size_t n = (size_t)in->n_nodes, rows = (size_t)e->prep.n_rows, g = (size_t)in->n_graphs;
+    size_t hidden = (size_t)p->n_nets * (size_t)e->prep.n_nodes * NN_GPU_H;
+
+    e->dh = cut_floats(c, hidden);
+    e->h_work = cut_floats(c, 7 * hidden);
+    e->dtable = cut_floats(c, table_floats(e));
+    e->work = cut_floats(c, work_floats(e));
+    e->y_edge = cut_floats(c, rows * (size_t)p->most_edge);
+    e->d_edge = cut_floats(c, rows * (size_t)p->most_edge);
+    e->dalpha = cut_floats(c, rows * (size_t)p->most_heads);
+    e->dz = cut_floats(c, n * (size_t)p->most_node);
+    e->dq = cut_floats(c, n * (size_t)p->most_node);
+    e->dnode[0] = cut_floats(c, n * (size_t)p->most_node);
+    e->dnode[1] = cut_floats(c, n * (size_t)p->most_node);
+    e->dbias = cut_floats(c, n * (size_t)p->most_channels);
+    e->dgain = cut_floats(c, n * (size_t)p->most_channels);
+    e->dpooled = cut_floats(c, g * (size_t)p->head[0].n_in);
+    e->dhidden = cut_floats(c, g * (size_t)p->head[0].n_out);
+    e->dy = cut_floats(c, g * (size_t)p->head[1].n_out);
+}
+
+static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
+{
+    const nn_cuda_plan *p = e->plan;
+    size_t g = (size_t)in->n_graphs;
+    cutter c = { e, base, 0 };
+
+    e->n_fences = 0;
+    e->frames = cut_floats(&c, 2 * (size_t)e->prep.n_pairs * (size_t)nn_frame_size(p->l_max));
+    e->h = cut_floats(&c, (size_t)p->n_nets * (size_t)e->prep.n_nodes * NN_GPU_H);
+    e->table = cut_floats(&c, table_floats(e));
+    e->x_edge = cut_floats(&c, (size_t)e->prep.n_rows * (size_t)p->most_edge);
+    e->z = cut_floats(&c, (size_t)in->n_nodes * (size_t)p->most_node);
+    e->q = cut_floats(&c, (size_t)in->n_nodes * (size_t)p->most_node);
+    e->pooled = cut_floats(&c, g * (size_t)p->head[0].n_in);
+    e->hidden = cut_floats(&c, g * (size_t)p->head[0].n_out);
+    e->y = cut_floats(&c, g * (size_t)p->head[1].n_out);
+    e->pool_from = cut(&c, g * (size_t)p->head[0].n_in, sizeof(int32_t));
+    acts_cut(e, in, keep, &c);
+    if (keep)
+        back_cut(e, in, &c);
+    return c.at;
+}
+
+static bool device_grow(nn_engine *e, char **p, size_t *have, size_t bytes)
+{
+    if (bytes <= *have)
+        return true;
+    e->ops->free(e->gpu, *p);
+    *have = bytes + bytes / 8;
+    *p = e->ops->alloc(e->gpu, *have);
+    if (!*p)
+        *have = 0;
+    return *p != NULL;
+}
+
+static void fences_set(nn_engine *e, bool on)
+{
+    for (int32_t i = 0; e->fences && i < e->n_fences; i++)
+        e->ops->fence(e->gpu, e->fence[i], on);
+}
+
+static bool host_grow(nn_engine *e, size_t floats)
+{
+    if (floats * sizeof(float) <= e->host_room)
+        return true;
+    e->ops->host_free(e->gpu, e->host);
+    e->host_room = floats * sizeof(float);
+    e->host = e->ops->host_alloc(e->gpu, e->host_room);
+    if (!e->host)
+        e->host_room = 0;
+    return e->host != NULL;
+}
+
+static pl_code batch_memory(nn_engine *e, const nn_batch *in, bool keep, pl_error *err)
+{
+    size_t bytes;
+
+    fences_set(e, false);
+    bytes = arena_cut(e, in, keep, NULL);
+    if (!device_grow(e, &e->batch, &e->batch_room, e->prep.bytes) || !device_grow(e, &e->arena, &e->arena_room, bytes)
+        || !host_grow(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
+        e->n_fences = 0;
+        return pl_fail(err, PL_ENOMEM, "no memory on the GPU for a batch of %d molecules and %d edges: %zu MB",
+                       (int)in->n_graphs, (int)in->n_edges, bytes >> 20);
+    }
+    arena_cut(e, in, keep, e->arena);
+    fences_set(e, true);
+    return PL_OK;
+}
+
+/* ---- forward and backward ---------------------------------------------------------------------- */
+
+static void *prep_grow(void *ctx, size_t bytes)
+{
+    nn_engine *e = ctx;
+
+    e->ops->host_free(e->gpu, e->prep.host);
+    return e->ops->host_alloc(e->gpu, bytes);
+}
+
+static pl_code shape_check(const nn_engine *e, const nn_batch *in, pl_error *err)
+{
+    const nn_se3_conf *c = &e->plan->model->conf;
+
+    if (in->n_node_features != c->node_features || in->n_edge_features != c->edge_features)
+        return pl_fail(err, PL_EBUG, "a batch has %d node and %d edge features, the model %d and %d",
+                       (int)in->n_node_features, (int)in->n_edge_features, (int)c->node_features,
+                       (int)c->edge_features);
+    return PL_OK;
+}
+
+nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i)
+{
+    return (nn_cuda_step){ .e = e, .m = &e->plan->module[i], .in = in,
+                           .x = i ? e->act[i - 1] : nn_cuda_at(e, e->prep.node), .y = e->act[i], .edge = e->edge[i],
+                           .alpha = e->alpha[i] };
+}
+
+static void modules_run(nn_engine *e, const nn_batch *in)
+{
+    for (int i = 0; i < e->plan->n_modules; i++) {
+        nn_cuda_step s = nn_cuda_step_of(e, in, i);
+        if (s.m->kind == NN_ATTENTION)
+            nn_cuda_attention(&s);
+        else if (s.m->kind == NN_NORM)
+            nn_cuda_norm(&s);
+        else
+            nn_cuda_sum_layer(&s);
+    }
+}
+
+static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
+{
+    size_t bytes = (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *y;
+    pl_code rc = shape_check(e, in, err);
+
+    e->kept = false;
+    if (!rc)
+        rc = nn_cuda_prep_make(&e->prep, in, prep_grow, e, err);
+    if (!rc)
+        rc = batch_memory(e, in, keep, err);
+    if (rc)
+        return rc;
+    e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
+    nn_cuda_geometry(e);
+    modules_run(e, in);
+    nn_cuda_head(e, in, e->act[e->plan->n_modules - 1]);
+    e->ops->download(e->gpu, e->host, e->y, bytes);
+    rc = device_check(e, err);
+    if (!rc)
+        memcpy(y, e->host, bytes);
+    e->kept = keep && !rc;
+    return rc;
+}
+
+/* Gradients of the model, made by the first backward. */
+static pl_code grads_open(nn_engine *e, pl_error *err)
+{
+    size_t floats = e->plan->model->n_floats, fold = (size_t)e->plan->most_table * NN_GPU_H;
+
+    if (!e->grads) {
+        e->grads_bytes = (floats + fold + 128) * sizeof(float);
+        e->grads = e->ops->alloc(e->gpu, e->grads_bytes);
+    }
+    if (!e->grads || !host_grow(e, floats))
+        return pl_fail(err, PL_ENOMEM, "no memory on the GPU for the gradients of a model");
+    e->grad = (float *)(void *)e->grads;
+    e->dfold = e->grad + (floats + 63) / 64 * 64;
+    return PL_OK;
+}
+
+static void modules_back(nn_engine *e, const nn_batch *in)
+{
+    int turn = 0;
+
+    for (int i = e->plan->n_modules - 1; i >= 0; i--, turn ^= 1) {
+        nn_cuda_step s = nn_cuda_step_of(e, in, i);
+        s.dy = e->dnode[turn];
+        s.dx = i ? e->dnode[turn ^ 1] : NULL;
+        if (s.m->kind == NN_ATTENTION)
+            nn_cuda_attention_back(&s);
+        else if (s.m->kind == NN_NORM)
+            nn_cuda_norm_back(&s);
+        else
+            nn_cuda_sum_back(&s);
+    }
+}
+
+static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
+{
+    size_t n = e->plan->model->n_floats, nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
+    pl_code rc;
+
+    if (!e->kept)
+        return pl_fail(err, PL_EBUG, "backward without a forward that keeps");
+    rc = grads_open(e, err);
+    if (rc)
+        return rc;
+    e->ops->upload(e->gpu, e->dy, dy, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *dy);
+    e->ops->zero(e->gpu, e->grad, n * sizeof *grad);
+    e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *grad);
+    nn_cuda_head_back(e, in, e->dnode[0]);
+    modules_back(e, in);
+    nn_cuda_hidden_back(e);
+    e->ops->download(e->gpu, e->host, e->grad, n * sizeof *grad);
+    rc = device_check(e, err);
+    for (size_t i = 0; !rc && i < n; i++)
+        grad[i] += e->host[i];
+    return rc;
+}
+
+static size_t cuda_workspace_bytes(const nn_engine *e)
+{
+    return e->model_bytes + e->grads_bytes + e->batch_room + e->arena_room;
+}
+
+const nn_engine_kind nn_engine_cuda = {
+    .name = "cuda",
+    .help = "the first GPU that is visible, through libmolsieve_cuda.so",
+    .check = cuda_check,
+    .open = cuda_open,
+    .close = cuda_close,
+    .set_params = cuda_set_params,
+    .forward = cuda_forward,
+    .backward = cuda_backward,
+    .workspace_bytes = cuda_workspace_bytes,
+};

@@ -1,0 +1,122 @@
+/* models/cuda/inner.h - the cuda engine's state and its steps; only models/cuda includes it.
+ *
+ * Device memory: one block for the model, one for the batch as prep.h lays it out,
+ * one arena for everything computed, sized before the first operation of a step.
+ * Between two arrays of the arena lies a fence that nobody may touch; with
+ * MOLSIEVE_CUDA_FENCES set they are checked after every pass.
+ *
+ * Kept for the backward pass: the output of every module and, per attention block,
+ * values and keys of the edges (in the edges' frames) and their weights. */
+#ifndef NN_CUDA_INNER_H
+#define NN_CUDA_INNER_H
+
+#include "models/cuda/plan.h"
+#include "models/cuda/prep.h"
+#include "models/engine.h"
+
+enum { NN_CUDA_SPLITS = 32, NN_CUDA_SPLIT_K = 1024 };
+
+struct nn_engine {
+    const nn_gpu_ops *ops;
+    nn_gpu *gpu;
+    const nn_cuda_plan *plan;
+    nn_engine_conf conf;
+    pl_arena *mem;
+    nn_cuda_prep prep;
+    bool fences, kept;
+    size_t table_bytes;            /* of one table at most                       */
+    char *model, *grads, *batch, *arena;
+    size_t batch_room, arena_room, model_bytes, grads_bytes;
+    void **fence;
+    int32_t n_fences, most_fences;
+    /* the model, on the device */
+    nn_gpu_path *path;
+    nn_gpu_net *net;
+    nn_gpu_frame_rule *rule;
+    float *params, *fold;
+    float *grad, *dfold;           /* made by the first backward                 */
+    float *host;                   /* what comes back: results, gradients; pinned */
+    size_t host_room;
+    /* a batch, on the device */
+    float *frames;                 /* [n_pairs][2][size]                         */
+    float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
+    float *table, *dtable;
+    float *work;                   /* parts of products                          */
+    float *x_edge, *y_edge, *d_edge; /* [n_rows][most_edge]                      */
+    float *dalpha;                 /* [n_rows][most_heads]                       */
+    float *z, *q, *dz, *dq;        /* [nodes][most_node]                         */
+    float *dnode[2];
+    float *dbias, *dgain;          /* [nodes][most_channels]                     */
+    float *pooled, *hidden, *y, *dpooled, *dhidden, *dy; /* [graphs][..]         */
+    int32_t *pool_from;
+    float **act, **edge, **alpha;  /* [n_modules]                                */
+};
+
+/* The device's copy of an array of the prep. */
+static inline const void *nn_cuda_at(const nn_engine *e, const void *host)
+{
+    return host ? e->batch + ((const char *)host - e->prep.host) : NULL;
+}
+
+/* Module i with its input and output. */
+typedef struct nn_cuda_step {
+    nn_engine *e;
+    const nn_cuda_module *m;
+    const nn_batch *in;
+    const float *x;                /* input                                      */
+    float *y, *edge, *alpha;
+    const float *dy;               /* gradient of the output                     */
+    float *dx;                     /* of the input; NULL for the first module    */
+} nn_cuda_step;
+
+nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i);
+
+/* run.c */
+void nn_cuda_fold(nn_engine *e);
+void nn_cuda_geometry(nn_engine *e);  /* frames, hidden vectors                   */
+void nn_cuda_attention(nn_cuda_step *s);
+void nn_cuda_norm(nn_cuda_step *s);
+void nn_cuda_sum_layer(nn_cuda_step *s);
+void nn_cuda_head(nn_engine *e, const nn_batch *in, const float *x);
+
+/* back.c */
+void nn_cuda_attention_back(nn_cuda_step *s);
+void nn_cuda_norm_back(nn_cuda_step *s);
+void nn_cuda_sum_back(nn_cuda_step *s);
+void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx);
+void nn_cuda_hidden_back(nn_engine *e);
+
+/* parts.c: what both directions are made of */
+
+/* Rows of degree d of all nodes through a matrix: y (=, +=) W x, dx (=, +=) W^T dy,
+ * dW += dy x^T. */
+typedef struct nn_cuda_rows {
+    nn_engine *e;
+    const nn_cuda_linear *l;
+    int d, n_nodes;
+    const nn_gpu_nodes *in, *out;
+} nn_cuda_rows;
+
+void nn_cuda_linear_run(const nn_cuda_rows *r, const float *x, float *y, bool add);
+void nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *dx, bool add);
+void nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy);
+
+/* `node` and its layout against the rows' frames; a pl of zeros otherwise. */
+nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes,
+                         const nn_gpu_edges *edges, const float *x, float *y);
+nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes,
+                       const nn_gpu_edges *edges, const float *y);
+
+/* Cells first .. end-1 share the tables in memory; radial nodes node .. node+n_nodes-1. */
+typedef struct nn_cuda_chunk {
+    int32_t first, end, node, n_nodes;
+} nn_cuda_chunk;
+
+/* The chunk that begins at cell `first`; false at the end. */
+bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k);
+void nn_cuda_table(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned);
+/* The products of a chunk's tiles: with the table as is, x along in_edges; turned: x along out_edges. */
+nn_gpu_so2 nn_cuda_so2(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned);
+int32_t nn_cuda_splits(int64_t k);
+
+#endif

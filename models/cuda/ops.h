@@ -1,0 +1,303 @@
+/* models/cuda/ops.h - what the cuda engine asks of a device: a table of operations.
+ *
+ * The engine (plan, prep, engine: C) runs in the program; the operations live in
+ * libmolsieve_cuda.so, opened at run time. The same kernel text is also compiled
+ * as C++ against tests/emulator, where every thread of a block is a fiber: that
+ * library has the same table and is tested without a GPU. Op numbers are those of
+ * spec performance 5.1.
+ *
+ * Rules: all work of one nn_gpu is in the order of the calls; calls return before
+ * the work is done, except download. Pointers are device addresses unless called
+ * host. No operation adds floats in an order that chance decides: equal calls give
+ * equal bytes. Self-contained: no other header of the project is needed.
+ *
+ * Layouts. Nodes: channel k of component c of degree l at at[l] + c*ch[l] + k.
+ * Edges, in the frame of their pair (models/frame.h), by order m, plus then minus:
+ * channel k of component l+m of degree l at at[l][l+m] + k; order m begins at
+ * order[m] with half[m] channels of each sign (m = 0: once), degrees ascending. A
+ * row is one directed edge; rows are sorted by radial cell. */
+#ifndef NN_CUDA_OPS_H
+#define NN_CUDA_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    NN_GPU_ABI = 1,
+    NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
+    NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
+    NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
+    NN_GPU_FRAME = 164,      /* NN_FRAME_ALL                                 */
+    NN_GPU_TERMS = 40,
+    NN_GPU_TILE = 64,        /* rows of one cell worked on together, at most */
+    NN_GPU_FENCE = 64        /* bytes between two arrays that nobody touches */
+};
+
+typedef enum nn_gpu_precision { NN_GPU_FP32, NN_GPU_BF16X3, NN_GPU_BF16 } nn_gpu_precision;
+
+typedef struct nn_gpu nn_gpu; /* a device and its stream */
+
+typedef struct nn_gpu_nodes {
+    int32_t n_degrees, size, ch[NN_GPU_DEGREES], at[NN_GPU_DEGREES];
+} nn_gpu_nodes;
+
+typedef struct nn_gpu_edges {
+    int32_t n_degrees, size, ch[NN_GPU_DEGREES], at[NN_GPU_DEGREES][NN_GPU_FREQS];
+    int32_t order[NN_GPU_DEGREES], half[NN_GPU_DEGREES];
+} nn_gpu_edges;
+
+/* ---- matrix products (ops 5, 10, 13) ---- */
+
+/* Element i of an axis is i / inner * outer_step + i % inner * inner_step floats in. */
+typedef struct nn_gpu_axis {
+    int32_t inner;
+    int64_t outer_step, inner_step;
+} nn_gpu_axis;
+
+/* c[m][n] (=, +=) sum over k of a[m][k] b[k][n]. splits > 1: k is cut in so many
+ * parts, added in order; work is then [splits][m][n]. */
+typedef struct nn_gpu_gemm {
+    int32_t m, n, k, splits;
+    bool add;
+    nn_gpu_precision precision;
+    nn_gpu_axis a_m, a_k, b_k, b_n, c_m, c_n;
+    const float *a, *b;
+    float *c, *work;
+} nn_gpu_gemm;
+
+/* y[j] += sum over rows of x[row][j]. */
+typedef struct nn_gpu_column_sum {
+    int32_t rows, cols, ld;
+    const float *x;
+    float *y;
+} nn_gpu_column_sum;
+
+/* ---- geometry and radial networks (ops 1, 3, 4) ---- */
+
+typedef struct nn_gpu_term {
+    int32_t i, j, k, pad;
+    double w;
+} nn_gpu_term;
+
+typedef struct nn_gpu_frame_rule { /* nn_frame_rule */
+    int32_t n[NN_GPU_DEGREES + 1]; /* the last is padding */
+    nn_gpu_term term[NN_GPU_DEGREES][NN_GPU_TERMS];
+} nn_gpu_frame_rule;
+
+/* Op 1. d[pair][2][size]: D_1..D_l_max along the pair's edge, then of its reverse. */
+typedef struct nn_gpu_frames {
+    int32_t n_pairs, l_max, size;
+    const nn_gpu_frame_rule *rule;
+    const float *vec;    /* [n_pairs][3], or NULL                       */
+    const float *stored; /* [n_pairs][83] D_1..D_3 where vec is NULL    */
+    float *d;
+} nn_gpu_frames;
+
+/* Where a radial network's numbers are in the parameters (spec 3.1). */
+typedef struct nn_gpu_net {
+    int64_t w0, b0, g0, c0, w1, b1, g1, c1; /* g, c: LayerNorm gain and bias     */
+    int64_t ln;                             /* 1: with LayerNorm                 */
+} nn_gpu_net;
+
+/* Op 3, all networks of a model at once. back: adds to grad from dh. */
+typedef struct nn_gpu_hidden {
+    int32_t n_nets, n_nodes, n_in;
+    const nn_gpu_net *net;  /* [n_nets]                                          */
+    const float *params;
+    const float *scalar;    /* [n_nodes][n_in]                                   */
+    float *h;               /* [n_nets][n_nodes][32]                             */
+    const float *dh;        /* the same                                          */
+    float *work;            /* [n_nets][n_nodes][7][32], backward                */
+    float *grad;
+} nn_gpu_hidden;
+
+/* A path (d_in, d_out) of a convolution's last radial layers; `w` is the place of
+ * its group's matrix in the parameters, row (o*c_in + i)*group_freqs + f0 + f. */
+typedef struct nn_gpu_path {
+    int32_t d_in, d_out, n_freq, f0, group_freqs, c_in, c_out, pad;
+    int64_t w;
+    float coef[NN_GPU_FREQS][NN_GPU_FREQS]; /* nn_frame_coef */
+} nn_gpu_path;
+
+/* Op 4. A table has, for every order m, matrix a [k[m]][n[m]] and (m > 0) matrix b
+ * behind it; k counts channels in, n channels out (turned: the other way round).
+ * folded[hidden unit][size]. unfold adds to grad, from a table that is not turned. */
+typedef struct nn_gpu_fold {
+    int32_t n_paths, most_in, most_out;
+    bool turned;
+    int64_t size, at[NN_GPU_DEGREES];
+    const nn_gpu_path *path;
+    nn_gpu_edges in, out;
+    const float *params;
+    float *folded;
+    const float *dfolded;
+    float *grad;
+} nn_gpu_fold;
+
+/* ---- along edges (ops 6, 7, 8, 9, 15) ---- */
+
+/* y[row] = D^T x[node[row]], times weight[row][head of the channel] where given. */
+typedef struct nn_gpu_turn {
+    int32_t n_rows, frame_size, heads;
+    const int32_t *node;    /* [n_rows]                                          */
+    const int32_t *frame;   /* [n_rows]  2 pair + (1: against the pair's edge)   */
+    const float *d;         /* [..][frame_size]                                  */
+    const float *weight;    /* [n_rows][heads] or NULL                           */
+    nn_gpu_nodes nodes;
+    nn_gpu_edges edges;
+    const float *x;
+    float *y;
+} nn_gpu_turn;
+
+/* dot[row][head] = scale * sum over the head's channels of (D^T x[node[row]]) . y[row]. */
+typedef struct nn_gpu_dot {
+    nn_gpu_turn t;
+    float scale;
+    float *dot;
+} nn_gpu_dot;
+
+/* x[node] (=, +=) sum over its rows of weight * D y[row]; `count`: x[node] is first
+ * multiplied by the number of its rows (self-interaction, spec 3.4). */
+typedef struct nn_gpu_sum {
+    nn_gpu_turn t;          /* node unused; weight or NULL                       */
+    int32_t n_nodes;
+    const int32_t *first;   /* [n_nodes+1]                                       */
+    const int32_t *row;     /* rows of each node, in the order of summation      */
+    bool add, count;
+    float *to;
+} nn_gpu_sum;
+
+/* alpha = softmax over a node's rows, in place; back: ds from dalpha, in place:
+ * alpha * (dalpha - sum alpha dalpha) * scale. One row has weight 1 exactly. */
+typedef struct nn_gpu_softmax {
+    int32_t n_nodes, heads;
+    const int32_t *first, *row;
+    float *alpha, *dalpha;
+    float scale;
+} nn_gpu_softmax;
+
+/* y[node] = x[node] times the number of its rows. */
+typedef struct nn_gpu_scale {
+    int32_t n_nodes, size;
+    const int32_t *first;
+    const float *x;
+    float *y;
+} nn_gpu_scale;
+
+/* Rows first .. first + n - 1, all of one cell, whose nodes are node[0] and, where
+ * there is interpolation, node[1] (else -1). */
+typedef struct nn_gpu_tile {
+    int32_t first, n, node[2];
+} nn_gpu_tile;
+
+/* A radial node's rows: of the cells where it is node[0], then where it is node[1]. */
+typedef struct nn_gpu_span {
+    int32_t first[2], end[2];
+} nn_gpu_span;
+
+/* Op 7. For every row and order: y+ = A x+ - sign B x-, y- = A x- + sign B x+, with
+ * A, B = sum over the cell's nodes of phi * table. outer: table gradients from x, y. */
+typedef struct nn_gpu_so2 {
+    int32_t n_orders, n_tiles, x_size, y_size, most_n, most_k;
+    int32_t k[NN_GPU_DEGREES], n[NN_GPU_DEGREES], x_at[NN_GPU_DEGREES], y_at[NN_GPU_DEGREES];
+    nn_gpu_precision precision;
+    int64_t table_size, table_at[NN_GPU_DEGREES];
+    float sign;
+    const nn_gpu_tile *tile;     /* [n_tiles]                                    */
+    const nn_gpu_span *span;     /* [n_nodes], outer                             */
+    const float *phi;            /* [rows][2]                                    */
+    int32_t first_node, n_nodes; /* the table holds nodes first_node ..          */
+    int32_t first_row, end_row;  /* outer: only rows in this range               */
+    const float *x;
+    float *y;
+    float *table;                /* [n_nodes][table_size]                        */
+} nn_gpu_so2;
+
+/* ---- nodes and graphs (ops 11, 12, 13) ---- */
+
+/* Op 11. gain[l], bias[l]: places in the parameters. back writes dx, and for every
+ * node and channel (degrees end to end) the gradients of bias and gain. */
+typedef struct nn_gpu_norm {
+    int32_t n_nodes, channels;
+    nn_gpu_nodes nodes;
+    int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
+    const float *params, *x, *dy;
+    float *y, *dx, *dbias, *dgain; /* the last two [n_nodes][channels]           */
+} nn_gpu_norm;
+
+typedef enum nn_gpu_pooling { NN_GPU_POOL_MAX, NN_GPU_POOL_MEAN, NN_GPU_POOL_SUM } nn_gpu_pooling;
+
+/* Op 12 over degree 0. from: node of the maximum. An empty graph gives zeros. */
+typedef struct nn_gpu_pool {
+    int32_t n_graphs, channels, ld, kind;
+    const int32_t *first;   /* [n_graphs+1]                                      */
+    const float *x, *dy;    /* x [node][ld], dy [n_graphs][channels]             */
+    float *y, *dx;
+    int32_t *from;          /* [n_graphs][channels]                              */
+} nn_gpu_pool;
+
+/* y[row][col] += bias[col], then ReLU if asked; back: dy = 0 where y is not positive. */
+typedef struct nn_gpu_bias {
+    int32_t rows, cols;
+    bool relu;
+    const float *bias;
+    float *y, *dy;
+} nn_gpu_bias;
+
+typedef struct nn_gpu_ops {
+    int32_t abi, bytes;     /* NN_GPU_ABI, sizeof(nn_gpu_ops)                    */
+    const char *name;       /* "cuda", "emulated"                                */
+
+    /* Whether there is such a device; `text` (host) says in one line what was found
+     * or why not. Takes nothing from the device. */
+    bool (*find)(int32_t device, char *text, size_t n);
+    /* That device with a stream of its own, or NULL and why not. */
+    nn_gpu *(*open)(int32_t device, char *text, size_t n);
+    void (*close)(nn_gpu *g);                  /* NULL is fine                   */
+    const char *(*status)(nn_gpu *g);          /* waits; NULL, or the first error */
+
+    void *(*alloc)(nn_gpu *g, size_t bytes);   /* NULL when refused              */
+    void (*free)(nn_gpu *g, void *p);
+    void *(*host_alloc)(nn_gpu *g, size_t bytes); /* host memory, pinned         */
+    void (*host_free)(nn_gpu *g, void *p);
+    void (*upload)(nn_gpu *g, void *to, const void *host, size_t bytes);
+    void (*download)(nn_gpu *g, void *host, const void *from, size_t bytes); /* waits */
+    void (*zero)(nn_gpu *g, void *p, size_t bytes);
+    void (*fence)(nn_gpu *g, void *p, bool on); /* NN_GPU_FENCE bytes            */
+    bool (*intact)(nn_gpu *g, void *p);        /* waits; nobody wrote the fence  */
+
+    void (*gemm)(nn_gpu *g, const nn_gpu_gemm *a);
+    void (*column_sum)(nn_gpu *g, const nn_gpu_column_sum *a);
+    void (*frames)(nn_gpu *g, const nn_gpu_frames *a);
+    void (*hidden)(nn_gpu *g, const nn_gpu_hidden *a);
+    void (*hidden_back)(nn_gpu *g, const nn_gpu_hidden *a);
+    void (*fold)(nn_gpu *g, const nn_gpu_fold *a);
+    void (*unfold)(nn_gpu *g, const nn_gpu_fold *a);
+    void (*turn)(nn_gpu *g, const nn_gpu_turn *a);
+    void (*dot)(nn_gpu *g, const nn_gpu_dot *a);
+    void (*sum)(nn_gpu *g, const nn_gpu_sum *a);
+    void (*softmax)(nn_gpu *g, const nn_gpu_softmax *a);
+    void (*softmax_back)(nn_gpu *g, const nn_gpu_softmax *a);
+    void (*scale)(nn_gpu *g, const nn_gpu_scale *a);
+    void (*so2)(nn_gpu *g, const nn_gpu_so2 *a);
+    void (*so2_outer)(nn_gpu *g, const nn_gpu_so2 *a);
+    void (*norm)(nn_gpu *g, const nn_gpu_norm *a);
+    void (*norm_back)(nn_gpu *g, const nn_gpu_norm *a);
+    void (*pool)(nn_gpu *g, const nn_gpu_pool *a);
+    void (*pool_back)(nn_gpu *g, const nn_gpu_pool *a);
+    void (*bias)(nn_gpu *g, const nn_gpu_bias *a);
+    void (*bias_back)(nn_gpu *g, const nn_gpu_bias *a);
+} nn_gpu_ops;
+
+/* The one symbol of the plugin. */
+const nn_gpu_ops *molsieve_gpu_ops(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/cuda/prep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/frame.h"
+
+typedef struct nn_cuda_pair {
+    uint64_t key;        /* kind, then distance                   */
+    int32_t pair, first, second; /* its edges; second -1 if none  */
+} nn_cuda_pair;
+
+/* ---- pairs ---------------------------------------------------------------------- */
+
+static uint32_t float_bits(float x)
+{
+    uint32_t u;
+
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static const float *features_of(const nn_batch *in, int32_t e)
+{
+    return in->edge + (size_t)e * (size_t)in->n_edge_features;
+}
+
+static uint64_t key_of(const nn_batch *in, int32_t e)
+{
+    uint32_t kind = 0;
+
+    for (int i = 0; i < in->n_edge_features; i++)
+        kind = (kind ^ float_bits(features_of(in, e)[i])) * 2654435761u;
+    return (uint64_t)kind << 32 | float_bits(in->dist[e]);
+}
+
+static int pair_compare(const void *a, const void *b)
+{
+    const nn_cuda_pair *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->pair > y->pair) - (x->pair < y->pair);
+}
+
+/* Without pairs every edge is its own. */
+static bool has_pairs(const nn_batch *in)
+{
+    return in->pair && in->pair_edge;
+}
+
+static nn_cuda_pair pair_of(const nn_batch *in, int32_t i)
+{
+    nn_cuda_pair p = { 0, i, has_pairs(in) ? in->pair_edge[i] : i, -1 };
+    int32_t back = has_pairs(in) && in->rev ? in->rev[p.first] : -1;
+
+    if (back >= 0 && back != p.first && in->pair[back] == i)
+        p.second = back;
+    p.key = key_of(in, p.first);
+    return p;
+}
+
+static bool room(void **p, size_t *have, size_t bytes)
+{
+    if (bytes <= *have)
+        return true;
+    free(*p);
+    *have = bytes + bytes / 8;
+    *p = malloc(*have);
+    if (!*p)
+        *have = 0;
+    return *p != NULL;
+}
+
+/* Sorted pairs; the number of edges they cover. */
+static int32_t pairs_sort(nn_cuda_prep *p, const nn_batch *in)
+{
+    int32_t covered = 0;
+
+    for (int32_t i = 0; i < p->n_pairs; i++) {
+        p->pair[i] = pair_of(in, i);
+        covered += p->pair[i].second >= 0 ? 2 : 1;
+    }
+    if (p->n_pairs)
+        qsort(p->pair, (size_t)p->n_pairs, sizeof *p->pair, pair_compare);
+    return covered;
+}
+
+/* ---- cells ----------------------------------------------------------------------- */
+
+/* Which interval of the grid; one interval a pair where there is no grid. */
+static double interval_of(const nn_cuda_prep *p, const nn_batch *in, int32_t i)
+{
+    return p->radial == NN_RADIAL_EXACT ? i : floor(in->dist[p->pair[i].first] / p->width);
+}
+
+static bool same_kind(const nn_cuda_prep *p, const nn_batch *in, int32_t i)
+{
+    size_t bytes = (size_t)in->n_edge_features * sizeof(float);
+
+    if (i == 0)
+        return false;
+    return !bytes || !memcmp(features_of(in, p->pair[i].first), features_of(in, p->pair[i - 1].first), bytes);
+}
+
+/* Opens cells; calls `node` numbers only, their numbers are filled later. */
+static void cells_cut(nn_cuda_prep *p, const nn_batch *in)
+{
+    double last = 0;
+    int32_t tile_rows = 0;
+
+    p->n_cells = p->n_nodes = p->n_tiles = p->n_rows = 0;
+    for (int32_t i = 0; i < p->n_pairs; i++) {
+        double j = interval_of(p, in, i);
+        bool same = same_kind(p, in, i), exact = p->radial == NN_RADIAL_EXACT;
+        int32_t rows = p->pair[i].second >= 0 ? 2 : 1;
+        if (exact || !same || j != last) {
+            bool next = !exact && same && j == last + 1;
+            int32_t left = next ? p->n_nodes - 1 : p->n_nodes++;
+            p->cell[p->n_cells++] = (nn_cuda_cell){ { left, exact ? -1 : p->n_nodes++ }, p->n_rows, p->n_tiles };
+            tile_rows = NN_GPU_TILE;
+        }
+        if (tile_rows + rows > NN_GPU_TILE) {
+            p->n_tiles++;
+            tile_rows = 0;
+        }
+        tile_rows += rows;
+        p->n_rows += rows;
+        last = j;
+    }
+    p->cell[p->n_cells] = (nn_cuda_cell){ { p->n_nodes, -1 }, p->n_rows, p->n_tiles };
+}
+
+/* ---- the block -------------------------------------------------------------------- */
+
+typedef struct cutter {
+    char *p;
+    size_t at;
+} cutter;
+
+static void *cut(cutter *c, size_t n, size_t size)
+{
+    void *p = c->p ? c->p + c->at : NULL;
+
+    c->at += (n * size + 255) / 256 * 256;
+    return p;
+}
+
+static size_t block_cut(nn_cuda_prep *p, const nn_batch *in, char *host)
+{
+    size_t pairs = (size_t)p->n_pairs, rows = (size_t)p->n_rows, nodes = (size_t)p->n_nodes;
+    bool stored = in->frame && has_pairs(in);
+    cutter c = { host, 0 };
+
+    p->stored = cut(&c, stored ? pairs * NN_FRAME_FLOATS : 0, sizeof(float));
+    p->vec = cut(&c, stored ? 0 : pairs * 3, sizeof(float));
+    p->scalar = cut(&c, nodes * (size_t)p->n_scalars, sizeof(float));
+    p->node = cut(&c, (size_t)in->n_nodes * (size_t)in->n_node_features, sizeof(float));
+    p->phi = cut(&c, 2 * rows, sizeof(float));
+    p->src = cut(&c, rows, sizeof(int32_t));
+    p->dst = cut(&c, rows, sizeof(int32_t));
+    p->frame = cut(&c, rows, sizeof(int32_t));
+    p->in_first = cut(&c, (size_t)in->n_nodes + 1, sizeof(int32_t));
+    p->in_row = cut(&c, rows, sizeof(int32_t));
+    p->out_first = cut(&c, (size_t)in->n_nodes + 1, sizeof(int32_t));
+    p->out_row = cut(&c, rows, sizeof(int32_t));
+    p->graph = cut(&c, (size_t)in->n_graphs + 1, sizeof(int32_t));
+    p->tile = cut(&c, (size_t)p->n_tiles, sizeof(nn_gpu_tile));
+    p->span = cut(&c, nodes, sizeof(nn_gpu_span));
+    if (!stored)
+        p->stored = NULL;
+    else
+        p->vec = NULL;
+    return c.at;
+}
+
+/* ---- filling it --------------------------------------------------------------------- */
+
+static void row_fill(nn_cuda_prep *p, const nn_batch *in, int32_t row, int32_t edge, int32_t frame)
+{
+    ((int32_t *)p->src)[row] = in->src[edge];
+    ((int32_t *)p->dst)[row] = in->dst[edge];
+    ((int32_t *)p->frame)[row] = frame;
+    p->row_of[edge] = row;
+}
+
+static void pair_fill(nn_cuda_prep *p, const nn_batch *in, int32_t i, int32_t row)
+{
+    const nn_cuda_pair *pair = &p->pair[i];
+    double at = p->radial == NN_RADIAL_EXACT ? 0 : in->dist[pair->first] / p->width;
+    float t = (float)(at - floor(at)), *phi = (float *)p->phi + 2 * (size_t)row;
+
+    for (int k = 0; k < (pair->second >= 0 ? 2 : 1); k++) {
+        row_fill(p, in, row + k, k ? pair->second : pair->first, 2 * i + k);
+        phi[2 * k] = 1 - t;
+        phi[2 * k + 1] = t;
+    }
+    if (p->stored)
+        memcpy((float *)p->stored + (size_t)i * NN_FRAME_FLOATS,
+               in->frame + (size_t)pair->pair * NN_FRAME_FLOATS, NN_FRAME_FLOATS * sizeof(float));
+    else
+        memcpy((float *)p->vec + 3 * (size_t)i, in->vec[pair->first], 3 * sizeof(float));
+}
+
+/* A radial node: the features of the pair's kind, then the distance. */
+static void node_fill(nn_cuda_prep *p, const nn_batch *in, int32_t node, int32_t pair, float dist)
+{
+    size_t n = (size_t)in->n_edge_features;
+    float *s = (float *)p->scalar + (size_t)node * (n + 1);
+
+    if (n)
+        memcpy(s, features_of(in, p->pair[pair].first), n * sizeof *s);
+    s[n] = dist;
+}
+
+static void cell_fill(nn_cuda_prep *p, const nn_batch *in, const nn_cuda_cell *cell, int32_t pair)
+{
+    nn_gpu_span *span = (nn_gpu_span *)p->span;
+    double j = interval_of(p, in, pair);
+
+    for (int k = 0; k < 2 && cell->node[k] >= 0; k++) {
+        float dist = p->radial == NN_RADIAL_EXACT ? in->dist[p->pair[pair].first] : (float)((j + k) * p->width);
+        node_fill(p, in, cell->node[k], pair, dist);
+        span[cell->node[k]].first[k] = cell[0].row;
+        span[cell->node[k]].end[k] = cell[1].row;
+    }
+}
+
+/* The tiles of a cell: pairs stay whole. */
+static void tiles_fill(nn_cuda_prep *p, const nn_cuda_cell *cell, int32_t pair)
+{
+    nn_gpu_tile *tile = (nn_gpu_tile *)p->tile + cell->tile - 1;
+    int32_t rows = NN_GPU_TILE, row = cell[0].row;
+
+    while (row < cell[1].row) {
+        int32_t n = p->pair[pair++].second >= 0 ? 2 : 1;
+        if (rows + n > NN_GPU_TILE) {
+            *++tile = (nn_gpu_tile){ row, 0, { cell->node[0], cell->node[1] } };
+            rows = 0;
+        }
+        tile->n += n;
+        rows += n;
+        row += n;
+    }
+}
+
+/* Rows by node, in the batch's order of edges. */
+static void rows_group(const nn_cuda_prep *p, const nn_batch *in, const int32_t *node, int32_t *first, int32_t *row)
+{
+    memset(first, 0, ((size_t)in->n_nodes + 1) * sizeof *first);
+    for (int32_t e = 0; e < in->n_edges; e++)
+        first[node[e] + 1]++;
+    for (int32_t i = 0; i < in->n_nodes; i++)
+        first[i + 1] += first[i];
+    for (int32_t e = 0; e < in->n_edges; e++)
+        row[first[node[e]]++] = p->row_of[e];
+    for (int32_t i = in->n_nodes; i > 0; i--)
+        first[i] = first[i - 1];
+    first[0] = 0;
+}
+
+static void block_fill(nn_cuda_prep *p, const nn_batch *in)
+{
+    int32_t row = 0, cell = 0;
+
+    memset((void *)p->span, 0, (size_t)p->n_nodes * sizeof *p->span);
+    for (int32_t i = 0; i < p->n_pairs; i++) {
+        if (row == p->cell[cell].row) {
+            cell_fill(p, in, &p->cell[cell], i);
+            tiles_fill(p, &p->cell[cell++], i);
+        }
+        pair_fill(p, in, i, row);
+        row += p->pair[i].second >= 0 ? 2 : 1;
+    }
+    if (in->n_nodes)
+        memcpy((void *)p->node, in->node, (size_t)in->n_nodes * (size_t)in->n_node_features * sizeof(float));
+    memcpy((void *)p->graph, in->first, ((size_t)in->n_graphs + 1) * sizeof(int32_t));
+    rows_group(p, in, in->dst, (int32_t *)p->in_first, (int32_t *)p->in_row);
+    rows_group(p, in, in->src, (int32_t *)p->out_first, (int32_t *)p->out_row);
+}
+
+pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow, void *ctx, pl_error *err)
+{
+    p->n_pairs = has_pairs(in) ? in->n_pairs : in->n_edges;
+    p->n_scalars = in->n_edge_features + 1;
+    if (!room((void **)&p->pair, &p->pair_room, ((size_t)p->n_pairs + 1) * sizeof *p->pair)
+        || !room((void **)&p->cell, &p->cell_room, ((size_t)p->n_pairs + 1) * sizeof *p->cell)
+        || !room((void **)&p->row_of, &p->edge_room, ((size_t)in->n_edges + 1) * sizeof *p->row_of))
+        return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
+    if (pairs_sort(p, in) != in->n_edges)
+        return pl_fail(err, PL_EBUG, "pairs do not cover the %d edges of a batch once each", (int)in->n_edges);
+    cells_cut(p, in);
+    p->bytes = block_cut(p, in, NULL);
+    if (p->bytes > p->room) {
+        p->host = grow(ctx, p->bytes + p->bytes / 8);
+        p->room = p->host ? p->bytes + p->bytes / 8 : 0;
+    }
+    if (!p->host)
+        return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
+    block_cut(p, in, p->host);
+    block_fill(p, in);
+    return PL_OK;
+}
+
+void nn_cuda_prep_free(nn_cuda_prep *p)
+{
+    free(p->pair);
+    free(p->cell);
+    free(p->row_of);
+}

@@ -1,0 +1,285 @@
+/* models/cuda/radial.cuh - edge frames, radial networks, folded weights: ops 1, 3, 4. */
+#ifndef NN_CUDA_RADIAL_CUH
+#define NN_CUDA_RADIAL_CUH
+
+enum { WARPS = 4, H = NN_GPU_H };
+
+/* Place of D_l in a frame: nn_frame_at. */
+static __device__ __forceinline__ int frame_at(int l)
+{
+    return (4 * l * l * l - l) / 3 - 1;
+}
+
+static __device__ __forceinline__ int warp_of_grid(void)
+{
+    return (int)(blockIdx.x * WARPS + threadIdx.x / 32);
+}
+
+/* ---- frames: nn_frame_make, nn_frame_extend, nn_frame_reverse ---- */
+
+/* Row i of Q = [x' r z'] for i = lane < 3. */
+static __device__ void frame_first(const float *vec, int i, double *q)
+{
+    double r[3] = { vec[0], vec[1], vec[2] }, x[3] = { 0, 0, 0 }, length, s;
+    int k = 0;
+
+    length = sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
+    if (!(length > 0)) {
+        r[0] = r[2] = 0;
+        r[1] = length = 1;
+    }
+UNROLL
+    for (int c = 0; c < 3; c++)
+        r[c] /= length;
+    if (fabs(r[1]) < fabs(r[0]))
+        k = 1;
+    if (fabs(r[2]) < fabs(k ? r[1] : r[0]))
+        k = 2;
+UNROLL
+    for (int c = 0; c < 3; c++)
+        x[c] = c == (k + 1) % 3 ? r[(c + 1) % 3] : c == (k + 2) % 3 ? -r[(c + 2) % 3] : 0;
+    s = 1 / sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
+UNROLL
+    for (int c = 0; c < 3; c++)
+        if (c == i) {
+            q[3 * i] = x[c] * s;
+            q[3 * i + 1] = r[c];
+            q[3 * i + 2] = x[(c + 1) % 3] * s * r[(c + 2) % 3] - x[(c + 2) % 3] * s * r[(c + 1) % 3];
+        }
+}
+
+/* Entry of D_l from D_(l-1) and D_1. */
+static __device__ double frame_entry(const nn_gpu_frame_rule *rule, int l, const double *d, int i, int k)
+{
+    const nn_gpu_term *term = rule->term[l];
+    const double *below = d + frame_at(l - 1);
+    double sum = 0;
+
+    for (int a = 0; a < rule->n[l]; a++)
+        for (int b = 0; b < rule->n[l]; b++)
+            if (term[a].i == i && term[b].i == k)
+                sum += (2 * l + 1) * term[a].w * term[b].w * below[term[a].j * (2 * l - 1) + term[b].j]
+                    * d[term[a].k * 3 + term[b].k];
+    return sum;
+}
+
+__global__ void frames_make(nn_gpu_frames f)
+{
+    __shared__ double all[WARPS][NN_GPU_FRAME];
+    int pair = warp_of_grid(), lane = (int)threadIdx.x % 32, from = f.vec ? 2 : 4;
+    double *d = all[threadIdx.x / 32];
+
+    if (pair >= f.n_pairs)
+        return;
+    if (f.vec && lane < 3)
+        frame_first(f.vec + 3 * (int64_t)pair, lane, d);
+    for (int i = lane; !f.vec && i < frame_at(4); i += 32)
+        d[i] = f.stored[(int64_t)pair * frame_at(4) + i];
+    __syncwarp();
+    for (int l = from; l <= f.l_max; l++) {
+        int n = 2 * l + 1;
+        for (int i = lane; i < n * n; i += 32)
+            d[frame_at(l) + i] = frame_entry(f.rule, l, d, i / n, i % n);
+        __syncwarp();
+    }
+    for (int l = 1; l <= f.l_max; l++)
+        for (int i = lane; i < (2 * l + 1) * (2 * l + 1); i += 32) {
+            float v = (float)d[frame_at(l) + i], *to = f.d + 2 * (int64_t)pair * f.size + frame_at(l) + i;
+            to[0] = v;
+            to[f.size] = (l % 2 == 0) == (i % (2 * l + 1) >= l) ? v : -v;
+        }
+}
+
+/* ---- radial networks, spec 3.1: lane = hidden unit ---- */
+
+typedef struct stage { /* one Linear, LayerNorm, ReLU */
+    float hat, rstd, out;
+} stage;
+
+static __device__ __forceinline__ stage stage_close(float t, bool ln, float gain, float bias)
+{
+    stage s = { 0, 1, 0 };
+    float mean, u = t;
+
+    if (ln) {
+        mean = warp_sum(t) / H;
+        s.hat = t - mean;
+        s.rstd = 1 / sqrtf(warp_sum(s.hat * s.hat) / H + 1e-5f);
+        s.hat *= s.rstd;
+        u = s.hat * gain + bias;
+    }
+    s.out = u > 0 ? u : 0;
+    return s;
+}
+
+/* du: gradient before the ReLU; the result: before the LayerNorm. */
+static __device__ __forceinline__ float stage_back(const stage &s, bool ln, float gain, float du)
+{
+    float dhat = du * gain, mean, dot;
+
+    if (!ln)
+        return du;
+    mean = warp_sum(dhat) / H;
+    dot = warp_sum(dhat * s.hat) / H;
+    return s.rstd * (dhat - mean - s.hat * dot);
+}
+
+static __device__ __forceinline__ float gain_of(const nn_gpu_hidden &a, bool ln, int64_t at, int lane)
+{
+    return ln ? a.params[at + lane] : 1;
+}
+
+static __device__ void hidden_stages(const nn_gpu_hidden &a, const nn_gpu_net &net, int node, stage st[2])
+{
+    int lane = (int)threadIdx.x % 32;
+    bool ln = net.ln != 0;
+    float t = a.params[net.b0 + lane];
+
+    for (int i = 0; i < a.n_in; i++)
+        t += a.params[net.w0 + (int64_t)lane * a.n_in + i] * a.scalar[(int64_t)node * a.n_in + i];
+    st[0] = stage_close(t, ln, gain_of(a, ln, net.g0, lane), ln ? a.params[net.c0 + lane] : 0);
+    t = a.params[net.b1 + lane];
+    for (int i = 0; i < H; i++)
+        t += a.params[net.w1 + lane * H + i] * warp_get(st[0].out, i);
+    st[1] = stage_close(t, ln, gain_of(a, ln, net.g1, lane), ln ? a.params[net.c1 + lane] : 0);
+}
+
+__global__ void hidden_run(nn_gpu_hidden a)
+{
+    int node = warp_of_grid(), lane = (int)threadIdx.x % 32;
+    stage st[2];
+
+    if (node >= a.n_nodes)
+        return;
+    hidden_stages(a, a.net[blockIdx.y], node, st);
+    a.h[((int64_t)blockIdx.y * a.n_nodes + node) * H + lane] = st[1].out;
+}
+
+enum { OUT0, DT0, DU0, DG0, DT1, DU1, DG1, HIDDEN_PARTS };
+
+/* Everything whose sums over nodes are gradients. */
+__global__ void hidden_parts(nn_gpu_hidden a)
+{
+    int node = warp_of_grid(), lane = (int)threadIdx.x % 32;
+    nn_gpu_net net = a.net[blockIdx.y];
+    bool ln = net.ln != 0;
+    float du, dt, below = 0, *to;
+    stage st[2];
+
+    if (node >= a.n_nodes)
+        return;
+    to = a.work + ((int64_t)blockIdx.y * a.n_nodes + node) * HIDDEN_PARTS * H + lane;
+    hidden_stages(a, net, node, st);
+    du = st[1].out > 0 ? a.dh[((int64_t)blockIdx.y * a.n_nodes + node) * H + lane] : 0;
+    dt = stage_back(st[1], ln, gain_of(a, ln, net.g1, lane), du);
+    to[OUT0 * H] = st[0].out;
+    to[DT1 * H] = dt;
+    to[DU1 * H] = du;
+    to[DG1 * H] = du * st[1].hat;
+    for (int k = 0; k < H; k++)
+        below += a.params[net.w1 + k * H + lane] * warp_get(dt, k);
+    du = st[0].out > 0 ? below : 0;
+    to[DT0 * H] = stage_back(st[0], ln, gain_of(a, ln, net.g0, lane), du);
+    to[DU0 * H] = du;
+    to[DG0 * H] = du * st[0].hat;
+}
+
+/* The gradient of one number: sum over nodes of part `of` of unit k, times a
+ * hidden unit or an input where it is a weight. */
+static __device__ void hidden_number(const nn_gpu_hidden &a, float *grad, int k, int of, int in, bool hidden)
+{
+    const float *p = a.work + (int64_t)blockIdx.y * a.n_nodes * HIDDEN_PARTS * H;
+    float sum = 0;
+
+    for (int node = 0; node < a.n_nodes; node++, p += HIDDEN_PARTS * H) {
+        float other = in < 0 ? 1 : hidden ? p[OUT0 * H + in] : a.scalar[(int64_t)node * a.n_in + in];
+        sum += p[of * H + k] * other;
+    }
+    *grad += sum;
+}
+
+/* A block is one hidden unit of one network. */
+__global__ void hidden_grad(nn_gpu_hidden a)
+{
+    nn_gpu_net net = a.net[blockIdx.y];
+    int k = (int)blockIdx.x, n = H + a.n_in;
+
+    for (int j = (int)threadIdx.x; j < n + 6; j += (int)blockDim.x) {
+        if (j < H)
+            hidden_number(a, a.grad + net.w1 + k * H + j, k, DT1, j, true);
+        else if (j < n)
+            hidden_number(a, a.grad + net.w0 + (int64_t)k * a.n_in + (j - H), k, DT0, j - H, false);
+        else if (j < n + 2)
+            hidden_number(a, a.grad + (j == n ? net.b0 : net.b1) + k, k, j == n ? DT0 : DT1, -1, false);
+        else if (net.ln && j < n + 4)
+            hidden_number(a, a.grad + (j == n + 2 ? net.g0 : net.g1) + k, k, j == n + 2 ? DG0 : DG1, -1, false);
+        else if (net.ln)
+            hidden_number(a, a.grad + (j == n + 4 ? net.c0 : net.c1) + k, k, j == n + 4 ? DU0 : DU1, -1, false);
+    }
+}
+
+/* ---- the last radial layer, from frequencies J to orders m (spec performance 2.1) ---- */
+
+/* Column of number q (a_m: q = m; b_m: q = low + m) of channels i -> o. */
+static __device__ __forceinline__ int64_t fold_column(const nn_gpu_fold &f, const nn_gpu_path &p, int q, int i, int o)
+{
+    int low = p.d_in < p.d_out ? p.d_in : p.d_out, b = q > low, m = b ? q - low : q;
+    int64_t n_k = f.in.half[m], n_n = f.out.half[m];
+    int64_t k = f.in.at[p.d_in][p.d_in + m] - f.in.order[m] + i, n = f.out.at[p.d_out][p.d_out + m] - f.out.order[m] + o;
+
+    return f.at[m] + b * n_k * n_n + (f.turned ? n * n_k + k : k * n_n + n);
+}
+
+static __device__ __forceinline__ int64_t fold_row(const nn_gpu_path &p, int freq, int i, int o)
+{
+    return p.w + (((int64_t)o * p.c_in + i) * p.group_freqs + p.f0 + freq) * H;
+}
+
+/* 32 channels out of one channel in of one path; 256 threads. */
+__global__ void fold_run(nn_gpu_fold f)
+{
+    __shared__ float w[NN_GPU_FREQS][32][33];
+    const nn_gpu_path &p = f.path[blockIdx.z];
+    int i = (int)blockIdx.y, o0 = (int)blockIdx.x * 32, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+
+    if (i >= p.c_in || o0 >= p.c_out)
+        return;
+    for (int q = 0; q < p.n_freq; q++)
+        for (int o = warp; o < 32; o += 8)
+            w[q][o][lane] = o0 + o < p.c_out ? f.params[fold_row(p, q, i, o0 + o) + lane] : 0;
+    __syncthreads();
+    for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
+        int64_t col = fold_column(f, p, q, i, o0 + lane);
+        for (int k = warp; k < H; k += 8) {
+            float sum = 0;
+            for (int freq = 0; freq < p.n_freq; freq++)
+                sum += p.coef[q][freq] * w[freq][lane][k];
+            f.folded[k * f.size + col] = sum;
+        }
+    }
+}
+
+__global__ void fold_back(nn_gpu_fold f)
+{
+    __shared__ float d[NN_GPU_FREQS][32][33];
+    const nn_gpu_path &p = f.path[blockIdx.z];
+    int i = (int)blockIdx.y, o0 = (int)blockIdx.x * 32, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+
+    if (i >= p.c_in || o0 >= p.c_out)
+        return;
+    for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
+        int64_t col = fold_column(f, p, q, i, o0 + lane);
+        for (int k = warp; k < H; k += 8)
+            d[q][lane][k] = f.dfolded[k * f.size + col];
+    }
+    __syncthreads();
+    for (int freq = 0; freq < p.n_freq; freq++)
+        for (int o = warp; o < 32 && o0 + o < p.c_out; o += 8) {
+            float sum = 0;
+            for (int q = 0; q < p.n_freq; q++)
+                sum += p.coef[q][freq] * d[q][o][lane];
+            f.grad[fold_row(p, freq, i, o0 + o) + lane] += sum;
+        }
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/cuda/inner.h"
+
+/* ---- once per set of parameters, once per batch ------------------------------------- */
+
+void nn_cuda_fold(nn_engine *e)
+{
+    for (int i = 0; i < e->plan->n_modules; i++) {
+        const nn_cuda_conv *c = &e->plan->module[i].conv;
+        for (int t = 0; t < 2 && c->n_paths; t++) {
+            nn_gpu_fold f = { .n_paths = c->n_paths, .most_in = c->most_in, .most_out = c->most_out, .turned = t,
+                              .size = c->size, .path = e->path + c->path, .in = c->in_edges, .out = c->out_edges,
+                              .params = e->params, .folded = e->fold + c->fold[t] };
+            for (int m = 0; m < NN_GPU_DEGREES; m++)
+                f.at[m] = c->at[m];
+            e->ops->fold(e->gpu, &f);
+        }
+    }
+}
+
+void nn_cuda_geometry(nn_engine *e)
+{
+    const nn_cuda_prep *p = &e->prep;
+
+    e->ops->frames(e->gpu, &(nn_gpu_frames){
+        .n_pairs = p->n_pairs, .l_max = e->plan->l_max, .size = nn_frame_size(e->plan->l_max), .rule = e->rule,
+        .vec = nn_cuda_at(e, p->vec), .stored = nn_cuda_at(e, p->stored), .d = e->frames });
+    e->ops->hidden(e->gpu, &(nn_gpu_hidden){
+        .n_nets = e->plan->n_nets, .n_nodes = p->n_nodes, .n_in = p->n_scalars, .net = e->net, .params = e->params,
+        .scalar = nn_cuda_at(e, p->scalar), .h = e->h });
+}
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+/* Values (and keys) of the edges, in their frames, from the features of their sources. */
+static void conv_run(nn_engine *e, const nn_cuda_conv *c, const float *x, float *y)
+{
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, x, e->x_edge);
+    nn_cuda_chunk k = { 0 };
+
+    e->ops->turn(e->gpu, &t);
+    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
+        nn_gpu_so2 a = nn_cuda_so2(e, c, &k, false);
+        nn_cuda_table(e, c, &k, false);
+        a.x = e->x_edge;
+        a.y = y;
+        e->ops->so2(e->gpu, &a);
+    }
+}
+
+static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int d, const nn_gpu_nodes *in,
+                            const nn_gpu_nodes *out)
+{
+    return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
+}
+
+/* The weights of the edges into every node. */
+static void weights_run(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_module *m = s->m;
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, e->q, s->edge);
+
+    for (int d = 0; d < NN_DEGREES; d++)
+        if (m->query[d].n_in) {
+            nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
+            nn_cuda_linear_run(&r, s->x, e->q, false);
+        }
+    t.heads = m->heads;
+    e->ops->dot(e->gpu, &(nn_gpu_dot){ t, m->scale, s->alpha });
+    e->ops->softmax(e->gpu, &(nn_gpu_softmax){ .n_nodes = s->in->n_nodes, .heads = m->heads,
+                                               .first = nn_cuda_at(e, e->prep.in_first),
+                                               .row = nn_cuda_at(e, e->prep.in_row), .alpha = s->alpha });
+}
+
+void nn_cuda_attention(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_module *m = s->m;
+    nn_gpu_sum sum;
+
+    conv_run(e, &m->conv, s->x, s->edge);
+    weights_run(s);
+    sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->z, &m->conv.value, s->edge);
+    sum.t.weight = s->alpha;
+    sum.t.heads = m->heads;
+    sum.to = e->z;
+    e->ops->sum(e->gpu, &sum);
+    for (int d = 0; d < m->out.n_degrees; d++) {
+        nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
+        nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
+        nn_cuda_linear_run(&z, e->z, s->y, false);
+        if (x.l->n_in)
+            nn_cuda_linear_run(&x, s->x, s->y, true);
+    }
+}
+
+void nn_cuda_norm(nn_cuda_step *s)
+{
+    const nn_cuda_module *m = s->m;
+    nn_gpu_norm a = { .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = s->e->params,
+                      .x = s->x, .y = s->y };
+
+    for (int d = 0; d < NN_DEGREES; d++) {
+        a.gain[d] = m->gain[d];
+        a.bias[d] = m->bias[d];
+    }
+    s->e->ops->norm(s->e->gpu, &a);
+}
+
+void nn_cuda_sum_layer(nn_cuda_step *s)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_conv *c = &s->m->conv;
+    nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, false, &c->out, &c->out_edges, s->edge);
+
+    conv_run(e, c, s->x, s->edge);
+    e->ops->zero(e->gpu, s->y, (size_t)s->in->n_nodes * (size_t)c->out.size * sizeof(float));
+    for (int d = 0; d < NN_DEGREES; d++)
+        if (c->self[d].n_in) {
+            nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);
+            nn_cuda_linear_run(&r, s->x, s->y, false);
+        }
+    sum.add = sum.count = true;
+    sum.to = s->y;
+    e->ops->sum(e->gpu, &sum);
+}
+
+/* ---- the end of the network ------------------------------------------------------------- */
+
+static nn_gpu_nodes flat(int32_t n)
+{
+    return (nn_gpu_nodes){ 1, n, { n }, { 0 } };
+}
+
+static void dense_run(nn_engine *e, int layer, int32_t rows, const float *x, float *y)
+{
+    const nn_cuda_linear *l = &e->plan->head[layer];
+    nn_gpu_nodes in = flat(l->n_in), out = flat(l->n_out);
+    nn_cuda_rows r = { e, l, 0, rows, &in, &out };
+
+    nn_cuda_linear_run(&r, x, y, false);
+    e->ops->bias(e->gpu, &(nn_gpu_bias){ .rows = rows, .cols = l->n_out, .relu = layer == 0,
+                                         .bias = e->params + e->plan->head_bias[layer], .y = y });
+}
+
+void nn_cuda_head(nn_engine *e, const nn_batch *in, const float *x)
+{
+    const nn_cuda_plan *p = e->plan;
+
+    e->ops->pool(e->gpu, &(nn_gpu_pool){
+        .n_graphs = in->n_graphs, .channels = p->head[0].n_in, .ld = p->module[p->n_modules - 1].out.size,
+        .kind = p->model->conf.pooling, .first = nn_cuda_at(e, e->prep.graph), .x = x, .y = e->pooled,
+        .from = e->pool_from });
+    dense_run(e, 0, in->n_graphs, e->pooled, e->hidden);
+    dense_run(e, 1, in->n_graphs, e->hidden, e->y);
+}

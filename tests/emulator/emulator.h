@@ -1,0 +1,333 @@
+/* tests/emulator/emulator.h - CUDA kernels as ordinary C++ on one host thread.
+ *
+ * Every thread of a block is a fiber. A barrier, a shuffle or an mma hands over
+ * to the next fiber, in an order that MOLSIEVE_EMULATOR_SEED chooses (0: first to
+ * last, 1: last to first, others: shuffled anew every round), so that a missing
+ * barrier changes results. Dynamic shared memory is full of NaN before every block. A
+ * barrier that not all threads reach, or that some can no longer reach, ends the
+ * program with the kernel, block and thread. Compiled with ASan and UBSan the
+ * kernels' accesses are checked like any others.
+ *
+ * It cannot show: races inside one step of a warp, the order of memory between
+ * blocks, alignment of vector loads, asynchronous copies, speed. */
+#ifndef EMULATOR_H
+#define EMULATOR_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define EMU_ASAN 1
+#else
+#define EMU_ASAN 0
+#endif
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#define __global__ static
+#define __device__
+#define __forceinline__ inline
+#define __shared__ static thread_local
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(n)
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+
+enum { EMU_THREADS = 1024, EMU_STACK = 128 << 10, EMU_SHARED = 228 << 10 };
+enum emu_state { EMU_RUNS, EMU_AT_BLOCK, EMU_AT_WARP, EMU_DONE };
+
+union emu_slot { /* what a lane shows to its warp */
+    uint64_t bits;
+    uint32_t frag[6];
+};
+
+struct emu_fiber {
+    emu_state state;
+    int parity;
+    char *stack;
+    void *at; /* its saved stack pointer or context */
+    emu_slot slot[2];
+};
+
+struct emu_machine {
+    const char *kernel;
+    void (*call)(void *);
+    void *args, *home; /* home: the scheduler's stack pointer or context */
+    const void *home_stack;
+    size_t home_bytes;
+    unsigned n, now, done, at_block, at_warp[EMU_THREADS / 32];
+    uint64_t seed;
+    unsigned order[EMU_THREADS];
+    emu_fiber fiber[EMU_THREADS];
+    alignas(128) char shared[EMU_SHARED];
+    ~emu_machine()
+    {
+        for (emu_fiber &f : fiber)
+            free(f.stack);
+    }
+};
+
+static thread_local emu_machine emu;
+static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+[[noreturn]] static void emu_fail(const char *what)
+{
+    fprintf(stderr, "emulator: %s: %s (block %u,%u,%u thread %u,%u,%u)\n", emu.kernel, what, blockIdx.x, blockIdx.y,
+            blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+    abort();
+}
+
+/* ---- switching ---------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+extern "C" void emu_swap(void **save, void *load);
+asm(".text\n.p2align 4\n.globl emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
+    "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+    "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size emu_swap,.-emu_swap\n");
+#else
+static void emu_swap(void **save, void *load)
+{
+    ucontext_t here;
+    *save = &here;
+    swapcontext(&here, (ucontext_t *)load);
+}
+#endif
+
+static void emu_to_home(bool last)
+{
+    emu_fiber *f = &emu.fiber[emu.now];
+#if EMU_ASAN
+    void *fake = nullptr;
+    __sanitizer_start_switch_fiber(last ? nullptr : &fake, emu.home_stack, emu.home_bytes);
+#else
+    (void)last;
+#endif
+    emu_swap(&f->at, emu.home);
+#if EMU_ASAN
+    __sanitizer_finish_switch_fiber(fake, &emu.home_stack, &emu.home_bytes);
+#endif
+}
+
+static void emu_entry()
+{
+#if EMU_ASAN
+    __sanitizer_finish_switch_fiber(nullptr, &emu.home_stack, &emu.home_bytes);
+#endif
+    emu.call(emu.args);
+    emu.fiber[emu.now].state = EMU_DONE;
+    emu.done++;
+    emu_to_home(true);
+}
+
+static void emu_fiber_reset(emu_fiber *f)
+{
+    f->state = EMU_RUNS;
+    f->parity = 0;
+    if (!f->stack)
+        f->stack = (char *)aligned_alloc(64, EMU_STACK);
+    if (!f->stack)
+        emu_fail("no memory for a fiber");
+#if defined(__x86_64__)
+    void **top = (void **)(f->stack + EMU_STACK - 64);
+    memset((void *)(top - 8), 0, 8 * sizeof *top);
+    top[-1] = nullptr; /* where emu_entry would return to */
+    top[-2] = (void *)emu_entry;
+    f->at = top - 8;
+#else
+    ucontext_t *c = (ucontext_t *)f->stack;
+    getcontext(c);
+    c->uc_stack.ss_sp = f->stack + sizeof *c;
+    c->uc_stack.ss_size = EMU_STACK - sizeof *c;
+    makecontext(c, emu_entry, 0);
+    f->at = c;
+#endif
+}
+
+static void emu_thread_run(unsigned t)
+{
+    emu_fiber *f = &emu.fiber[t];
+
+    emu.now = t;
+    threadIdx = dim3(t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y));
+#if EMU_ASAN
+    void *fake = nullptr;
+    __sanitizer_start_switch_fiber(&fake, f->stack, EMU_STACK);
+#endif
+    emu_swap(&emu.home, f->at);
+#if EMU_ASAN
+    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+}
+
+/* ---- barriers ------------------------------------------------------------------- */
+
+static void __syncthreads()
+{
+    emu_fiber *f = &emu.fiber[emu.now];
+
+    f->state = EMU_AT_BLOCK;
+    if (++emu.at_block == emu.n) {
+        for (unsigned t = 0; t < emu.n; t++)
+            emu.fiber[t].state = EMU_RUNS;
+        emu.at_block = 0;
+        return;
+    }
+    emu_to_home(false);
+}
+
+static void __syncwarp()
+{
+    unsigned warp = emu.now / 32, first = warp * 32, end = first + 32 < emu.n ? first + 32 : emu.n;
+
+    emu.fiber[emu.now].state = EMU_AT_WARP;
+    if (++emu.at_warp[warp] == end - first) {
+        for (unsigned t = first; t < end; t++)
+            emu.fiber[t].state = EMU_RUNS;
+        emu.at_warp[warp] = 0;
+        return;
+    }
+    emu_to_home(false);
+}
+
+/* ---- warp and matrix primitives, see models/cuda/prim.cuh ------------------------ */
+
+template <class T> static T warp_get(T value, int lane)
+{
+    emu_fiber *f = &emu.fiber[emu.now];
+    unsigned from = emu.now / 32 * 32 + (unsigned)lane;
+    T out;
+
+    f->parity ^= 1;
+    memcpy(&f->slot[f->parity], &value, sizeof value);
+    __syncwarp();
+    if (from >= emu.n)
+        emu_fail("a shuffle from a lane that is not there");
+    memcpy(&out, &emu.fiber[from].slot[f->parity], sizeof out);
+    return out;
+}
+
+template <class T> static T warp_xor(T value, int mask) { return warp_get(value, (int)(emu.now % 32) ^ mask); }
+
+static float emu_bf16(uint32_t pair, int high)
+{
+    uint32_t bits = high ? pair & 0xffff0000u : pair << 16;
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint32_t bf16_round(float x) /* to nearest even; NaN stays one */
+{
+    uint32_t u;
+
+    memcpy(&u, &x, sizeof u);
+    return x != x ? 0x7fc0u : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+}
+
+static uint32_t bf16_pair(float low, float high) { return bf16_round(low) | bf16_round(high) << 16; }
+
+/* Fragments as in the PTX manual: lane = 4 g + t has a: (g, 2t..), (g+8, 2t..),
+ * (g, 2t+8..), (g+8, 2t+8..); b: (2t.., g), (2t+8.., g); c: (g, 2t..), (g+8, 2t..). */
+static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    emu_fiber *f = &emu.fiber[emu.now];
+    unsigned lane = emu.now % 32, first = emu.now - lane, g = lane / 4, t = lane % 4;
+
+    f->parity ^= 1;
+    memcpy(f->slot[f->parity].frag, a, 4 * sizeof *a);
+    memcpy(f->slot[f->parity].frag + 4, b, 2 * sizeof *b);
+    __syncwarp();
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned k = 0; k < 16; k++) {
+            unsigned row = g + 8 * (i / 2), col = 2 * t + i % 2;
+            const uint32_t *fa = emu.fiber[first + row % 8 * 4 + k % 8 / 2].slot[f->parity].frag;
+            const uint32_t *fb = emu.fiber[first + col * 4 + k % 8 / 2].slot[f->parity].frag;
+            c[i] += emu_bf16(fa[row / 8 + 2 * (k / 8)], k % 2) * emu_bf16(fb[4 + k / 8], k % 2);
+        }
+}
+
+#define UNROLL
+#define SHARED_BYTES(name) char *name = emu.shared
+
+/* ---- launching -------------------------------------------------------------------- */
+
+static void emu_order_make(bool again)
+{
+    for (unsigned t = 0; t < emu.n && !again; t++)
+        emu.order[t] = emu.seed == 1 ? emu.n - 1 - t : t;
+    for (unsigned t = emu.n; emu.seed > 1 && t > 1; t--) {
+        emu.seed = emu.seed * 6364136223846793005u + 1442695040888963407u;
+        unsigned k = (unsigned)((emu.seed >> 33) % t), swap = emu.order[k];
+        emu.order[k] = emu.order[t - 1];
+        emu.order[t - 1] = swap;
+    }
+}
+
+static void emu_block_run()
+{
+    bool moved = true;
+
+    emu.done = emu.at_block = 0;
+    memset(emu.at_warp, 0, sizeof emu.at_warp);
+    for (unsigned t = 0; t < emu.n; t++)
+        emu_fiber_reset(&emu.fiber[t]);
+    for (int round = 0; emu.done < emu.n; round++, moved = false) {
+        emu_order_make(round > 0);
+        for (unsigned i = 0; i < emu.n; i++)
+            if (emu.fiber[emu.order[i]].state == EMU_RUNS) {
+                moved = true;
+                emu_thread_run(emu.order[i]);
+            }
+        if (!moved)
+            emu_fail("a barrier that not all threads reach");
+    }
+}
+
+static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared, void (*call)(void *), void *args)
+{
+    const char *seed = getenv("MOLSIEVE_EMULATOR_SEED");
+
+    emu.kernel = kernel;
+    emu.call = call;
+    emu.args = args;
+    emu.seed = seed ? strtoull(seed, nullptr, 10) : 0;
+    emu.n = block.x * block.y * block.z;
+    gridDim = grid;
+    blockDim = block;
+    blockIdx = threadIdx = dim3(0, 0, 0);
+    if (emu.n > EMU_THREADS || shared > EMU_SHARED || !emu.n || !grid.x || !grid.y || !grid.z || grid.y > 65535
+        || grid.z > 65535)
+        emu_fail("a launch that no device takes");
+    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
+        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
+                memset(emu.shared, 0xff, shared);
+#if EMU_ASAN
+                __asan_poison_memory_region(emu.shared + (shared + 7) / 8 * 8, EMU_SHARED - (shared + 7) / 8 * 8);
+#endif
+                emu_block_run();
+#if EMU_ASAN
+                __asan_unpoison_memory_region(emu.shared, EMU_SHARED);
+#endif
+            }
+}
+
+template <class F> static void emu_launch_of(const char *kernel, dim3 grid, dim3 block, size_t shared, F body)
+{
+    emu_launch(kernel, grid, block, shared, [](void *p) { (*(F *)p)(); }, &body);
+}
+
+#define LAUNCH(kernel, grid, block, shared, stream, ...) \
+    emu_launch_of(#kernel, grid, block, shared, [&] { kernel(__VA_ARGS__); })
+
+#endif

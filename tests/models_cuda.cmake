@@ -1,0 +1,34 @@
+# The cuda engine without a GPU: its plugin's kernels as C++ on the fiber emulator.
+# A GPU contracts a*b+c; the emulator does too, where this machine can.
+include(CheckCSourceRuns)
+check_c_source_runs("int main(void) { return !__builtin_cpu_supports(\"fma\"); }" MOLSIEVE_HOST_FMA)
+set(emulated_options -O2 $<$<BOOL:${MOLSIEVE_HOST_FMA}>:-mavx2;-mfma;-ffp-contract=fast>)
+
+add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp)
+target_include_directories(molsieve_cuda_emulated PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_options(molsieve_cuda_emulated PRIVATE ${emulated_options})
+target_link_libraries(molsieve_cuda_emulated PRIVATE molsieve::warnings)
+set_target_properties(molsieve_cuda_emulated PROPERTIES CXX_VISIBILITY_PRESET hidden)
+
+set(emulated_environment "MOLSIEVE_CUDA_PLUGIN=$<TARGET_FILE:molsieve_cuda_emulated>;MOLSIEVE_CUDA_FENCES=1")
+
+# A test that reaches the emulator through the engine's own loader.
+function(molsieve_emulated_test name)
+  molsieve_test(${name} ${ARGN})
+  add_dependencies(test_${name} molsieve_cuda_emulated)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "${emulated_environment}")
+endfunction()
+
+molsieve_test(emulator unit/emulator_test.cpp LABEL unit)
+target_include_directories(test_emulator PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_options(test_emulator PRIVATE -Wno-unused-function)
+molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::models)
+molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch TIMEOUT 300)
+
+# A part of it with the sanitizers, which see every access of every kernel.
+add_test(NAME cuda_engine_san COMMAND test_cuda_engine tables_in_pieces*)
+add_test(NAME cuda_golden COMMAND test_cpu_golden cuda)
+set_tests_properties(cuda_engine_san cuda_golden PROPERTIES TIMEOUT 300
+  ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
+set_tests_properties(cuda_engine_san PROPERTIES LABELS san)
+set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cuda engine against the oracle, over models of many shapes; on the emulator or,
+ * where MOLSIEVE_CUDA_PLUGIN names the real plugin, on a GPU. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/engine.h"
+#include "models/frame.h"
+#include "twin/made_batch.h"
+
+typedef struct result {
+    float *y, *grad;
+} result;
+
+static const nn_engine_conf exact = { .threads = 1 };
+
+static result engine_run(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model,
+                         const nn_batch *b, pl_arena *mem)
+{
+    int n = b->n_graphs * model->conf.outputs;
+    result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats) };
+    float *params = PL_NEW(mem, float, model->n_floats), *dy = PL_NEW(mem, float, n);
+    nn_engine *e;
+    pl_error err = { 0 };
+
+    nn_se3_init(model, params, 5);
+    for (size_t i = 0; i < model->n_floats; i++) /* move norms off 1 and 0 */
+        params[i] += 0.02f * (float)sin((double)i);
+    for (int i = 0; i < n; i++)
+        dy[i] = (float)cos(3.0 * i);
+    if (kind->open(&e, model, conf, &err) || kind->set_params(e, params, &err) || kind->forward(e, b, true, r.y, &err)
+        || kind->backward(e, b, dy, r.grad, &err))
+        fail_msg("%s", err.text);
+    kind->close(e);
+    return r;
+}
+
+static double scale_of(const float *x, size_t n)
+{
+    double s = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s += (double)x[i] * x[i];
+    return sqrt(s / (double)(n ? n : 1));
+}
+
+static void near(const char *what, const float *got, const float *want, size_t n, double tol)
+{
+    double scale = scale_of(want, n) + 1e-6;
+
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) <= tol * (scale + fabs((double)want[i]))))
+            fail_msg("%s: number %zu is %.9g, should be %.9g (scale %.3g)", what, i, (double)got[i],
+                     (double)want[i], scale);
+}
+
+static void results_near(const nn_se3 *model, const nn_batch *b, const result *got, const result *want, double times)
+{
+    near("y", got->y, want->y, (size_t)(b->n_graphs * model->conf.outputs), 2e-5 * times);
+    for (int i = 0; i < model->n_params; i++) {
+        const nn_param *p = &model->param[i];
+        near(p->name, got->grad + p->at, want->grad + p->at, p->size, 5e-4 * times);
+    }
+}
+
+typedef struct shape {
+    nn_se3_conf conf;
+    made_opts batch;
+} shape;
+
+/*   layers degrees channels heads div norm ln pooling fusion nodes edges out      graphs nodes .. .. cutoff one-way */
+static const shape shapes[] = {
+    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 4, 7, 6, 4, 2.0, false, 1 } },
+    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2 }, { 5, 6, 3, 0, 2.0, false, 2 } },
+    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1 }, { 6, 7, 3, 1, 2.2, true, 3 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1 }, { 4, 8, 6, 4, 1.8, false, 4 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3 }, { 4, 8, 6, 4, 1.8, true, 5 } },
+    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2 }, { 5, 8, 7, 6, 2.5, false, 6 } },
+    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1 }, { 5, 8, 17, 2, 2.2, true, 7 } },
+    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1 }, { 5, 7, 5, 4, 2.0, false, 8 } },
+    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1 }, { 5, 8, 5, 4, 2.0, true, 9 } },
+    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1 }, { 5, 7, 6, 4, 2.0, false, 10 } },
+    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 5, 7, 6, 4, 1.9, false, 11 } },
+    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17 }, { 5, 10, 6, 4, 9.0, false, 12 } },
+};
+
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct fixture {
+    pl_arena *mem;
+    made_batch made;
+    nn_se3 *model;
+} fixture;
+
+static fixture fixture_open(int i)
+{
+    fixture f = { .mem = pl_arena_new(1 << 20) };
+
+    f.made = made_batch_new(&shapes[i].batch, f.mem);
+    assert_int_equal(nn_se3_plan(&f.model, &shapes[i].conf, f.mem, NULL), PL_OK);
+    print_message("%d edges, %d pairs, %zu parameters\n", (int)f.made.b.n_edges, (int)f.made.b.n_pairs,
+                  f.model->n_floats);
+    return f;
+}
+
+static void exact_mode_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SHAPES; i++) {
+        fixture f = fixture_open(i);
+        result want = engine_run(&nn_engine_ref, &exact, f.model, &f.made.b, f.mem);
+        result got = engine_run(&nn_engine_cuda, &exact, f.model, &f.made.b, f.mem);
+        results_near(f.model, &f.made.b, &got, &want, 1);
+        pl_arena_free(f.mem);
+    }
+}
+
+static void same_bytes(const fixture *f, const result *a, const result *b)
+{
+    assert_memory_equal(a->y, b->y, (size_t)(f->made.b.n_graphs * f->model->conf.outputs) * sizeof(float));
+    assert_memory_equal(a->grad, b->grad, f->model->n_floats * sizeof(float));
+}
+
+/* On the emulator: a missing barrier shows as other numbers. On a GPU: twice the same. */
+static void the_order_in_which_threads_run_changes_no_byte(void **state)
+{
+    static const int shape_of[] = { 0, 5 };
+    static const nn_engine_conf conf[] = { { .threads = 1 },
+                                           { 1, NN_RADIAL_NODES, 0.02, NN_PREC_BF16, NN_PREC_BF16X3, NN_PREC_BF16 } };
+    (void)state;
+
+    for (int i = 0; i < 4; i++) {
+        fixture f = fixture_open(shape_of[i / 2]);
+        result first = engine_run(&nn_engine_cuda, &conf[i % 2], f.model, &f.made.b, f.mem), other;
+        for (int seed = 1; seed < 4; seed++) {
+            setenv("MOLSIEVE_EMULATOR_SEED", seed == 1 ? "1" : seed == 2 ? "77" : "4242", 1);
+            other = engine_run(&nn_engine_cuda, &conf[i % 2], f.model, &f.made.b, f.mem);
+            same_bytes(&f, &first, &other);
+        }
+        unsetenv("MOLSIEVE_EMULATOR_SEED");
+        pl_arena_free(f.mem);
+    }
+}
+
+/* Little memory for tables: many chunks, in exact mode and on the grid. */
+static void tables_in_pieces_give_the_same_scores_and_gradients(void **state)
+{
+    static const nn_engine_conf conf[] = { { .threads = 1 }, { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 } };
+    (void)state;
+
+    for (int i = 0; i < 4; i++) {
+        fixture f = fixture_open(i / 2 ? 5 : 0);
+        result whole = engine_run(&nn_engine_cuda, &conf[i % 2], f.model, &f.made.b, f.mem), pieces;
+        setenv("MOLSIEVE_CUDA_TABLE_KB", "30", 1);
+        pieces = engine_run(&nn_engine_cuda, &conf[i % 2], f.model, &f.made.b, f.mem);
+        unsetenv("MOLSIEVE_CUDA_TABLE_KB");
+        assert_memory_equal(whole.y, pieces.y, (size_t)(f.made.b.n_graphs * f.model->conf.outputs) * sizeof(float));
+        results_near(f.model, &f.made.b, &pieces, &whole, 0.1);
+        pl_arena_free(f.mem);
+    }
+}
+
+/* Every vector stretched so that its length is a node of the grid; both directions alike. */
+static void stretch_to_grid(made_batch *m, double width)
+{
+    float(*vec)[3] = (float(*)[3])m->b.vec, *dist = (float *)m->b.dist;
+
+    for (int32_t e = 0; e < m->b.n_edges; e++) {
+        double want = round(dist[e] / width) * width, by = want / dist[e];
+        for (int k = 0; k < 3; k++)
+            vec[e][k] = (float)(vec[e][k] * by);
+        dist[e] = (float)want;
+    }
+}
+
+/* There interpolation has nothing to do, and the oracle says what is right. */
+static void radial_nodes_are_exact_where_edges_are_as_long_as_a_node(void **state)
+{
+    const double width = 0.125;
+    const nn_engine_conf nodes = { .threads = 1, .radial = NN_RADIAL_NODES, .width = width };
+    (void)state;
+
+    for (int i = 0; i < SHAPES; i++) {
+        fixture f = fixture_open(i);
+        result want, got;
+        stretch_to_grid(&f.made, width);
+        want = engine_run(&nn_engine_ref, &exact, f.model, &f.made.b, f.mem);
+        got = engine_run(&nn_engine_cuda, &nodes, f.model, &f.made.b, f.mem);
+        results_near(f.model, &f.made.b, &got, &want, 1);
+        pl_arena_free(f.mem);
+    }
+}
+
+/* On a grid so coarse that interpolation changes every number. */
+static void radial_nodes_give_what_the_cpu_engine_gives_with_the_same_grid(void **state)
+{
+    const nn_engine_conf nodes = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
+    (void)state;
+
+    for (int i = 0; i < SHAPES; i++) {
+        fixture f = fixture_open(i);
+        result want = engine_run(&nn_engine_cpu, &nodes, f.model, &f.made.b, f.mem);
+        result got = engine_run(&nn_engine_cuda, &nodes, f.model, &f.made.b, f.mem);
+        results_near(f.model, &f.made.b, &got, &want, 1);
+        pl_arena_free(f.mem);
+    }
+}
+
+/* sum of dy y of the interpolated model. */
+static double loss_at(const fixture *f, const nn_engine_conf *conf, const float *params)
+{
+    int n = f->made.b.n_graphs * f->model->conf.outputs;
+    float *y = PL_NEW(f->mem, float, n);
+    double sum = 0;
+    nn_engine *e;
+    pl_error err = { 0 };
+
+    if (nn_engine_cuda.open(&e, f->model, conf, &err) || nn_engine_cuda.set_params(e, params, &err)
+        || nn_engine_cuda.forward(e, &f->made.b, false, y, &err))
+        fail_msg("%s", err.text);
+    nn_engine_cuda.close(e);
+    for (int i = 0; i < n; i++)
+        sum += (double)y[i] * (float)cos(3.0 * i);
+    return sum;
+}
+
+/* Along a line in the parameters: the slope of the interpolated model is its gradient. */
+static void on_a_coarse_grid_the_gradient_is_that_of_the_interpolated_model(void **state)
+{
+    const nn_engine_conf nodes = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.3 };
+    const double h = 2e-4;
+    fixture f = fixture_open(3);
+    size_t n = f.model->n_floats;
+    float *params = PL_NEW(f.mem, float, n), *moved = PL_NEW(f.mem, float, n);
+    result r = engine_run(&nn_engine_cuda, &nodes, f.model, &f.made.b, f.mem);
+    (void)state;
+
+    nn_se3_init(f.model, params, 5);
+    for (size_t i = 0; i < n; i++)
+        params[i] += 0.02f * (float)sin((double)i);
+    for (int line = 1; line < 4; line++) {
+        double up, down, slope = 0;
+        for (size_t i = 0; i < n; i++) {
+            double along = sin(0.37 * (double)line * (double)i);
+            moved[i] = params[i] + (float)(h * along);
+            slope += ((double)moved[i] - params[i]) * r.grad[i];
+        }
+        up = loss_at(&f, &nodes, moved);
+        for (size_t i = 0; i < n; i++)
+            moved[i] = 2 * params[i] - moved[i];
+        down = loss_at(&f, &nodes, moved);
+        print_message("line %d: slope %.6g, gradient %.6g\n", line, (up - down) / 2, slope);
+        if (!(fabs((up - down) / 2 - slope) <= 0.01 * fabs(slope)))
+            fail_msg("line %d: slope %.6g, gradient %.6g", line, (up - down) / 2, slope);
+    }
+    pl_arena_free(f.mem);
+}
+
+static void lower_precision_stays_near(void **state)
+{
+    static const struct {
+        nn_precision p;
+        double times;
+    } cases[] = { { NN_PREC_BF16X3, 15 }, { NN_PREC_BF16, 5000 } };
+    static const int shape_of[] = { 0, 4, 7 };
+    (void)state;
+
+    for (int i = 0; i < 6; i++) {
+        nn_engine_conf conf = { 1, NN_RADIAL_EXACT, 0, cases[i % 2].p, cases[i % 2].p, cases[i % 2].p };
+        fixture f = fixture_open(shape_of[i / 2]);
+        result want = engine_run(&nn_engine_cuda, &exact, f.model, &f.made.b, f.mem);
+        result got = engine_run(&nn_engine_cuda, &conf, f.model, &f.made.b, f.mem);
+        near("y", got.y, want.y, (size_t)(f.made.b.n_graphs * f.model->conf.outputs), 2e-5 * cases[i % 2].times);
+        assert_memory_not_equal(got.y, want.y, sizeof(float));
+        pl_arena_free(f.mem);
+    }
+}
+
+/* Frames that come with the batch, as the basis stage stores them. */
+static void stored_frames_give_what_computed_ones_give(void **state)
+{
+    static const int shape_of[] = { 0, 3, 6, 7 };
+    static nn_frame_rule rule;
+    (void)state;
+
+    nn_frame_rule_make(&rule);
+    for (int i = 0; i < 4; i++) {
+        fixture f = fixture_open(shape_of[i]);
+        float *frames = PL_NEW(f.mem, float, f.made.b.n_pairs * NN_FRAME_FLOATS + 1);
+        result want = engine_run(&nn_engine_cuda, &exact, f.model, &f.made.b, f.mem), got;
+        for (int32_t p = 0; p < f.made.b.n_pairs; p++)
+            nn_frame_make(&rule, f.made.b.vec[f.made.b.pair_edge[p]], 3, frames + p * NN_FRAME_FLOATS);
+        f.made.b.frame = frames;
+        got = engine_run(&nn_engine_cuda, &exact, f.model, &f.made.b, f.mem);
+        results_near(f.model, &f.made.b, &got, &want, 0.2);
+        pl_arena_free(f.mem);
+    }
+}
+
+/* Alone or among others, before or after larger batches: the same score. */
+static void a_score_does_not_depend_on_the_batch(void **state)
+{
+    fixture f = fixture_open(0);
+    float *params = PL_NEW(f.mem, float, f.model->n_floats), y[3][16] = { { 0 } };
+    nn_batch first = f.made.b;
+    nn_engine *e;
+    (void)state;
+
+    first.n_graphs = 1;
+    first.n_nodes = first.first[1];
+    first.n_edges = first.row[first.n_nodes];
+    first.n_pairs = 0;
+    for (int32_t a = 0; a < first.n_edges; a++)
+        first.n_pairs = first.pair[a] + 1 > first.n_pairs ? first.pair[a] + 1 : first.n_pairs;
+    nn_se3_init(f.model, params, 3);
+    assert_int_equal(nn_engine_cuda.open(&e, f.model, &exact, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.set_params(e, params, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.forward(e, &first, false, y[0], NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.forward(e, &f.made.b, true, y[1], NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.forward(e, &first, true, y[2], NULL), PL_OK);
+    assert_memory_equal(y[0], y[1], sizeof(float));
+    assert_memory_equal(y[0], y[2], sizeof(float));
+    nn_engine_cuda.close(e);
+    pl_arena_free(f.mem);
+}
+
+static void what_is_missing_is_said_in_one_sentence(void **state)
+{
+    const char *plugin = getenv("MOLSIEVE_CUDA_PLUGIN");
+    char *keep = plugin ? strdup(plugin) : NULL;
+    pl_error err = { 0 };
+    (void)state;
+
+    setenv("MOLSIEVE_EMULATOR_NO_DRIVER", "1", 1);
+    if (nn_engine_cuda.check(&exact, &err)) /* the real plugin on a real GPU has a driver */
+        assert_non_null(strstr(err.text, "driver"));
+    unsetenv("MOLSIEVE_EMULATOR_NO_DRIVER");
+    setenv("MOLSIEVE_CUDA_PLUGIN", "/nowhere/at/all.so", 1);
+    assert_int_equal(nn_engine_cuda.check(&exact, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "/nowhere/at/all.so"));
+    unsetenv("MOLSIEVE_CUDA_PLUGIN");
+    assert_int_equal(nn_engine_cuda.check(&exact, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "libmolsieve_cuda.so"));
+    if (keep)
+        setenv("MOLSIEVE_CUDA_PLUGIN", keep, 1);
+    free(keep);
+}
+
+static void backward_needs_a_forward_that_keeps(void **state)
+{
+    fixture f = fixture_open(1);
+    float *params = PL_NEW(f.mem, float, f.model->n_floats), y[64];
+    nn_engine *e;
+    (void)state;
+
+    assert_int_equal(nn_engine_cuda.open(&e, f.model, &exact, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.set_params(e, params, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.forward(e, &f.made.b, false, y, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.backward(e, &f.made.b, y, params, NULL), PL_EBUG);
+    assert_true(nn_engine_cuda.workspace_bytes(e) > f.model->n_floats * sizeof(float));
+    nn_engine_cuda.close(e);
+    nn_engine_cuda.close(NULL);
+    pl_arena_free(f.mem);
+}
+
+/* An argument names the tests to run. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_mode_gives_what_the_oracle_gives_for_models_of_every_shape),
+        cmocka_unit_test(radial_nodes_are_exact_where_edges_are_as_long_as_a_node),
+        cmocka_unit_test(radial_nodes_give_what_the_cpu_engine_gives_with_the_same_grid),
+        cmocka_unit_test(on_a_coarse_grid_the_gradient_is_that_of_the_interpolated_model),
+        cmocka_unit_test(the_order_in_which_threads_run_changes_no_byte),
+        cmocka_unit_test(tables_in_pieces_give_the_same_scores_and_gradients),
+        cmocka_unit_test(lower_precision_stays_near),
+        cmocka_unit_test(stored_frames_give_what_computed_ones_give),
+        cmocka_unit_test(a_score_does_not_depend_on_the_batch),
+        cmocka_unit_test(what_is_missing_is_said_in_one_sentence),
+        cmocka_unit_test(backward_needs_a_forward_that_keeps),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

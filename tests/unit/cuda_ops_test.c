@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Single operations of the cuda engine's table against plain loops in double. The
+ * operations that only make sense together are in twin/cuda_engine_test.c. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/cuda/plugin.h"
+#include "models/frame.h"
+#include "pipeline/base/arena.h"
+#include "pipeline/base/rng.h"
+
+static const nn_gpu_ops *ops;
+static nn_gpu *gpu;
+static pl_rng rng;
+static pl_arena *mem;
+
+static float *random_floats(size_t n)
+{
+    float *x = PL_NEW(mem, float, n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)pl_rng_normal(&rng);
+    return x;
+}
+
+static float *to_device(const float *x, size_t n)
+{
+    float *p = ops->alloc(gpu, (n + 1) * sizeof *p);
+
+    assert_non_null(p);
+    ops->upload(gpu, p, x, n * sizeof *p);
+    return p;
+}
+
+static float *from_device(const float *p, size_t n)
+{
+    float *x = PL_NEW(mem, float, n + 1);
+
+    ops->download(gpu, x, p, n * sizeof *x);
+    assert_null(ops->status(gpu));
+    return x;
+}
+
+static int64_t at(const nn_gpu_axis *x, int i)
+{
+    return i / x->inner * x->outer_step + i % x->inner * x->inner_step;
+}
+
+typedef struct gemm_case {
+    int m, n, k, splits;
+    bool add, turned_a, turned_b;
+    nn_gpu_precision precision;
+    double tol;
+} gemm_case;
+
+static const nn_gpu_axis one = { 1 << 30, 0, 1 };
+
+/* a and b as [..][..] either way round; c in rows of 3 columns that are n + 5 apart. */
+static void gemm_check(const gemm_case *t)
+{
+    size_t na = (size_t)(t->m * t->k), nb = (size_t)(t->k * t->n), nc = (size_t)(t->m / 3 + 1) * (size_t)(3 * t->n + 5);
+    float *a = random_floats(na), *b = random_floats(nb), *c = random_floats(nc), *got;
+    nn_gpu_gemm g = { .m = t->m, .n = t->n, .k = t->k, .splits = t->splits, .add = t->add, .precision = t->precision,
+                      .a = to_device(a, na), .b = to_device(b, nb), .c = to_device(c, nc), .c_n = one,
+                      .c_m = { 3, 3 * t->n + 5, t->n } };
+
+    g.a_m = t->turned_a ? one : (nn_gpu_axis){ 1 << 30, 0, t->k };
+    g.a_k = t->turned_a ? (nn_gpu_axis){ 1 << 30, 0, t->m } : one;
+    g.b_k = t->turned_b ? one : (nn_gpu_axis){ 1 << 30, 0, t->n };
+    g.b_n = t->turned_b ? (nn_gpu_axis){ 1 << 30, 0, t->k } : one;
+    g.work = ops->alloc(gpu, (size_t)(t->splits * t->m * t->n + 1) * sizeof(float));
+    ops->gemm(gpu, &g);
+    got = from_device(g.c, nc);
+    for (int i = 0; i < t->m; i++)
+        for (int j = 0; j < t->n; j++) {
+            double want = t->add ? c[at(&g.c_m, i) + j] : 0, size = fabs(want), v = got[at(&g.c_m, i) + j];
+            for (int k = 0; k < t->k; k++) {
+                double term = (double)a[at(&g.a_m, i) + at(&g.a_k, k)] * b[at(&g.b_k, k) + at(&g.b_n, j)];
+                want += term;
+                size += fabs(term);
+            }
+            if (!(fabs(v - want) <= t->tol * size + 1e-7))
+                fail_msg("%d x %d x %d, %d parts, precision %d: c[%d][%d] is %g, should be %g", t->m, t->n, t->k,
+                         t->splits, (int)t->precision, i, j, v, want);
+            got[at(&g.c_m, i) + j] = c[at(&g.c_m, i) + j];
+        }
+    assert_memory_equal(got, c, nc * sizeof *c); /* nothing else was written */
+    ops->free(gpu, (void *)g.a);
+    ops->free(gpu, (void *)g.b);
+    ops->free(gpu, g.c);
+    ops->free(gpu, g.work);
+}
+
+static void products_of_every_shape_and_precision(void **state)
+{
+    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 65, 64, 16, 1 }, { 7, 130, 33, 1 }, { 64, 3, 100, 3 },
+                                    { 100, 70, 97, 2 }, { 5, 9, 0, 1 }, { 33, 17, 200, 7 } };
+    static const double tol[] = { 2e-6, 3e-5, 8e-3 };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int p = 0; p < 3; p++)
+            for (int turn = 0; turn < 4; turn++) {
+                const int *s = sizes[i];
+                gemm_check(&(gemm_case){ s[0], s[1], s[2], s[3], turn % 2, turn / 2, turn % 2, (nn_gpu_precision)p,
+                                         tol[p] });
+            }
+}
+
+static void column_sums_add_to_what_is_there(void **state)
+{
+    enum { ROWS = 45, COLS = 70, LD = 75 };
+    float *x = random_floats(ROWS * LD), *y = random_floats(COLS), *got;
+    nn_gpu_column_sum s = { ROWS, COLS, LD, to_device(x, ROWS * LD), to_device(y, COLS) };
+    (void)state;
+
+    ops->column_sum(gpu, &s);
+    got = from_device(s.y, COLS);
+    for (int j = 0; j < COLS; j++) {
+        double want = y[j];
+        for (int i = 0; i < ROWS; i++)
+            want += x[i * LD + j];
+        assert_true(fabs(got[j] - want) < 1e-5);
+    }
+    ops->free(gpu, (void *)s.x);
+    ops->free(gpu, s.y);
+}
+
+static nn_gpu_frame_rule *rule_to_device(void)
+{
+    static nn_frame_rule rule;
+    static nn_gpu_frame_rule flat;
+    nn_gpu_frame_rule *p = ops->alloc(gpu, sizeof flat);
+
+    nn_frame_rule_make(&rule);
+    for (int l = 0; l < NN_DEGREES; l++) {
+        flat.n[l] = rule.n[l];
+        for (int i = 0; i < rule.n[l]; i++)
+            flat.term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0,
+                                             rule.term[l][i].w };
+    }
+    assert_non_null(p);
+    ops->upload(gpu, p, &flat, sizeof flat);
+    return p;
+}
+
+/* Also along the axes, where the choice of the roll changes, and for a zero vector. */
+static void frames_are_those_of_the_host(void **state)
+{
+    enum { PAIRS = 25 };
+    float *vec = random_floats(3 * PAIRS), want[NN_FRAME_ALL], sign[NN_FRAME_ALL], *got;
+    nn_gpu_frame_rule *rule = rule_to_device();
+    nn_frame_rule host;
+    (void)state;
+
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 3; k++)
+            vec[3 * i + k] = k == i / 2 ? (i % 2 ? -2.0f : 0.5f) : 0;
+    memset(vec + 18, 0, 3 * sizeof *vec);
+    nn_frame_rule_make(&host);
+    for (int l_max = 1; l_max <= 4; l_max++) {
+        int size = nn_frame_size(l_max);
+        nn_gpu_frames f = { PAIRS, l_max, size, rule, to_device(vec, 3 * PAIRS), NULL,
+                            ops->alloc(gpu, 2 * PAIRS * sizeof(float) * (size_t)size) };
+        ops->frames(gpu, &f);
+        got = from_device(f.d, 2 * PAIRS * (size_t)size);
+        nn_frame_reverse(l_max, sign);
+        for (int p = 0; p < PAIRS; p++) {
+            nn_frame_make(&host, vec + 3 * p, l_max, want);
+            for (int i = 0; i < size; i++) {
+                assert_true(fabsf(got[2 * p * size + i] - want[i]) < 1e-6f);
+                assert_true(got[(2 * p + 1) * size + i] == got[2 * p * size + i] * sign[i]);
+            }
+        }
+        ops->free(gpu, (void *)f.vec);
+        ops->free(gpu, f.d);
+    }
+    ops->free(gpu, rule);
+}
+
+static void a_fence_that_was_written_on_is_reported(void **state)
+{
+    char *p = ops->alloc(gpu, 1024), byte = 1;
+    (void)state;
+
+    ops->fence(gpu, p + 256, true);
+    assert_true(ops->intact(gpu, p + 256));
+    ops->zero(gpu, p, 256);
+    ops->zero(gpu, p + 256 + NN_GPU_FENCE, 64);
+    assert_true(ops->intact(gpu, p + 256));
+    ops->fence(gpu, p + 256, false);
+    ops->fence(gpu, p + 512, true);
+    ops->fence(gpu, p + 512, false);
+    ops->upload(gpu, p + 512 + NN_GPU_FENCE - 1, &byte, 1);
+    assert_false(ops->intact(gpu, p + 512));
+    ops->fence(gpu, p + 512, false);
+    ops->free(gpu, p);
+}
+
+static int open_device(void **state)
+{
+    char text[240];
+    pl_error err = { 0 };
+    (void)state;
+
+    if (nn_cuda_plugin(&ops, &err)) {
+        print_error("%s\n", err.text);
+        return -1;
+    }
+    gpu = ops->open(0, text, sizeof text);
+    mem = pl_arena_new(1 << 20);
+    rng = pl_rng_at(11, 0, 1);
+    print_message("%s: %s\n", ops->name, text);
+    return gpu && mem ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    ops->close(gpu);
+    pl_arena_free(mem);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_every_shape_and_precision),
+        cmocka_unit_test(column_sums_add_to_what_is_there),
+        cmocka_unit_test(frames_are_those_of_the_host),
+        cmocka_unit_test(a_fence_that_was_written_on_is_reported),
+    };
+
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
