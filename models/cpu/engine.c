@@ -38,6 +38,7 @@ static void cpu_close(nn_engine *e)
     nn_cpu_prep_free(&e->prep);
     nn_cpu_cells_free(&e->cells);
     nn_buf_free(&e->nodes.buf);
+    nn_cpu_keep_free(&e->nodes.keep);
     nn_buf_free(&e->weights);
     nn_buf_free(&e->acts);
     nn_buf_free(&e->edges);
@@ -158,6 +159,7 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
     (void)err;
     nn_cpu_small_load(e->plan, params, e->small, e->turned);
     nn_cpu_linear16_load(e);
+    nn_cpu_keep_forget(&e->nodes.keep);
     for (int i = 0; i < e->plan->n_modules; i++) {
         fold_job j = { e, &e->plan->module[i].conv, params };
         if (j.c->n_slabs && e->conf.radial == NN_RADIAL_NODES)
@@ -251,6 +253,7 @@ static void nodes_cut(nn_engine *e, bool keep, cutter *c)
     n->h = cut(c, (size_t)p->groups_most * NN_CHUNK_SUMS * NN_H);
     n->table = cut(c, nodes * n->ld);
     n->packed = e->of_contract->pack ? cut(c, nodes * n->packed_ld) : n->table;
+    n->kept = keep ? NULL : (int32_t *)cut(c, (size_t)e->cells.n_nodes);
     n->dtable = cut(c, keep ? sums * n->ld : 0);
     n->dw = cut(c, keep ? p->table_most * NN_H : 0);
     n->dh = cut(c, keep ? (size_t)p->runs_most * NN_CHUNK_SUMS * NN_H : 0);
@@ -269,6 +272,7 @@ static bool nodes_memory(nn_engine *e, bool keep)
         return false;
     c = (cutter){ e->nodes.buf.p, 0 };
     nodes_cut(e, keep, &c);
+    nn_cpu_nodes_find(e);
     return true;
 }
 
@@ -432,7 +436,7 @@ static pl_code cpu_backward(nn_engine *e, const nn_batch *in, const float *dy, f
 
 static size_t cpu_workspace_bytes(const nn_engine *e)
 {
-    size_t sum = nn_cpu_prep_bytes(&e->prep) + nn_cpu_cells_bytes(&e->cells) + e->nodes.buf.bytes + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes
+    size_t sum = nn_cpu_prep_bytes(&e->prep) + nn_cpu_cells_bytes(&e->cells) + e->nodes.buf.bytes + nn_cpu_keep_bytes(&e->nodes.keep) + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes
         + e->pieces.bytes + e->pooled.bytes;
 
     for (int i = 0; i < nn_pool_threads(e->pool); i++)

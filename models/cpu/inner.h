@@ -10,6 +10,7 @@
 #define NN_CPU_INNER_H
 
 #include "models/cpu/cells.h"
+#include "models/cpu/keep.h"
 #include "models/cpu/plan.h"
 #include "models/cpu/pool.h"
 #include "models/cpu/prep.h"
@@ -44,6 +45,8 @@ typedef struct nn_cpu_nodes {
     float *dw;                /* of one convolution, as w                   */
     float *dh;                /* [runs of columns][NN_CHUNK_SUMS][NN_H]     */
     size_t ld, packed_ld;
+    int32_t *kept;            /* [nodes of the batch] number in `keep` or -1; NULL: a backward pass follows */
+    nn_cpu_keep keep;
     nn_buf buf;
 } nn_cpu_nodes;
 
@@ -97,8 +100,9 @@ void nn_cpu_radial16_back(const nn_engine *e, const nn_cpu_scratch *s, const nn_
 nn_cpu_hidden nn_cpu_net_of(const nn_engine *e, const nn_cpu_conv *c, int group, float *small);
 
 /* nodes.c: the same as conv.c, with radial nodes. Floats of all packed W; params -> W of one convolution. */
-size_t nn_cpu_nodes_places(const nn_engine *e, nn_cpu_plan *p);
+size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p);
 void nn_cpu_nodes_weights(nn_engine *e, const nn_cpu_conv *c, const float *params);
+void nn_cpu_nodes_find(nn_engine *e); /* the kept nodes of a batch */
 void nn_cpu_nodes_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
 void nn_cpu_nodes_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
 

@@ -15,6 +15,9 @@ typedef struct nodes_job {
     float *y;                   /* forward: output of the edges          */
     bool first;                 /* backward: dx is not needed            */
     float *grad;
+    int32_t n_rows;             /* nodes whose tables are made now ..    */
+    int32_t row[NN_CHUNK_NODES]; /* .. and which of the chunk            */
+    float *place[NN_CHUNK_NODES]; /* packed tables of the chunk's nodes  */
 } nodes_job;
 
 /* One tile on one thread. */
@@ -46,20 +49,31 @@ static void table_places(const nn_engine *e, nn_cpu_table *t, size_t *w_packed)
     }
 }
 
-size_t nn_cpu_nodes_places(const nn_engine *e, nn_cpu_plan *p)
+size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p)
 {
-    size_t n = 0;
+    size_t n = 0, kept = 0;
 
     for (int i = 0; i < p->n_modules; i++)
         if (p->module[i].kind != NN_NORM) {
             nn_cpu_table *const both[] = { &p->module[i].conv.table, &p->module[i].conv.turned };
+            p->module[i].conv.number = i;
+            p->module[i].conv.kept_at = kept;
             for (int k = 0; k < 2; k++) {
                 table_places(e, both[k], &n);
                 if (both[k]->packed_size > p->packed_most)
                     p->packed_most = both[k]->packed_size;
             }
+            kept += both[0]->packed_size;
         }
+    e->nodes.keep = (nn_cpu_keep){ .n_scalars = p->model->conf.edge_features + 1, .n_convs = p->n_modules, .size = kept };
     return n;
+}
+
+void nn_cpu_nodes_find(nn_engine *e)
+{
+    for (int32_t i = 0; i < e->cells.n_nodes && e->nodes.kept; i++)
+        e->nodes.kept[i] = nn_cpu_keep_find(&e->nodes.keep,
+                                            e->cells.scalar + (size_t)i * (size_t)e->prep.n_scalars);
 }
 
 /* ---- weights ------------------------------------------------------------------------ */
@@ -104,11 +118,30 @@ void nn_cpu_nodes_weights(nn_engine *e, const nn_cpu_conv *c, const float *param
 
 /* ---- tables of a chunk ------------------------------------------------------------ */
 
+/* Where the chunk's tables are, and which of them have to be made. */
+static void chunk_open(nodes_job *j, int32_t number)
+{
+    nn_engine *e = j->e;
+    nn_cpu_keep *keep = &e->nodes.keep;
+
+    j->chunk = &e->cells.chunk[number];
+    j->n_rows = 0;
+    for (int32_t i = 0; i < j->chunk->n_nodes; i++) {
+        int32_t k = e->nodes.kept ? e->nodes.kept[j->chunk->node + i] : -1;
+        bool *filled = k < 0 ? NULL : keep->filled + (size_t)k * (size_t)keep->n_convs + j->c->number;
+        j->place[i] = filled ? keep->table[k] + j->c->kept_at : e->nodes.packed + (size_t)j->n_rows * e->nodes.packed_ld;
+        if (!filled || !*filled)
+            j->row[j->n_rows++] = i;
+        if (filled)
+            *filled = true;
+    }
+}
+
 static void node_hidden(void *ctx, int worker, int i)
 {
     const nodes_job *j = ctx;
     const nn_engine *e = j->e;
-    const float *s = e->cells.scalar + (size_t)(j->chunk->node + i) * (size_t)e->prep.n_scalars;
+    const float *s = e->cells.scalar + (size_t)(j->chunk->node + j->row[i]) * (size_t)e->prep.n_scalars;
 
     (void)worker;
     for (int g = 0; g < j->c->def->n_groups; g++) {
@@ -122,7 +155,7 @@ static void run_table(void *ctx, int worker, int i)
     const nodes_job *j = ctx;
     const nn_engine *e = j->e;
     const nn_cpu_run *r = &j->table->run[i];
-    nn_cpu_product p = { .n_rows = j->chunk->n_nodes, .k = NN_H, .n = r->n, .a = { hidden_of(e, r->group, 0) },
+    nn_cpu_product p = { .n_rows = j->n_rows, .k = NN_H, .n = r->n, .a = { hidden_of(e, r->group, 0) },
                          .c = { e->nodes.table + r->at }, .a_ld = NN_H, .c_ld = e->nodes.ld,
                          .b = e->nodes.w_packed + j->table->w_packed_at + r->packed_at };
 
@@ -134,12 +167,17 @@ static void node_pack(void *ctx, int worker, int i)
 {
     const nodes_job *j = ctx;
     const nn_engine *e = j->e;
+    const float *table = e->nodes.table + (size_t)i * e->nodes.ld;
+    float *to = j->place[j->row[i]];
 
     (void)worker;
     for (int m = 0; m < j->table->n_orders; m++) {
         const nn_cpu_order *o = &j->table->order[m];
-        e->of_contract->pack(e->nodes.table + (size_t)i * e->nodes.ld + o->at, (m ? 2 : 1) * o->k, o->n,
-                             e->nodes.packed + (size_t)i * e->nodes.packed_ld + o->packed_at);
+        int32_t k = (m ? 2 : 1) * o->k;
+        if (e->of_contract->pack)
+            e->of_contract->pack(table + o->at, k, o->n, to + o->packed_at);
+        else if (to != table)
+            memcpy(to + o->packed_at, table + o->at, (size_t)k * (size_t)o->n * sizeof *to);
     }
 }
 
@@ -149,8 +187,7 @@ static void tables_make(nodes_job *j, const nn_cpu_table *t)
 
     j->table = t;
     nn_pool_run(e->pool, t->n_runs, run_table, j);
-    if (e->of_contract->pack)
-        nn_pool_run(e->pool, j->chunk->n_nodes, node_pack, j);
+    nn_pool_run(e->pool, j->n_rows, node_pack, j);
 }
 
 /* ---- tiles ------------------------------------------------------------------------ */
@@ -200,7 +237,7 @@ static void tile_multiply(const tile *t, const nn_cpu_table *table, const float 
             nn_cpu_product p = { .n_rows = t->t->n_rows, .k = o->k, .n = o->n, .a = { x + o->x[0], m ? x + o->x[1] : NULL },
                                  .c = { y + o->y[0], m ? y + o->y[1] : NULL }, .a_ld = f->ld, .c_ld = g->ld,
                                  .scale = e->cells.weight[j] + t->t->first, .add = j,
-                                 .b = e->nodes.packed + (size_t)t->t->node[j] * e->nodes.packed_ld + o->packed_at };
+                                 .b = t->job->place[t->t->node[j]] + o->packed_at };
             e->of_contract->run(&p);
         }
 }
@@ -226,8 +263,8 @@ void nn_cpu_nodes_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float 
     nodes_job j = { .e = e, .c = c, .x = x, .y = y };
 
     for (int32_t k = 0; k < e->cells.n_chunks; k++) {
-        j.chunk = &e->cells.chunk[k];
-        nn_pool_run(e->pool, j.chunk->n_nodes, node_hidden, &j);
+        chunk_open(&j, k);
+        nn_pool_run(e->pool, j.n_rows, node_hidden, &j);
         tables_make(&j, &c->table);
         nn_pool_run(e->pool, j.chunk->n_tiles, tile_forward, &j);
     }
@@ -355,8 +392,8 @@ void nn_cpu_nodes_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool 
     nodes_job j = { .e = e, .c = c, .x = x, .first = first, .grad = grad };
 
     for (int32_t k = 0; k < e->cells.n_chunks; k++) {
-        j.chunk = &e->cells.chunk[k];
-        nn_pool_run(e->pool, j.chunk->n_nodes, node_hidden, &j);
+        chunk_open(&j, k);
+        nn_pool_run(e->pool, j.n_rows, node_hidden, &j);
         if (!first)
             tables_make(&j, &c->turned);
         nn_pool_run(e->pool, j.chunk->n_pieces, piece_backward, &j);

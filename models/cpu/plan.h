@@ -61,6 +61,8 @@ typedef struct nn_cpu_conv {
     int32_t r_cols;                       /* widest block of columns    */
     nn_cpu_edge_layout x, y;              /* of in and out, with the orders that both have */
     nn_cpu_table table, turned;
+    int32_t number;                       /* of the module                        */
+    size_t kept_at;                       /* first float of `table` among a node's kept tables */
     nn_cpu_linear self[NN_DEGREES];
 } nn_cpu_conv;
 

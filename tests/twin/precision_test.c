@@ -151,10 +151,57 @@ static void every_operation_has_the_error_of_its_format(void **state)
     }
 }
 
+static void forward(const fixture *f, nn_engine *e, bool keep, float *y)
+{
+    pl_error err = { 0 };
+
+    if (nn_engine_cpu.forward(e, &f->m.b, keep, y, &err))
+        fail_msg("%s", err.text);
+}
+
+/* Forward without keep uses tables of nodes again, forward with keep never does. */
+static void tables_check(const fixture *f, const nn_engine_conf *conf)
+{
+    int32_t n = f->m.b.n_graphs * f->model->conf.outputs;
+    float *y[4], *other = PL_NEW(f->mem, float, f->model->n_floats);
+    nn_engine *e;
+
+    for (int i = 0; i < 4; i++)
+        y[i] = PL_NEW(f->mem, float, n);
+    for (size_t i = 0; i < f->model->n_floats; i++)
+        other[i] = 0.9f * f->params[i];
+    assert_int_equal(nn_engine_cpu.open(&e, f->model, conf, NULL), PL_OK);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(nn_engine_cpu.set_params(e, round ? other : f->params, NULL), PL_OK);
+        forward(f, e, false, y[0]);
+        forward(f, e, false, y[1]);
+        forward(f, e, true, y[2]);
+        forward(f, e, false, y[3]);
+        for (int i = 1; i < 4; i++)
+            assert_memory_equal(y[0], y[i], (size_t)n * sizeof **y);
+    }
+    nn_engine_cpu.close(e);
+}
+
+static void tables_of_nodes_that_are_kept_change_no_result(void **state)
+{
+    (void)state;
+
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        fixture f = fixture_open(&shapes[s].conf, &shapes[s].batch);
+        for (nn_precision p = NN_PREC_FP32; p <= NN_PREC_BF16; p++) {
+            nn_engine_conf conf = conf_of(NN_RADIAL_NODES, 7, p);
+            tables_check(&f, &conf);
+        }
+        pl_arena_free(f.mem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_has_the_error_of_its_format),
+        cmocka_unit_test(tables_of_nodes_that_are_kept_change_no_result),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
