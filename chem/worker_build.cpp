@@ -240,7 +240,6 @@ static Placed place(const std::string &smiles, const PrepareOpts &o)
     OBMol mol;
     mol_read(mol, smiles, "smi");
     Geometry g = mol_build_checked(mol, smiles, o);
-    mol_check_size(mol, o, 1);
     return { g.how, g.energy, mol_pack(mol, true) };
 }
 
@@ -359,6 +358,16 @@ Placed build_apart(const std::string &smiles, const PrepareOpts &o)
     return read_child(words, r.status);
 }
 
+// The size that it will have, before any time is spent on building it.
+static void mol_check_hydrogenated(OBMol &mol, const PrepareOpts &o)
+{
+    int64_t n = mol.NumAtoms();
+    FOR_ATOMS_OF_MOL(a, mol)
+        n += a->GetImplicitHCount();
+    if (n > o.max_atoms)
+        fail(CH_TOO_LARGE, number(static_cast<long>(n)) + " atoms");
+}
+
 Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
 {
     const bool real = is_real_3d(mol, format);
@@ -370,8 +379,10 @@ Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
     }
     if (o.conformer == CH_3D_KEEP && !real)
         fail(CH_CONFORMER, "the record has no 3D positions to keep");
-    if (o.conformer == CH_3D_GENERATE || (o.conformer == CH_3D_AUTO && !(real && all_hydrogens_there(mol))))
+    if (o.conformer == CH_3D_GENERATE || (o.conformer == CH_3D_AUTO && !(real && all_hydrogens_there(mol)))) {
+        mol_check_hydrogenated(mol, o);
         return { "build", NAN, "" };
+    }
     mol.AddHydrogens(false, false);
     mol_check_size(mol, o, 1);
     mol_check_geometry(mol);

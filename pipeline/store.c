@@ -16,7 +16,11 @@ static const char features_sql[] =
     " first INTEGER NOT NULL, n_items INTEGER NOT NULL, crc32 INTEGER NOT NULL, data BLOB NOT NULL,"
     " UNIQUE(key,kind,unit));";
 
-enum { FEATURES_VERSION = 1, JOURNAL_AUTO = 0, JOURNAL_WAL = 1 };
+/* Younger than the first files, and missed by nobody: no new version. */
+static const char cache_sql[] = "CREATE TABLE IF NOT EXISTS cache(cache_id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
+                                " crc32 INTEGER NOT NULL, data BLOB NOT NULL)";
+
+enum { FEATURES_VERSION = 1, JOURNAL_AUTO = 0, JOURNAL_WAL = 1, WRITE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
 
 /* What a file claims to be. */
 typedef struct identity {
@@ -49,7 +53,7 @@ static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms,
 {
     pl_code code = PL_OK;
 
-    if (sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, db, flags, NULL) != SQLITE_OK) {
         code = *db ? pl_db_fail(*db, err) : pl_fail(err, PL_ENOMEM, "%s", path);
         (void)sqlite3_close(*db);
         *db = NULL;
@@ -197,7 +201,7 @@ static pl_code open_results(pl_store *s, int journal, pl_error *err)
 {
     identity is = { 0 };
     bool fresh;
-    pl_code code = open_file(&s->db, s->results_path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 60000, err);
+    pl_code code = open_file(&s->db, s->results_path, WRITE | SQLITE_OPEN_NOMUTEX, 60000, err);
 
     if (code == PL_OK)
         code = read_identity(s->db, &is, err);
@@ -234,6 +238,7 @@ static pl_store *new_store(const char *results, const char *features, const pl_s
     if (s == NULL)
         return NULL;
     s->schema = schema;
+    (void)pthread_mutex_init(&s->cache_lock, NULL);
     s->results_path = strdup(results);
     s->features_path = strdup(features);
     if (s->results_path != NULL && s->features_path != NULL)
@@ -327,14 +332,14 @@ static pl_code open_immutable(sqlite3 **db, const char *path, identity *is, pl_e
     *db = NULL;
     if (uri == NULL)
         return pl_fail(err, PL_ENOMEM, "a path");
-    code = open_file(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, 5000, err);
+    code = open_file(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, 5000, err);
     sqlite3_free(uri);
     return code == PL_OK ? read_identity(*db, is, err) : code;
 }
 
 static pl_code open_to_read(sqlite3 **db, const char *path, identity *is, pl_error *err)
 {
-    pl_code code = open_file(db, path, SQLITE_OPEN_READONLY, 5000, err);
+    pl_code code = open_file(db, path, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, 5000, err);
 
     if (code == PL_OK)
         code = read_identity(*db, is, err);
@@ -400,7 +405,7 @@ static pl_code open_features(pl_store *s, pl_error *err)
         code = open_to_read(&s->features, s->features_path, &is, err);
         return code == PL_OK ? check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err) : code;
     }
-    code = open_file(&s->features, s->features_path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 60000, err);
+    code = open_file(&s->features, s->features_path, WRITE | SQLITE_OPEN_FULLMUTEX, 60000, err);
     if (code == PL_OK)
         code = read_identity(s->features, &is, err);
     if (code != PL_OK)
@@ -412,7 +417,7 @@ static pl_code open_features(pl_store *s, pl_error *err)
         code = set_writer(s->features, fresh, 16384, pl_is_network_fs(s->features_path), s->journal, err);
     if (code == PL_OK && fresh)
         code = create_features(s->features, err);
-    return code;
+    return code == PL_OK ? pl_db_exec(s->features, cache_sql, err) : code;
 }
 
 pl_code pl_store_features(pl_store *s, pl_error *err)
@@ -439,6 +444,7 @@ void pl_store_close(pl_store *s)
         (void)sqlite3_finalize(s->kept[i]);
     (void)sqlite3_close_v2(s->features);
     (void)sqlite3_close_v2(s->db);
+    (void)pthread_mutex_destroy(&s->cache_lock);
     free((char *)s->results_path);
     free((char *)s->features_path);
     free(s);

@@ -1,13 +1,14 @@
 /* pipeline/store.h - results.db and features.db of a work directory.
  *
  * One process writes (see pipeline/lock.h), one connection per file, used by
- * one thread. WAL + NORMAL on a local disk, TRUNCATE + FULL + EXCLUSIVE on a
+ * one thread (but for pl_cache_get). WAL + NORMAL on a local disk, TRUNCATE + FULL + EXCLUSIVE on a
  * network one (statfs). Never synchronous=OFF. Transactions are BEGIN IMMEDIATE.
  * SQLite's answers become: full disk, read-only, I/O -> PL_EIO; corrupt, not a
  * database, newer user_version -> PL_EDATA; the text names the file and the remedy. */
 #ifndef PL_STORE_H
 #define PL_STORE_H
 
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +37,7 @@ struct pl_store {
     const pl_schema *schema;
     int64_t n_puts;                  /* blocks put so far; the runner's                  */
     sqlite3_stmt *kept[4];           /* the store's own prepared statements              */
+    pthread_mutex_t cache_lock;      /* of the one that finds cached bytes               */
 };
 
 /* Opens or creates; migrates forward after a VACUUM INTO copy. */
@@ -74,6 +76,15 @@ pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t uni
 pl_code pl_block_count(pl_store *s, const char *kind, const char *key, int64_t *n, pl_error *err);
 /* Features transactions: pl_run wraps a unit's commit in both databases, features first. */
 
+/* ---- work that need not be done twice: key -> bytes, in features.db ----
+ * No result: no digest counts it, no stage owns it, `db prune` empties it. The
+ * key is a SHA-256 of all that the bytes depend on. */
+pl_code pl_cache_put(pl_store *s, const unsigned char key[32], pl_bytes data, pl_error *err); /* replaces; not empty */
+/* Any thread. data->data is NULL when there is nothing, or its checksum differs (a warning says so). */
+pl_code pl_cache_get(pl_store *s, const unsigned char key[32], pl_bytes *data, pl_arena *mem, pl_error *err);
+/* How many entries there are, and are damaged. features.db open. */
+pl_code pl_cache_check(pl_store *s, int64_t *n, int64_t *n_bad, pl_error *err);
+
 /* ---- rows every stage may write (inside the unit's transaction) ---- */
 typedef struct pl_failure {
     int64_t record_id, mol_id;       /* 0 = none                        */
@@ -91,7 +102,7 @@ pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err)
 /* ---- maintenance ---- */
 pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err); /* order-independent, logical content of results.db */
 pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err); /* the blocks that stages of results.db own; features.db open */
-/* Removes blocks that no stage of results.db owns. *n: how many; features.db open. */
+/* Removes blocks that no stage of results.db owns, and the cache. *n: how many blocks; features.db open. */
 pl_code pl_store_prune(pl_store *s, int64_t *n, pl_error *err);
 pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err); /* integrity, foreign keys, done <=> rows, block CRCs */
 pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err);  /* VACUUM INTO tmp, fsync, rename */

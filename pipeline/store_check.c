@@ -148,7 +148,7 @@ pl_code pl_store_prune(pl_store *s, int64_t *n, pl_error *err)
         code = pl_db_exec(s->features, "DELETE FROM block WHERE key NOT IN (SELECT key FROM temp.used_key)", err);
     if (code == PL_OK) {
         *n = sqlite3_changes(s->features);
-        code = pl_db_exec(s->features, "DROP TABLE temp.used_key; VACUUM", err);
+        code = pl_db_exec(s->features, "DROP TABLE temp.used_key; DELETE FROM cache; VACUUM", err);
     }
     return code;
 }
@@ -221,6 +221,20 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
     return code;
 }
 
+static pl_code check_cache(pl_store *s, checker *c, pl_error *err)
+{
+    int64_t n, bad;
+    pl_code code = pl_cache_check(s, &n, &bad, err);
+
+    c->good = c->good && bad == 0;
+    if (bad > 0)
+        pl_text_addf(c->report, "BAD  cache: %lld of %lld checksums differ; those entries are not used, and made anew\n",
+                     (long long)bad, (long long)n);
+    else if (n > 0)
+        pl_text_addf(c->report, "good cache: %lld checksums hold\n", (long long)n);
+    return code;
+}
+
 pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
 {
     static const char *const own[][2] = {
@@ -243,6 +257,8 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
         code = check_integrity(s->features, s->features_path, &c, err);
     if (code == PL_OK && s->features != NULL)
         code = each_stage(s, check_blocks, &c, err);
+    if (code == PL_OK && s->features != NULL)
+        code = check_cache(s, &c, err);
     *good = c.good;
     if (code == PL_OK && !pl_text_ok(report))
         code = pl_fail(err, PL_ENOMEM, "the report");

@@ -145,7 +145,8 @@ const pl_cmd st_cmd_db = {
              "digest  a hash of the logical content that does not depend on order, paths, times or workers\n"
              "schema  every table and column with unit and meaning\n"
              "backup  a consistent copy, also while a run is writing\n"
-             "prune   WORKFLOW: remove blocks of features.db that no stage of its results.db uses any more\n\n"
+             "prune   WORKFLOW: remove blocks of features.db that no stage of its results.db uses any more, and the cache of\n"
+             "        structures, which saves building them again when settings or inputs change\n\n"
              "  molsieve db digest runs/screen\n"
              "  molsieve db backup runs/screen --to screen-copy.db\n",
     .opts = opts,

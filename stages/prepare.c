@@ -5,8 +5,10 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "pipeline/base/log.h"
 #include "pipeline/workflow.h"
 #include "stages/blocks.h"
+#include "stages/structures.h"
 
 #define AT(member) offsetof(st_prepare_conf, member)
 #define OF(member) offsetof(st_property, member)
@@ -51,11 +53,14 @@ typedef struct prepare_state {
     pl_env *env;
     st_blocks records;
     st_molecules *molecules;
+    ch_prepare_opts opts;
+    ch_worker_opts budget;
+    st_structures structures;
 } prepare_state;
 
 typedef struct prepare_worker {
     ch_worker *chem;
-    ch_prepare_opts opts;
+    prepare_state *state;
 } prepare_worker;
 
 /* ---- before the run ---- */
@@ -80,12 +85,16 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     ch_worker_close(w);
 }
 
+static bool generates(const st_prepare_conf *c)
+{
+    return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE;
+}
+
 /* Built structures depend on the seed, everything on the library. */
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
                    pl_arena *mem, pl_error *err)
 {
     const st_prepare_conf *c = step->conf;
-    bool builds = c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE;
     ch_worker *w = NULL;
     ch_worker_info info;
     pl_code code = ch_worker_open(&w, NULL, err);
@@ -96,7 +105,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     ch_worker_close(w);
     if (code != PL_OK)
         return code;
-    *extra_json = builds ? pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\",\"seed\":%lld}", info.library,
+    *extra_json = generates(c) ? pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\",\"seed\":%lld}", info.library,
                                       info.protocol, (long long)wf->seed)
                          : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"}", info.library, info.protocol);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
@@ -122,7 +131,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = -1;
     out->bytes_results = 360.0 * sizes.n_records;
-    out->bytes_features = 900.0 * sizes.n_records;
+    out->bytes_features = (generates(c) ? 1900.0 : 900.0) * sizes.n_records; /* blocks, and the cache of structures */
     /* Measured means of one core: 0.1 s where a structure is built. */
     out->seconds = sizes.n_records * (c->conformer == CH_3D_KEEP || c->conformer == CH_3D_NONE ? 0.002 : 0.1);
     return PL_OK;
@@ -140,15 +149,33 @@ static pl_code note_library(const pl_env *env, pl_error *err)
                      env->step->extra_json, (long long)env->run_id);
 }
 
+static void read_conf(prepare_state *s)
+{
+    const st_prepare_conf *c = s->env->step->conf;
+
+    s->opts = ch_prepare_defaults();
+    s->opts.largest_fragment = c->fragment == 0;
+    s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
+    s->opts.max_atoms = (int32_t)c->max_atoms;
+    s->opts.conformer = (ch_conformer)c->conformer;
+    s->opts.force_field = (ch_force_field)c->force_field;
+    s->opts.seed = s->env->seed;
+    s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit, .cpu_retry_s = c->retry_cpu_limit,
+                                  .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
+}
+
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 {
     prepare_state *s = state;
     pl_code code;
 
     s->env = env;
+    read_conf(s);
     code = st_blocks_open(&s->records, env, "read", "record", err);
     if (code == PL_OK)
         code = note_library(env, err);
+    if (code == PL_OK)
+        code = st_structures_open(&s->structures, env->store, env->step->extra_json, &s->opts, &s->budget, err);
     return code == PL_OK ? st_molecules_open(&s->molecules, env, err) : code;
 }
 
@@ -175,24 +202,10 @@ static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
 
 static pl_code worker_open(void *worker, void *state, pl_error *err)
 {
-    const prepare_state *s = state;
-    const st_prepare_conf *c = s->env->step->conf;
     prepare_worker *w = worker;
-    ch_worker_opts opts = {
-        .cpu_first_s = c->cpu_limit,
-        .cpu_retry_s = c->retry_cpu_limit,
-        .memory_bytes = (size_t)c->memory_limit,
-        .stop = s->env->stop,
-    };
 
-    w->opts = ch_prepare_defaults();
-    w->opts.largest_fragment = c->fragment == 0;
-    w->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
-    w->opts.max_atoms = (int32_t)c->max_atoms;
-    w->opts.conformer = (ch_conformer)c->conformer;
-    w->opts.force_field = (ch_force_field)c->force_field;
-    w->opts.seed = s->env->seed;
-    return ch_worker_open(&w->chem, &opts, err);
+    w->state = state;
+    return ch_worker_open(&w->chem, &w->state->budget, err);
 }
 
 static void worker_close(void *worker)
@@ -204,6 +217,7 @@ static void worker_close(void *worker)
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
 {
     prepare_worker *w = worker;
+    const ch_known known = { &w->state->structures, st_structure_find };
     st_prepared_unit *u = unit->data;
     st_record *record;
     ch_input *in;
@@ -218,13 +232,18 @@ static pl_code work(void *worker, pl_unit *unit, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
     for (int32_t i = 0; i < u->n; i++)
         in[i] = (ch_input){ .text = record[i].text, .format = record[i].format, .len = record[i].len };
-    return ch_worker_prepare_all(w->chem, in, u->n, &w->opts, NULL, u->result, unit->mem, err);
+    return ch_worker_prepare_all(w->chem, in, u->n, &w->state->opts, &known, u->result, unit->mem, err);
 }
 
 static pl_code commit(void *state, pl_unit *unit, pl_error *err)
 {
     prepare_state *s = state;
-    return st_molecules_put(s->molecules, unit, err);
+    const st_prepared_unit *u = unit->data;
+    pl_code code = st_molecules_put(s->molecules, unit, err);
+
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
+        code = st_structure_keep(&s->structures, &u->result[i], err);
+    return code;
 }
 
 /* Nothing to go on with: most often the format or the settings are wrong. */
@@ -249,6 +268,19 @@ static pl_code fail_empty(prepare_state *s, pl_error *err)
     return code;
 }
 
+/* Of this run; what an earlier one built before it was stopped is counted there. */
+static pl_code say_structures(prepare_state *s)
+{
+    const st_structures *t = &s->structures;
+
+    if (t->n_built + t->n_known == 0)
+        return PL_OK;
+    pl_log(PL_INFO, "prepare: %lld structures built, %lld known from earlier runs", (long long)t->n_built,
+           (long long)t->n_known);
+    return pl_event_add(s->env, "info", "%lld structures built, %lld known from earlier runs", (long long)t->n_built,
+                        (long long)t->n_known);
+}
+
 static pl_code finish(void *state, pl_error *err)
 {
     prepare_state *s = state;
@@ -259,7 +291,9 @@ static pl_code finish(void *state, pl_error *err)
         return pl_fail(err, PL_EBUG, "%lld records were not accounted for", (long long)waiting);
     if (code == PL_OK)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
-    return code == PL_OK && any == 0 ? fail_empty(s, err) : code;
+    if (code == PL_OK && any == 0)
+        code = fail_empty(s, err);
+    return code == PL_OK ? say_structures(s) : code;
 }
 
 static const char *const needs[] = { "read", NULL };

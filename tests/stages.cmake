@@ -1,5 +1,6 @@
 # read, prepare, rank, write; the schema; the program from end to end.
 molsieve_test(stages unit/stages_test.c LABEL unit USES molsieve::stages)
+molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
 
 function(molsieve_e2e script label)
@@ -11,7 +12,7 @@ endfunction()
 molsieve_e2e(e2e_ingest cli
   formats_and_their_records_add_up duplicates_are_one_molecule_with_the_mean_of_their_labels
   workers_do_not_change_a_byte signals_stop_cleanly_and_the_run_goes_on
-  every_messy_file_is_accounted_for other_tools_read_the_database)
+  every_messy_file_is_accounted_for other_tools_read_the_database structures_are_built_once)
 molsieve_e2e(e2e_ingest crash
   kills_at_any_moment_change_nothing faults_before_and_after_each_commit_change_nothing)
 molsieve_e2e(e2e_bad_input cli

@@ -7,6 +7,7 @@
 
 #include "chem/chem.h"
 #include "chem/record.h"
+#include "pipeline/base/text.h"
 
 static double now(void)
 {
@@ -30,15 +31,31 @@ static int read_only(const char *path, int n)
     return done;
 }
 
+enum { UNIT = 100 };
+
+/* The next records, copied; how many. */
+static int32_t read_unit(ch_reader *r, ch_input *in, int32_t most, pl_arena *mem)
+{
+    ch_record rec;
+    bool more = true;
+    int32_t n = 0;
+
+    while (n < most && ch_reader_next(r, &rec, &more, NULL) == PL_OK && more)
+        in[n++] = (ch_input){ pl_strndup(mem, rec.text, rec.len), pl_strdup(mem, rec.format), rec.len };
+    return n;
+}
+
+/* Units of records, as the stage `prepare` sends them. */
 static int through_worker(const char *path, int n, ch_conformer conformer, double *cpu_s)
 {
+    static ch_input in[UNIT];
+    static ch_prepared out[UNIT];
     ch_prepare_opts o = ch_prepare_defaults();
     pl_arena *mem = pl_arena_new(1 << 20);
     ch_worker_info info;
     ch_worker *w;
     ch_reader *r;
-    ch_record rec;
-    bool more = true;
+    int32_t got = UNIT;
     int done = 0;
 
     o.conformer = conformer;
@@ -46,12 +63,14 @@ static int through_worker(const char *path, int n, ch_conformer conformer, doubl
         ch_reader_open(&r, path, NULL, NULL, NULL) != PL_OK)
         return 0;
     *cpu_s = 0;
-    while (done < n && ch_reader_next(r, &rec, &more, NULL) == PL_OK && more) {
-        ch_prepared p;
-        (void)(ch_worker_prepare(w, rec.text, rec.len, rec.format, &o, &p, mem, NULL) == PL_OK);
-        *cpu_s += p.cpu_s;
+    while (done < n && got > 0) {
         pl_arena_reset(mem);
-        done++;
+        got = read_unit(r, in, n - done < UNIT ? n - done : UNIT, mem);
+        if (ch_worker_prepare_all(w, in, got, &o, NULL, out, mem, NULL) != PL_OK)
+            return 0;
+        for (int32_t i = 0; i < got; i++)
+            *cpu_s += out[i].cpu_s;
+        done += got;
     }
     ch_reader_close(r);
     ch_worker_close(w);

@@ -6,6 +6,7 @@ import glob
 import gzip
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -264,6 +265,53 @@ def other_tools_read_the_database():
         assert out.startswith("50|") and out.strip().endswith("|10"), out
 
 
+def structures_are_built_once():
+    """A structure that is known is not built again, whatever changed around it, and is the same bytes."""
+    lines = lines_of(data("screening/samples/zinc_5k.smi"), 30).splitlines(True)
+    stages = "  read: {unit: %d}\n  prepare: {conformers: {source: generate}}\n"
+
+    def said():
+        return p.rows("SELECT message FROM event WHERE stage='prepare' AND message LIKE '%structures%' "
+                      "ORDER BY event_id DESC LIMIT 1")[0][0]
+
+    def cache(sql):
+        db = sqlite3.connect(p.path("run/features.db"))
+        row = db.execute(sql).fetchone()
+        db.commit()
+        db.close()
+        return row
+
+    with Project() as p:
+        a, b = p.put("a.smi", b"".join(lines[:20])), p.put("b.smi", b"".join(lines[15:]))
+        p.run("run", p.workflow([a], stages % 6), "-q", "-j", "2")
+        assert said() == "20 structures built, 0 known from earlier runs", said()
+        # Another file, with new structures and old ones.
+        p.run("run", p.workflow([a, b], stages % 6), "-q", "-j", "2")
+        assert said() == "10 structures built, 25 known from earlier runs", said()
+        p.run("run", p.workflow([a, b], stages % 6, name="fresh.yaml", workdir="fresh"), "-q")
+        want, digest = dump(p, "fresh"), p.run("db", "digest", "fresh")[1]
+        p.run("db", "prune", "w.yaml")
+        same(want, dump(p), "known and built")
+        assert cache("SELECT count(*) FROM cache") == (0,)
+        assert p.run("db", "digest", "run")[1] == digest
+        # One entry damaged, and other units.
+        p.run("run", "w.yaml", "-q", "--from", "prepare")
+        cache("UPDATE cache SET data=substr(data, 1, 80) || x'77' || substr(data, 82) WHERE cache_id="
+              "(SELECT min(cache_id) FROM cache)")
+        assert "cache: 1 of 30 checksums differ" in p.run("db", "check", "run", expect=5)[1]
+        _, _, err = p.run("run", "w.yaml", "stages.read.unit=9")
+        n = int(re.search(r"(\d+) structures built, (\d+) known", err).group(1))
+        assert "damaged entry" in err and n in (1, 2), err  # a record of file b may be the same structure
+        p.run("db", "check", "run")
+        p.run("run", "w.yaml", "-q", "stages.read.unit=6")
+        assert said() == "0 structures built, 35 known from earlier runs", said()
+        p.run("db", "prune", "w.yaml")
+        same(want, dump(p), "after damage")
+        # Another seed is another structure.
+        p.run("run", "w.yaml", "-q", "seed=12")
+        assert "0 known" in said(), said()
+
+
 main([formats_and_their_records_add_up, duplicates_are_one_molecule_with_the_mean_of_their_labels, workers_do_not_change_a_byte, kills_at_any_moment_change_nothing,
       faults_before_and_after_each_commit_change_nothing, signals_stop_cleanly_and_the_run_goes_on,
-      every_messy_file_is_accounted_for, other_tools_read_the_database])
+      every_messy_file_is_accounted_for, other_tools_read_the_database, structures_are_built_once])

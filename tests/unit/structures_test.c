@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which built structures are kept, and for whom they hold. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stages/structures.h"
+#include "toy.h"
+
+static toy t;
+static pl_store *store;
+static pl_arena *mem;
+static char dir[256];
+
+static int make(void **state)
+{
+    (void)state;
+    mem = pl_arena_new(0);
+    toy_directory(dir);
+    toy_make(&t, dir, 3);
+    return pl_store_open(&store, &t.wf, &toy_schema, NULL) != PL_OK;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    pl_store_close(store);
+    toy_free(&t);
+    toy_remove(dir);
+    pl_arena_free(mem);
+    return 0;
+}
+
+static void open_with(st_structures *s, const char *library, int cg_steps, double first, double retry)
+{
+    ch_prepare_opts opts = ch_prepare_defaults();
+    const ch_worker_opts budget = { .cpu_first_s = first, .cpu_retry_s = retry };
+
+    opts.cg_steps = cg_steps;
+    assert_int_equal(st_structures_open(s, store, library, &opts, &budget, NULL), PL_OK);
+}
+
+static uint8_t z[2] = { 6, 8 };
+static int8_t charge[2];
+static float xyz[2][3] = { { 0, 0, 0 }, { 1.25f, 0, -0.5f } };
+static int32_t bond[1][2] = { { 0, 1 } };
+static uint8_t order[1] = { 2 };
+
+static void keep(st_structures *s, const char *smiles, ch_status code, int by_signal, double cpu_s)
+{
+    ch_prepared p = { .code = code, .message = "why", .signal = by_signal, .attempts = 2, .cpu_s = cpu_s, .smiles = smiles,
+                      .geometry = "mmff94", .energy = -7.5, .built = true };
+
+    if (code == CH_OK)
+        p.mol = (ch_mol){ .n_atoms = 2, .n_bonds = 1, .z = z, .charge = charge, .xyz = xyz, .bond = bond, .order = order };
+    assert_int_equal(st_structure_keep(s, &p, NULL), PL_OK);
+}
+
+static bool has(st_structures *s, const char *smiles, ch_prepared *out)
+{
+    bool found = true;
+
+    *out = (ch_prepared){ .code = CH_INTERNAL, .smiles = smiles };
+    assert_int_equal(st_structure_find(s, smiles, &found, out, mem, NULL), PL_OK);
+    return found;
+}
+
+static void what_was_kept_comes_back(void **state)
+{
+    st_structures s;
+    ch_prepared p;
+
+    (void)state;
+    open_with(&s, "{}", 200, 2, 30);
+    keep(&s, "C=O", CH_OK, 0, 1.5);
+    assert_true(has(&s, "C=O", &p));
+    assert_int_equal(p.code, CH_OK);
+    assert_string_equal(p.geometry, "mmff94");
+    assert_true(p.energy == -7.5 && p.cpu_s == 1.5 && p.attempts == 2);
+    assert_int_equal(p.mol.n_atoms, 2);
+    assert_memory_equal(p.mol.xyz, xyz, sizeof xyz);
+    assert_memory_equal(p.mol.z, z, sizeof z);
+    assert_memory_equal(p.mol.bond, bond, sizeof bond);
+    assert_int_equal(p.mol.order[0], 2);
+    assert_false(has(&s, "C-O", &p));
+    assert_int_equal(p.code, CH_INTERNAL); /* untouched */
+    assert_int_equal(s.n_built, 1);
+}
+
+static void other_settings_are_other_structures(void **state)
+{
+    st_structures s, other;
+    ch_prepared p;
+
+    (void)state;
+    open_with(&s, "{\"seed\":1}", 200, 2, 30);
+    keep(&s, "C=O", CH_OK, 0, 1);
+    open_with(&other, "{\"seed\":2}", 200, 2, 30);
+    assert_false(has(&other, "C=O", &p));
+    open_with(&other, "{\"seed\":1}", 100, 2, 30);
+    assert_false(has(&other, "C=O", &p));
+    open_with(&other, "{\"seed\":1}", 200, 1, 20);
+    assert_true(has(&other, "C=O", &p));
+}
+
+static void failures_hold_for_the_budget_they_were_given(void **state)
+{
+    st_structures s, more, less;
+    ch_prepared p;
+
+    (void)state;
+    open_with(&s, "{}", 200, 1, 5);
+    open_with(&more, "{}", 200, 1, 10);
+    open_with(&less, "{}", 200, 1, 2);
+    keep(&s, "no", CH_CONFORMER, 0, 0.1);
+    keep(&s, "flat", CH_GEOMETRY, 0, 0.1);
+    keep(&s, "slow", CH_TIMEOUT, SIGPROF, 6);
+    keep(&s, "long", CH_OK, 0, 5.5); /* at the second attempt */
+    keep(&s, "waited", CH_TIMEOUT, 0, 0.1);
+    keep(&s, "crash", CH_CRASH, SIGSEGV, 0.1);
+    keep(&s, "memory", CH_MEMORY, 0, 0.1);
+    assert_true(has(&s, "no", &p) && p.code == CH_CONFORMER && strcmp(p.message, "why") == 0 && p.mol.n_atoms == 0);
+    assert_true(has(&more, "flat", &p) && p.code == CH_GEOMETRY);
+    assert_true(has(&s, "slow", &p) && p.code == CH_TIMEOUT && p.signal == SIGPROF);
+    assert_true(has(&less, "slow", &p));
+    assert_false(has(&more, "slow", &p));
+    assert_true(has(&more, "long", &p));
+    assert_false(has(&less, "long", &p));
+    for (const char *const *one = (const char *const[]){ "waited", "crash", "memory", NULL }; *one != NULL; one++)
+        assert_false(has(&s, *one, &p));
+}
+
+/* ---- found by several threads while the main one writes ---- */
+
+enum { N = 400 };
+
+static void *find_all(void *structures)
+{
+    char smiles[32];
+    ch_prepared p = { 0 };
+    pl_arena *own = pl_arena_new(0);
+    bool found;
+    intptr_t wrong = 0;
+
+    for (int i = 0; i < 2 * N; i++) {
+        (void)snprintf(smiles, sizeof smiles, "C%d", i % N);
+        if (st_structure_find(structures, smiles, &found, &p, own, NULL) != PL_OK ||
+            (found && (p.mol.n_atoms != 2 || p.cpu_s != i % N)))
+            wrong++;
+        pl_arena_reset(own);
+    }
+    pl_arena_free(own);
+    return (void *)wrong; // NOLINT: a number
+}
+
+static void any_thread_may_look_while_units_are_committed(void **state)
+{
+    st_structures s;
+    pthread_t thread[3];
+    char smiles[32];
+    ch_prepared p;
+
+    (void)state;
+    open_with(&s, "{}", 200, 1, N);
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(pthread_create(&thread[k], NULL, find_all, &s), 0);
+    for (int i = 0; i < N; i++) {
+        if (i % 10 == 0)
+            assert_int_equal(pl_db_begin(store->features, NULL), PL_OK);
+        (void)snprintf(smiles, sizeof smiles, "C%d", i);
+        keep(&s, smiles, CH_OK, 0, i);
+        if (i % 10 == 9)
+            assert_int_equal(pl_db_commit(store->features, NULL), PL_OK);
+    }
+    for (int k = 0; k < 3; k++) {
+        void *wrong;
+        assert_int_equal(pthread_join(thread[k], &wrong), 0);
+        assert_null(wrong);
+    }
+    for (int i = 0; i < N; i++) {
+        (void)snprintf(smiles, sizeof smiles, "C%d", i);
+        assert_true(has(&s, smiles, &p));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_kept_comes_back, make, drop),
+        cmocka_unit_test_setup_teardown(other_settings_are_other_structures, make, drop),
+        cmocka_unit_test_setup_teardown(failures_hold_for_the_budget_they_were_given, make, drop),
+        cmocka_unit_test_setup_teardown(any_thread_may_look_while_units_are_committed, make, drop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
