@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static int64_t measured(const float *t, int64_t n)
+int64_t nn_loss_measured(const float *t, int64_t n)
 {
     int64_t count = 0;
 
@@ -12,10 +12,10 @@ static int64_t measured(const float *t, int64_t n)
     return count;
 }
 
-nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64_t n, float *dy)
+nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64_t n, int64_t of, float *dy)
 {
-    nn_loss_sum s = { .n = measured(t, n) };
-    double per = s.n ? 1.0 / (double)s.n : 0.0;
+    nn_loss_sum s = { .n = nn_loss_measured(t, n) };
+    double per = of ? 1.0 / (double)of : 0.0;
 
     for (int64_t i = 0; i < n; i++) {
         double e = (double)y[i] - (double)t[i];

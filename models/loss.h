@@ -16,8 +16,11 @@ typedef struct nn_loss_sum {
     int64_t n;
 } nn_loss_sum;
 
-/* y, t [n]. dy [n], overwritten: the gradient of loss/n (L1: 0 where y = t). */
-nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64_t n, float *dy);
+int64_t nn_loss_measured(const float *t, int64_t n);
+
+/* y, t [n], a part of a batch that has `of` measured numbers. dy [n], overwritten: the
+ * gradient of the sum of the losses / of (L1: 0 where y = t). */
+nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64_t n, int64_t of, float *dy);
 
 void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more);
 

@@ -6,6 +6,7 @@
 
 #include "models/adam.h"
 #include "models/cpu/pool.h"
+#include "models/shards.h"
 #include "pipeline/base/rng.h"
 
 enum {
@@ -22,11 +23,17 @@ typedef struct loop {
     const nn_samples *train, *valid;
     const nn_train_host *host;
     int32_t outputs;
+    nn_ranks alone, *ranks;
+    int shards;         /* of a batch, on all ranks together            */
+    nn_span own;        /* the shards of this rank                      */
     int64_t *order;     /* [train->n] of this epoch                     */
+    int64_t *dealt;     /* [train->n] the same, in each batch shard after shard */
+    int64_t *first;     /* [ranks + 1] where what each rank gives begins */
+    nn_card *card;      /* [molecules] scratch                          */
     int64_t *all;       /* 0, 1, 2, ... as many as are predicted        */
     float *y, *t, *dy;  /* [molecules][outputs] of a batch              */
     float *held_y;      /* [the larger of valid->n and test->n][outputs] */
-    float *grad;        /* [s->n]                                       */
+    float *grad;        /* [own shards][s->n]; row 0 then the sum of all */
     double *square;     /* [pieces of s->n] of the gradient             */
     nn_pool *pool;
     nn_ahead *ahead;
@@ -76,6 +83,13 @@ static bool told_to_stop(const nn_train_host *host)
     return host && host->stop && host->stop(host->ctx);
 }
 
+/* The same answer for all ranks. */
+static pl_code stop_asked(const loop *l, bool *stop, pl_error *err)
+{
+    *stop = told_to_stop(l->host);
+    return nn_ranks_any(l->ranks, stop, err);
+}
+
 /* ---- predicting ---------------------------------------------------------- */
 
 static bool all_number(loop *l, int64_t n)
@@ -86,20 +100,21 @@ static bool all_number(loop *l, int64_t n)
     return l->all != NULL;
 }
 
-static nn_which all_take(const loop *l, const nn_samples *s, int64_t from, int64_t molecules, int64_t max_edges)
+static nn_which all_take(const loop *l, const nn_samples *s, int64_t from, int64_t end)
 {
-    return (nn_which){ l->all + from, nn_train_take(s, l->all + from, s->n - from, molecules, max_edges) };
+    return (nn_which){ l->all + from, nn_train_take(s, l->all + from, end - from, l->conf->molecules, l->conf->max_edges) };
 }
 
-static pl_code predict_loop(float *y, const loop *l, const nn_samples *samples, int64_t molecules,
-                            int64_t max_edges, pl_error *err)
+/* y of the samples of a part, at their places in the whole. */
+static pl_code predict_part(float *y, const loop *l, const nn_samples *samples, nn_span part, pl_error *err)
 {
-    nn_which now = all_take(l, samples, 0, molecules, max_edges), next;
+    int64_t end = part.first + part.n;
+    nn_which now = all_take(l, samples, part.first, end), next;
     nn_batch batch;
     pl_code rc = PL_OK;
 
-    for (int64_t at = 0; now.n && !rc; at += now.n, now = next) {
-        next = all_take(l, samples, at + now.n, molecules, max_edges);
+    for (int64_t at = part.first; now.n && !rc; at += now.n, now = next) {
+        next = all_take(l, samples, at + now.n, end);
         if (told_to_stop(l->host))
             return pl_fail(err, PL_ESTOP, "stopped while predicting");
         rc = nn_ahead_take(l->ahead, &batch, samples, now, next, err);
@@ -119,10 +134,12 @@ static void loop_free(loop *l)
 pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
                    int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err)
 {
-    loop l = { .kind = kind, .engine = engine, .host = host, .outputs = samples->outputs, .mem = pl_arena_new(1 << 16),
-               .ahead = nn_ahead_new() };
+    const nn_train_conf conf = { .molecules = molecules, .max_edges = max_edges };
+    const nn_span whole = { 0, samples->n };
+    loop l = { .conf = &conf, .kind = kind, .engine = engine, .host = host, .outputs = samples->outputs,
+               .mem = pl_arena_new(1 << 16), .ahead = nn_ahead_new() };
     pl_code rc = l.mem && l.ahead && all_number(&l, samples->n)
-        ? predict_loop(y, &l, samples, molecules, max_edges, err)
+        ? predict_part(y, &l, samples, whole, err)
         : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
 
     loop_free(&l);
@@ -148,7 +165,8 @@ static void piece_clear(void *ctx, int worker, int i)
     loop *l = ctx;
 
     (void)worker;
-    memset(l->grad + (size_t)i * PIECE, 0, piece_size(l, i) * sizeof *l->grad);
+    for (int64_t row = 0; row < l->own.n; row++)
+        memset(l->grad + (size_t)row * l->s->n + (size_t)i * PIECE, 0, piece_size(l, i) * sizeof *l->grad);
 }
 
 /* Four sums so that the compiler may keep four lanes; the order is fixed. */
@@ -228,27 +246,72 @@ static nn_which take(const loop *l, int64_t from)
     return (nn_which){ at, nn_train_take(l->train, at, l->train->n - from, l->conf->molecules, l->conf->max_edges) };
 }
 
-static pl_code step_compute(loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
+/* Own shard i of the batch of k that begins at `from`. */
+static nn_which shard_at(const loop *l, int64_t from, int64_t k, int64_t i)
 {
-    nn_batch batch;
-    pl_code rc = nn_ahead_take(l->ahead, &batch, l->train, now, take(l, l->s->cursor + now.n), err);
+    nn_span part = nn_shards_part(k, l->shards, (int)(l->own.first + i));
 
+    return (nn_which){ l->dealt + from + part.first, (int32_t)part.n };
+}
+
+/* Forward and backward; y, t and dy at the place of the shard in the batch. */
+static pl_code shard_compute(loop *l, nn_which batch_of, int64_t i, int64_t measured, pl_error *err)
+{
+    int64_t from = l->s->cursor, k = batch_of.n, after = from + k;
+    nn_which now = shard_at(l, from, k, i);
+    nn_which next = i + 1 < l->own.n ? shard_at(l, from, k, i + 1) : shard_at(l, after, take(l, after).n, 0);
+    int64_t at = (now.at - batch_of.at) * l->outputs;
+    nn_batch batch;
+    pl_code rc;
+
+    if (now.n == 0)
+        return PL_OK;
+    rc = nn_ahead_take(l->ahead, &batch, l->train, now, next, err);
     if (!rc)
-        rc = l->kind->forward(l->engine, &batch, true, l->y, err);
+        rc = l->kind->forward(l->engine, &batch, true, l->y + at, err);
     if (rc)
         return rc;
+    (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, (int64_t)now.n * l->outputs, measured, l->dy + at);
+    return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
+}
+
+/* The predictions of all shards of a batch of k. */
+static pl_code batch_gather(loop *l, int32_t k, pl_error *err)
+{
+    int size = l->ranks->size;
+
+    for (int r = 0; r < size; r++)
+        l->first[r] = nn_shards_part(k, l->shards, (int)nn_share(l->shards, size, r).first).first * l->outputs;
+    l->first[size] = (int64_t)k * l->outputs;
+    return l->ranks->kind->gather(l->ranks, l->y, l->first, sizeof *l->y, err);
+}
+
+/* now: a dealt batch. The gradient is then in row 0 of grad. */
+static pl_code step_compute(loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
+{
+    int64_t n = (int64_t)now.n * l->outputs, measured;
+    pl_code rc = PL_OK;
+
     for (int32_t i = 0; i < now.n; i++)
         memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs,
                (size_t)l->outputs * sizeof *l->t);
-    *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, (int64_t)now.n * l->outputs, l->dy);
+    measured = nn_loss_measured(l->t, n);
     pieces_run(l, piece_clear, l);
-    return l->kind->backward(l->engine, &batch, l->dy, l->grad, err);
+    for (int64_t i = 0; i < l->own.n && !rc; i++)
+        rc = shard_compute(l, now, i, measured, err);
+    if (!rc)
+        rc = l->ranks->kind->sum(l->ranks, l->grad, (int64_t)l->s->n, l->shards, err);
+    if (!rc)
+        rc = batch_gather(l, now.n, err);
+    if (!rc)
+        *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, n, measured, l->dy);
+    return rc;
 }
 
 static pl_code step_run(loop *l, pl_error *err)
 {
     nn_train_state *s = l->s;
-    nn_which now = take(l, s->cursor);
+    nn_which now = { l->dealt + s->cursor, take(l, s->cursor).n };
     nn_loss_sum sum;
     pl_code rc = step_compute(l, now, &sum, err);
     double norm;
@@ -281,17 +344,31 @@ static pl_code stop_here(const loop *l, pl_error *err)
     return rc ? rc : pl_fail(err, PL_ESTOP, "stopped in epoch %lld", (long long)l->s->epoch + 1);
 }
 
+/* The order of the epoch, and its batches dealt to the shards. */
+static void epoch_deal(loop *l)
+{
+    nn_which batch;
+
+    nn_train_order(l->order, l->train->n, l->conf->seed, l->s->epoch);
+    for (int64_t at = 0; at < l->train->n; at += batch.n) {
+        batch = take(l, at);
+        nn_shards_deal(l->dealt + at, batch.at, batch.n, l->train->edges, l->shards, l->card);
+    }
+}
+
 static pl_code epoch_steps(loop *l, pl_error *err)
 {
     const nn_train_host *host = l->host;
     nn_train_state *s = l->s;
-    pl_code rc;
+    bool stop;
 
-    nn_train_order(l->order, l->train->n, l->conf->seed, s->epoch);
+    epoch_deal(l);
     while (s->cursor < l->train->n) {
-        if (told_to_stop(host))
+        pl_code rc = stop_asked(l, &stop, err);
+        if (!rc && stop)
             return stop_here(l, err);
-        rc = step_run(l, err);
+        if (!rc)
+            rc = step_run(l, err);
         if (!rc && host && host->step)
             host->step(host->ctx, s, l->train->n);
         if (!rc && host && host->due && host->due(host->ctx))
@@ -302,13 +379,31 @@ static pl_code epoch_steps(loop *l, pl_error *err)
     return PL_OK;
 }
 
+/* held_y of a part of the data: each rank predicts its share. */
+static pl_code held_predict(loop *l, const nn_samples *part, pl_error *err)
+{
+    nn_ranks *r = l->ranks;
+    pl_code rc = predict_part(l->held_y, l, part, nn_share(part->n, r->size, r->rank), err);
+    bool stop = rc == PL_ESTOP;
+
+    if (!rc || stop)
+        rc = nn_ranks_any(r, &stop, err);
+    if (!rc && stop)
+        return pl_fail(err, PL_ESTOP, "stopped while predicting");
+    for (int i = 0; i < r->size; i++)
+        l->first[i] = nn_share(part->n, r->size, i).first * l->outputs;
+    l->first[r->size] = part->n * l->outputs;
+    return rc ? rc : r->kind->gather(r, l->held_y, l->first, sizeof *l->held_y, err);
+}
+
 static pl_code held_out(loop *l, const nn_samples *part, nn_loss_sum *out, pl_error *err)
 {
-    pl_code rc = predict_loop(l->held_y, l, part, l->conf->molecules, l->conf->max_edges, err);
+    pl_code rc = held_predict(l, part, err);
 
     for (int64_t i = 0; i < part->n && !rc; i++) {
-        nn_loss_sum one = nn_loss_backward((nn_loss)l->conf->loss, l->held_y + i * l->outputs,
-                                           part->target + i * l->outputs, l->outputs, l->dy);
+        const float *t = part->target + i * l->outputs;
+        nn_loss_sum one = nn_loss_backward((nn_loss)l->conf->loss, l->held_y + i * l->outputs, t, l->outputs,
+                                           nn_loss_measured(t, l->outputs), l->dy);
         nn_loss_add(out, &one);
     }
     return rc;
@@ -345,8 +440,10 @@ static pl_code epoch_end(loop *l, pl_error *err)
     const nn_train_conf *c = l->conf;
     nn_train_state *s = l->s;
     nn_epoch_report r = { .epoch = s->epoch + 1, .step = s->step, .train = s->seen };
-    pl_code rc = epoch_measure(l, &r, err);
+    pl_code rc = nn_ranks_agree(l->ranks, s->params, s->n * sizeof *s->params, "weights", err);
 
+    if (!rc)
+        rc = epoch_measure(l, &r, err);
     if (rc)
         return rc == PL_ESTOP ? stop_here(l, err) : rc;
     r.lr = nn_train_lr(c, (double)s->epoch);
@@ -375,13 +472,17 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     if (!l->mem || !l->pool || !l->ahead)
         return pl_fail(err, PL_ENOMEM, "training");
     l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
+    l->dealt = PL_NEW(l->mem, int64_t, l->train->n + 1);
+    l->first = PL_NEW(l->mem, int64_t, l->ranks->size + 1);
+    l->card = PL_NEW(l->mem, nn_card, wide + 1);
     l->y = PL_NEW(l->mem, float, n);
     l->t = PL_NEW(l->mem, float, n);
     l->dy = PL_NEW(l->mem, float, n);
-    l->grad = PL_NEW(l->mem, float, l->s->n);
+    l->grad = PL_NEW(l->mem, float, (size_t)l->own.n * l->s->n);
     l->square = PL_NEW(l->mem, double, l->s->n / PIECE + 1);
     l->held_y = PL_NEW(l->mem, float, (held + 1) * l->outputs);
-    if (!l->order || !l->y || !l->t || !l->dy || !l->grad || !l->square || !l->held_y || !all_number(l, held))
+    if (!l->order || !l->dealt || !l->first || !l->card || !l->y || !l->t || !l->dy || !l->grad || !l->square || !l->held_y
+        || !all_number(l, held))
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
     return PL_OK;
 }
@@ -407,8 +508,14 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
                .host = host, .outputs = s->outputs };
     pl_code rc;
 
+    l.alone = (nn_ranks){ .kind = &nn_collective_none, .size = 1 };
+    l.ranks = host && host->ranks ? host->ranks : &l.alone;
+    l.shards = conf->shards > 0 ? (int)conf->shards : 1;
+    l.own = nn_share(l.shards, l.ranks->size, l.ranks->rank);
     if (train->n < 1)
         return pl_fail(err, PL_ECONFIG, "no molecule to train on");
+    if (l.own.n < 1)
+        return pl_fail(err, PL_ECONFIG, "%d ranks for %d shards of a batch", l.ranks->size, l.shards);
     rc = loop_alloc(&l, err);
     if (!rc)
         rc = loop_run(&l, err);

@@ -16,6 +16,7 @@
 #define NN_TRAIN_H
 
 #include "models/ahead.h"
+#include "models/collective.h"
 #include "models/engine.h"
 #include "models/loss.h"
 
@@ -30,6 +31,7 @@ typedef struct nn_train_conf {
     int64_t patience;               /* epochs without a better valid MAE; 0: never stop  */
     int32_t schedule, loss;         /* nn_schedule, nn_loss                              */
     int32_t threads;                /* for the optimiser, same bits for any; 0 is 1      */
+    int64_t shards;                 /* of a batch, see models/collective.h; 0 is 1       */
     uint64_t seed;
 } nn_train_conf;
 
@@ -68,6 +70,8 @@ typedef struct nn_train_host {
     pl_code (*epoch)(void *ctx, const nn_epoch_report *r, pl_error *err);
     void (*step)(void *ctx, const nn_train_state *s, int64_t n_train);
     const nn_samples *test;         /* measured after each epoch, chooses nothing; or NULL */
+    nn_ranks *ranks;                /* of which each runs the same loop on its shards of every batch and its
+                                       part of the held-out molecules; NULL: alone. stop of any stops all */
 } nn_train_host;
 
 enum { NN_BAD_STEPS_MAX = 10 };     /* in a row, then training has failed: ELIMIT        */

@@ -179,7 +179,7 @@ static pl_code plan_all(pl_runner *r, pl_error *err)
     return code;
 }
 
-static int count_workers(const pl_workflow *wf, const pl_run_opts *opts)
+int pl_workers(const pl_workflow *wf, const pl_run_opts *opts)
 {
     int64_t n = opts->workers > 0 ? opts->workers : wf->workers;
 
@@ -226,7 +226,7 @@ static pl_code run_locked(pl_runner *r, pl_error *err)
 
 pl_code pl_run(pl_workflow *wf, const pl_schema *schema, const pl_run_opts *opts, pl_arena *mem, pl_error *err)
 {
-    pl_runner r = { .wf = wf, .schema = schema, .opts = opts, .mem = mem, .workers = count_workers(wf, opts) };
+    pl_runner r = { .wf = wf, .schema = schema, .opts = opts, .mem = mem, .workers = pl_workers(wf, opts) };
     pl_lock lock;
     pl_code code = opts->fresh ? pl_workflow_fresh(wf, mem, err) : PL_OK;
 

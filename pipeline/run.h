@@ -32,6 +32,7 @@ typedef struct pl_run_opts {
     bool quiet, progress_tty;
     const pl_stage *const *known; /* all stages of the program, NULL-terminated: a stage that left the
                                      workflow is still cleared when what it stands on changes */
+    void *team;                   /* the program's own, for its stages: env->team */
     int *ran;                     /* NULL, or: how many stages did something  */
     const char *program_version, *git_commit, *openbabel_version; /* for the run row; NULL: unknown */
 } pl_run_opts;
@@ -47,6 +48,9 @@ pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *
 pl_code pl_plan_estimate(const pl_workflow *wf, pl_store *store, pl_step_plan *steps, pl_arena *mem, pl_error *err);
 /* Field-by-field difference of the key of `stage` against the last one done. */
 pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text *out, pl_arena *mem, pl_error *err);
+
+/* How many workers a run with these options has. */
+int pl_workers(const pl_workflow *wf, const pl_run_opts *opts);
 
 /* Does it. PL_OK, or the reason it stopped: PL_ESTOP (75), PL_ELOCK (4), PL_EIO (6)... */
 pl_code pl_run(pl_workflow *wf, const pl_schema *schema, const pl_run_opts *opts, pl_arena *mem, pl_error *err);

@@ -7,6 +7,7 @@
 #include "pipeline/base/log.h"
 #include "stages/cmd.h"
 #include "stages/plan_print.h"
+#include "stages/ranks.h"
 #include "stages/run_words.h"
 #include "stages/version.h"
 
@@ -97,6 +98,24 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     return 0;
 }
 
+/* Alone, or as one of several ranks; only rank 0 runs the workflow and speaks. */
+static int run_as_rank(const pl_app *app, const pl_args *args, pl_workflow *wf, pl_run_opts *o, pl_arena *mem)
+{
+    st_team team;
+    pl_error err = { 0 };
+    pl_code code = st_team_open(&team, wf, &err);
+    int status;
+
+    if (code != PL_OK)
+        return st_launched_rank() == 0 ? pl_cmd_fail(&err) : pl_code_exit(code);
+    o->team = &team;
+    if (team.ranks.rank == 0)
+        status = run_for_real(app, args, wf, o, mem);
+    else
+        status = st_team_follow(&team, wf, pl_workers(wf, o), &err) == PL_OK ? 0 : pl_cmd_fail(&err);
+    return st_team_close(&team, status);
+}
+
 int st_run_command(const pl_app *app, const pl_args *args, const char *command, const char *force)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
@@ -112,7 +131,7 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
         status = pl_code_exit(PL_ENOMEM);
     wf = status == 0 ? pl_cmd_load(app, args, mem, &status) : NULL;
     if (wf != NULL)
-        status = pl_arg(args, "--dry-run") ? dry_run(app, wf, &o, mem) : run_for_real(app, args, wf, &o, mem);
+        status = pl_arg(args, "--dry-run") ? dry_run(app, wf, &o, mem) : run_as_rank(app, args, wf, &o, mem);
     pl_arena_free(mem);
     return status;
 }

@@ -44,7 +44,7 @@ static void row_take(st_dataset *d, sqlite3_stmt *st, double factor)
         d->descriptor[i][k] = sqlite3_column_double(st, 3 + k);
 }
 
-static pl_code rows_read(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err)
+static pl_code rows_query(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err)
 {
     static const char sql[] =
         "SELECT s.mol_id, s.part, l.value, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM split s "
@@ -73,7 +73,63 @@ static pl_code rows_read(st_dataset *d, pl_env *env, const char *label, double f
     return rc;
 }
 
+static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
+{
+    int64_t n = d->n;
+    pl_code rc = r->kind->tell(r, &n, sizeof n, err);
+
+    if (!rc && r->rank > 0)
+        rc = rows_alloc(d, n, err);
+    d->n = n;
+    if (!rc)
+        rc = r->kind->tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
+    if (!rc)
+        rc = r->kind->tell(r, d->value, (size_t)n * sizeof *d->value, err);
+    if (!rc)
+        rc = r->kind->tell(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
+    return rc ? rc : r->kind->tell(r, d->part, (size_t)n * sizeof *d->part, err);
+}
+
+static pl_code rows_read(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *r, pl_error *err)
+{
+    pl_code rc = r->rank == 0 ? rows_query(d, env, label, factor, err) : PL_OK;
+
+    return rc ? rc : rows_tell(d, r, err);
+}
+
 /* ---- graphs -------------------------------------------------------------- */
+
+/* A block of features.db, which rank 0 reads. */
+static pl_code block_get(const st_blocks *b, int64_t unit, pl_bytes *out, nn_ranks *r, pl_arena *mem, pl_error *err)
+{
+    pl_code rc = r->rank == 0 ? st_blocks_get(b, unit, out, mem, err) : PL_OK;
+    uint64_t n = rc || r->rank > 0 ? 0 : out->len;
+    void *copy = NULL;
+
+    if (!rc)
+        rc = r->kind->tell(r, &n, sizeof n, err);
+    if (rc || r->size == 1)
+        return rc;
+    copy = r->rank == 0 ? (void *)(uintptr_t)out->data : pl_arena_get(mem, (size_t)n + 1, 1);
+    if (!copy)
+        return pl_fail(err, PL_ENOMEM, "a block of graphs");
+    *out = (pl_bytes){ copy, (size_t)n };
+    return r->kind->tell(r, copy, (size_t)n, err);
+}
+
+/* Whether there is a unit u: of graphs, of bases. Rank 0 looks. */
+static pl_code unit_ahead(bool there[2], const st_blocks *graphs, const st_blocks *bases, int64_t u, nn_ranks *r,
+                          pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    there[0] = there[1] = false;
+    if (r->rank == 0)
+        rc = st_blocks_has(graphs, u, &there[0], err);
+    if (!rc && there[0] && bases->store)
+        rc = st_blocks_has(bases, u, &there[1], err);
+    return rc ? rc : r->kind->tell(r, there, 2 * sizeof *there, err);
+}
 
 static bool holds_any(const st_dataset *d, const ch_graph_block *b, int64_t *cursor)
 {
@@ -96,12 +152,12 @@ static void block_join(st_dataset *d, const ch_graph_block *b, const nn_basis_bl
 }
 
 static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks *bases, int64_t unit,
-                         int64_t *cursor, pl_error *err)
+                         int64_t *cursor, nn_ranks *ranks, pl_error *err)
 {
     ch_graph_block *b = PL_NEW(d->mem, ch_graph_block, 1);
     nn_basis_block *basis = NULL;
     pl_bytes bytes;
-    pl_code rc = b ? st_blocks_get(graphs, unit, &bytes, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of graphs");
+    pl_code rc = b ? block_get(graphs, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of graphs");
 
     if (!rc)
         rc = ch_graph_block_unpack(b, bytes, d->mem, err);
@@ -109,7 +165,7 @@ static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks
         return rc;
     if (bases) {
         basis = PL_NEW(d->mem, nn_basis_block, 1);
-        rc = basis ? st_blocks_get(bases, unit, &bytes, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of bases");
+        rc = basis ? block_get(bases, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of bases");
         if (!rc)
             rc = nn_basis_unpack(basis, bytes, b, d->mem, err);
     }
@@ -118,25 +174,24 @@ static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks
     return rc;
 }
 
-static pl_code graphs_load(st_dataset *d, pl_env *env, pl_error *err)
+static pl_code graphs_load(st_dataset *d, pl_env *env, nn_ranks *ranks, pl_error *err)
 {
-    st_blocks graphs, bases = { 0 };
+    st_blocks graphs = { 0 }, bases = { 0 };
     int64_t cursor = 0;
-    pl_code rc = st_blocks_open(&graphs, env, "graph", "graph", err);
+    bool there[2] = { true, false };
+    pl_code rc = ranks->rank == 0 ? st_blocks_open(&graphs, env, "graph", "graph", err) : PL_OK;
 
-    if (!rc && pl_workflow_step(env->wf, "basis"))
+    if (!rc && ranks->rank == 0 && pl_workflow_step(env->wf, "basis"))
         rc = st_blocks_open(&bases, env, "basis", "basis", err);
-    for (int64_t u = 0; !rc; u++) {
-        bool more, stored = false;
-        if (*env->stop)
+    for (int64_t u = 0; !rc && there[0]; u++) {
+        bool stop = *env->stop != 0;
+        rc = nn_ranks_any(ranks, &stop, err);
+        if (!rc && stop)
             return pl_fail(err, PL_ESTOP, "stopped while loading graphs");
-        rc = st_blocks_has(&graphs, u, &more, err);
-        if (rc || !more)
-            break;
-        if (bases.store)
-            rc = st_blocks_has(&bases, u, &stored, err);
         if (!rc)
-            rc = unit_load(d, &graphs, stored ? &bases : NULL, u, &cursor, err);
+            rc = unit_ahead(there, &graphs, &bases, u, ranks, err);
+        if (!rc && there[0])
+            rc = unit_load(d, &graphs, there[1] ? &bases : NULL, u, &cursor, ranks, err);
     }
     return rc;
 }
@@ -159,16 +214,17 @@ static void without_graph_drop(st_dataset *d)
     d->n = kept;
 }
 
-pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err)
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *ranks, pl_error *err)
 {
+    nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks ? ranks : &alone;
     pl_code rc;
 
     *d = (st_dataset){ .mem = pl_arena_new(1 << 20) };
     if (!d->mem)
         return pl_fail(err, PL_ENOMEM, "a data set");
-    rc = rows_read(d, env, label, factor, err);
+    rc = rows_read(d, env, label, factor, r, err);
     if (!rc)
-        rc = graphs_load(d, env, err);
+        rc = graphs_load(d, env, r, err);
     if (!rc)
         without_graph_drop(d);
     return rc;

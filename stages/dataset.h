@@ -28,8 +28,9 @@ typedef struct st_dataset {
     pl_arena *mem;               /* the blocks                                        */
 } st_dataset;
 
-/* labels: name in the property table. ECONFIG when nothing has such a label. */
-pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err);
+/* labels: name in the property table. ECONFIG when nothing has such a label. ranks: all
+ * call, rank 0 reads (env->store of the others may be NULL), all have it; NULL: alone. */
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *ranks, pl_error *err);
 void    st_dataset_close(st_dataset *d); /* zeroed is fine */
 
 /* Elements of the molecules of a part, by atomic number. ECONFIG: more than a model can have. */

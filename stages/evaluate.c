@@ -112,7 +112,7 @@ static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err
 static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
     const st_train_conf *c = train->conf;
-    pl_code rc = st_dataset_open(&s->d, s->env, st_train_label(c), st_train_target(c)->factor, err);
+    pl_code rc = st_dataset_open(&s->d, s->env, st_train_label(c), st_train_target(c)->factor, NULL, err);
 
     if (!rc)
         rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->m->inputs, err);

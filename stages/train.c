@@ -7,13 +7,17 @@
 #include <time.h>
 
 #include "models/checkpoint.h"
+#include "models/shards.h"
 #include "pipeline/base/text.h"
 #include "pipeline/progress.h"
 #include "pipeline/run.h"
+#include "pipeline/stop.h"
 #include "stages/graph.h"
+#include "stages/ranks.h"
 
 typedef struct train_state {
-    pl_env *env;
+    pl_env *env;                   /* store: rank 0 only                              */
+    st_team *team, alone;
     const st_train_conf *conf;
     nn_train_conf loop;
     st_dataset d;
@@ -161,7 +165,7 @@ static void targets_fill(st_samples *s, const nn_scale *scale)
 static pl_code data_open(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
-    pl_code rc = st_dataset_open(&t->d, t->env, st_train_label(c), st_train_target(c)->factor, err);
+    pl_code rc = st_dataset_open(&t->d, t->env, st_train_label(c), st_train_target(c)->factor, &t->team->ranks, err);
 
     t->inputs = st_train_inputs(c);
     if (!rc && t->inputs.n_elements == 0)
@@ -183,7 +187,7 @@ static pl_code data_open(train_state *t, pl_error *err)
     targets_fill(&t->valid, &t->m.scale);
     targets_fill(&t->test, &t->m.scale);
     t->host.test = &t->test.samples;
-    if (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown)
+    if (t->env->store && (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown))
         (void)pl_event_add(t->env, "warning", "left out: %lld molecules without a graph, %lld training and %lld validation "
                            "molecules with other elements than the model's", (long long)t->d.n_no_graph,
                            (long long)t->train.n_unknown, (long long)t->valid.n_unknown);
@@ -293,19 +297,29 @@ static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
 
 /* ---- the stage ----------------------------------------------------------- */
 
-static pl_code train_open(void *state, pl_env *env, pl_error *err)
+static void state_open(train_state *t, pl_env *env)
 {
-    train_state *t = state;
-
-    (void)err;
     t->env = env;
+    t->alone.ranks = (nn_ranks){ .kind = &nn_collective_none, .size = 1 };
+    t->team = env->team ? env->team : &t->alone;
     t->conf = env->step->conf;
     t->loop = t->conf->loop;
     t->loop.seed = env->seed;
     t->valid_mae = NAN;
     t->saved_at = clock_seconds();
-    t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .due = host_due, .save = host_save,
-                               .epoch = host_epoch, .step = host_step };
+    t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .ranks = &t->team->ranks };
+}
+
+static pl_code train_open(void *state, pl_env *env, pl_error *err)
+{
+    train_state *t = state;
+
+    (void)err;
+    state_open(t, env);
+    t->host.due = host_due;
+    t->host.save = host_save;
+    t->host.epoch = host_epoch;
+    t->host.step = host_step;
     return PL_OK;
 }
 
@@ -317,21 +331,35 @@ static pl_code train_end(train_state *t, pl_error *err)
                                        .train = &t->train, .state = &t->s, .host = &t->host }, err);
 }
 
-static pl_code train_finish(void *state, pl_error *err)
+/* The work of every rank. */
+static pl_code learn(train_state *t, pl_error *err)
 {
-    train_state *t = state;
     pl_code rc;
 
     model_describe(t);
     rc = data_open(t, err);
     if (!rc)
         rc = model_open(t, err);
-    if (!rc)
+    if (!rc && t->team->ranks.rank == 0)
         rc = checkpoint_name(t, err);
-    if (!rc)
+    if (!rc && t->team->ranks.rank == 0)
         rc = checkpoint_load(t, err);
     if (!rc)
-        rc = nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
+        rc = nn_train_state_tell(&t->team->ranks, &t->s, err);
+    return rc ? rc : nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
+}
+
+static pl_code train_finish(void *state, pl_error *err)
+{
+    train_state *t = state;
+    pl_code rc = st_team_call(t->team, t->env->wf, t->env->step, err);
+
+    if (!rc && t->team->ranks.size > 1)
+        (void)pl_event_add(t->env, "info", "training with %d ranks", t->team->ranks.size);
+    if (!rc)
+        rc = learn(t, err);
+    if (!rc || rc == PL_ESTOP || rc == PL_ELIMIT) /* all ranks came to the same end */
+        t->team->busy = false;
     return rc ? rc : train_end(t, err);
 }
 
@@ -345,6 +373,22 @@ static void train_close(void *state)
     st_samples_close(&t->valid);
     st_samples_close(&t->test);
     st_dataset_close(&t->d);
+}
+
+pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err)
+{
+    pl_env env = { .wf = wf, .step = step, .mem = pl_arena_new(1 << 16), .seed = (uint64_t)wf->seed, .workers = workers,
+                   .stop = pl_stop_flag(), .team = team };
+    train_state t = { 0 };
+    pl_code rc;
+
+    if (!env.mem)
+        return pl_fail(err, PL_ENOMEM, "a rank");
+    state_open(&t, &env);
+    rc = learn(&t, err);
+    train_close(&t);
+    pl_arena_free(env.mem);
+    return rc;
 }
 
 static const char *const needs[] = { "graph", "split", "(basis)", NULL };

@@ -16,6 +16,7 @@
 #include "pipeline/workflow.h"
 #include "stages/compute.h"
 #include "stages/dataset.h"
+#include "stages/ranks.h"
 
 extern const pl_stage st_train;
 extern const pl_field st_train_fields[];
@@ -32,11 +33,15 @@ typedef struct st_train_conf {
     nn_train_conf loop;               /* seed is set from the workflow          */
     struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
-    double checkpoint_every;
+    double checkpoint_every, rank_timeout;
+    int32_t ranks;                    /* ST_RANKS_AUTO, ..NONE, ..MPI           */
     int32_t dtype, optimiser;
     st_compute compute;
     int64_t threads;                  /* -1: as many as the run has workers     */
 } st_train_conf;
+
+/* The part of a rank other than 0 in a training: reads nothing, writes nothing. */
+pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err);
 
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 const st_target *st_train_target(const st_train_conf *c);

@@ -3,6 +3,7 @@
 
 #include "chem/element.h"
 #include "pipeline/base/text.h"
+#include "stages/ranks.h"
 #include "stages/train.h"
 
 #define TARGET(member) offsetof(st_target, member)
@@ -45,6 +46,8 @@ const pl_field st_train_fields[] = {
     BOOL("model.bonds", model.bonds, 1, "the kind of bond, one-hot, on edges"),
     INT("batch.molecules", loop.molecules, 240, 1, 100000, "molecules", "in a batch"),
     INT("batch.max_edges", loop.max_edges, 70000, 0, 1e9, "edges", "directed edges in a batch; 0 is no limit"),
+    INT("batch.shards", loop.shards, 1, 1, 1024, "shards", "parts of a batch whose gradients are summed; at most so many ranks, "
+        "same bits for any number of them"),
     INT("epochs", loop.epochs, 100, 1, 1000000, "epochs", "passes over the training molecules"),
     CHOICE("optimiser.type", optimiser, 0, "adamw", "Adam with decoupled weight decay"),
     REAL("optimiser.lr", loop.lr, 0.002, 0, 10, NULL, "learning rate"),
@@ -67,6 +70,10 @@ const pl_field st_train_fields[] = {
     { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers; same bits for any",
       PL_HOW, NULL, 0 },
     ST_COMPUTE_FIELDS(st_train_conf),
+    { PL_CHOICE, "ranks", AT(ranks), ST_RANKS_AUTO, 0, 0, NULL, ST_RANKS_WORDS, NULL,
+      "processes that train together; auto: over MPI when mpirun or srun started several", PL_HOW, NULL, 0 },
+    { PL_DURATION, "rank_timeout", AT(rank_timeout), 600, 1, 86400, NULL, NULL, NULL,
+      "how long a rank waits for the others before all end with status 7", PL_HOW, NULL, 0 },
     { 0 }
 };
 

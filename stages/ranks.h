@@ -1,0 +1,47 @@
+/* stages/ranks.h - one command started several times by mpirun or srun.
+ *
+ * Rank 0 does everything: it alone has the lock, the databases, the log. The others
+ * wait until it comes to a training, take part in that, and wait again. They open no
+ * file of the work directory: what they need comes from rank 0, so the directory may
+ * lie on a disk that only rank 0 sees. */
+#ifndef ST_RANKS_H
+#define ST_RANKS_H
+
+#include "models/collective.h"
+#include "pipeline/workflow.h"
+
+/* The setting `ranks` of stage train. */
+#define ST_RANKS_WORDS "auto|none|mpi"
+enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI };
+
+#define ST_MPI_PLUGIN "libmolsieve_mpi.so"
+
+typedef struct st_team {
+    nn_ranks ranks;
+    bool busy;                   /* rank 0: the others are in a training                          */
+} st_team;
+
+/* The process is one of how many, and which, says the launcher's environment; 1 and 0
+ * without a launcher. */
+int st_launched_size(void);
+int st_launched_rank(void);
+
+/* Decides by the train step of the workflow. ECONFIG: several ranks and no plugin, or no
+ * training, or more ranks than shards. EDEVICE: the plugin cannot start. */
+pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err);
+
+/* Rank 0: the others come along to the training `step`. */
+pl_code st_team_call(st_team *team, const pl_workflow *wf, const pl_step *step, pl_error *err);
+
+/* The life of any other rank, until rank 0 lets it go. */
+pl_code st_team_follow(st_team *team, const pl_workflow *wf, int workers, pl_error *err);
+
+/* At the very end. Rank 0 lets the others go, or ends them when the run failed in the
+ * middle of a training; another rank that failed ends all. Returns status. */
+int st_team_close(st_team *team, int status);
+
+/* A plugin of this program: in $MOLSIEVE_PLUGINS, beside the program, or in ../lib/molsieve.
+ * NULL if it is in none of them. */
+const char *st_plugin_path(const char *file, pl_arena *mem);
+
+#endif
