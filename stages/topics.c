@@ -36,7 +36,7 @@ static const char exit_text[] =
     "  4    another run holds the work directory\n"
     "  5    a database, checkpoint or model file is not what it must be\n"
     "  6    no disk space, quota, input or output error\n"
-    "  7    GPU\n"
+    "  7    GPU, or another rank of a training\n"
     "  75   stopped early, state good: run the same command again to go on\n"
     "  130, 143   second signal: stopped without waiting; run it again to go on\n";
 
@@ -46,6 +46,8 @@ static const char environment_text[] =
     "  MOLSIEVE_SHARE    the folder with the demo workflows and data\n"
     "  MOLSIEVE_CPU      forces a set of CPU kernels: portable, avx2, avx512 or amx (avx512,\n"
     "                    bf16 products on AMX tiles); `molsieve doctor` shows the choice\n"
+    "  MOLSIEVE_PLUGINS  the folder of the plugins, if not beside molsieve or in ../lib/molsieve\n"
+    "  OMPI_COMM_WORLD_*, PMI_*, PMIX_RANK   say that mpirun or srun started several ranks\n"
     "  SLURM_*, PBS_*, LSB_*, SGE_*   read to know the job and its time limit\n";
 
 static const char workflow_text[] = "";

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program for mpirun -n N: what a plugin promises in models/collective.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/collective.h"
+
+static nn_ranks ranks;
+
+/* Numbers of very different size, so that another order gives other bits. */
+static float value(int shard, int64_t i)
+{
+    uint64_t h = ((uint64_t)shard + 1) * 0x9e3779b97f4a7c15u ^ ((uint64_t)i + 1) * 0xc2b2ae3d27d4eb4fu;
+
+    h ^= h >> 29;
+    h *= 0xbf58476d1ce4e5b9u;
+    h ^= h >> 32;
+    return (float)((double)(int64_t)h / 9e18) * (float)(1 << (h & 15));
+}
+
+static void check_sum(int shards, int64_t n)
+{
+    nn_span own = nn_share(shards, ranks.size, ranks.rank);
+    float *part = malloc((size_t)(own.n * n) * sizeof *part), want;
+    pl_error err;
+
+    assert_non_null(part);
+    for (int64_t s = 0; s < own.n; s++)
+        for (int64_t i = 0; i < n; i++)
+            part[s * n + i] = value((int)(own.first + s), i);
+    if (ranks.kind->sum(&ranks, part, n, shards, &err))
+        fail_msg("%s", err.text);
+    for (int64_t i = 0; i < n; i++) {
+        want = value(0, i);
+        for (int s = 1; s < shards; s++)
+            want += value(s, i);
+        if (memcmp(&want, part + i, sizeof want) != 0)
+            fail_msg("%d shards, number %lld of %lld: %.9g, not %.9g", shards, (long long)i, (long long)n, (double)part[i],
+                     (double)want);
+    }
+    free(part);
+}
+
+static void a_sum_has_the_bits_of_its_shards_in_their_order(void **state)
+{
+    static const int64_t sizes[] = { 1, 2, 7, 1000, 70001 };
+
+    (void)state;
+    for (int shards = ranks.size; shards < 11; shards++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+            check_sum(shards, sizes[k]);
+}
+
+static void everybody_has_what_each_gave(void **state)
+{
+    int64_t first[64], n;
+    uint16_t all[64 * 65 / 2];
+    pl_error err;
+
+    (void)state;
+    first[0] = 0;
+    for (int r = 0; r < ranks.size; r++) /* rank r gives r numbers, so rank 0 none */
+        first[r + 1] = first[r] + r;
+    n = first[ranks.size];
+    memset(all, 0xff, sizeof all);
+    for (int64_t i = first[ranks.rank]; i < first[ranks.rank + 1]; i++)
+        all[i] = (uint16_t)(1000 * ranks.rank + i);
+    assert_int_equal(ranks.kind->gather(&ranks, all, first, sizeof *all, &err), PL_OK);
+    for (int r = 0; r < ranks.size; r++)
+        for (int64_t i = first[r]; i < first[r + 1]; i++)
+            assert_int_equal(all[i], 1000 * r + i);
+    assert_int_equal(all[n], 0xffff);
+}
+
+static void everybody_hears_rank_0(void **state)
+{
+    static unsigned char bytes[100003];
+    pl_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(ranks.rank == 0 ? 7 * i + i / 256 : 0);
+    assert_int_equal(ranks.kind->tell(&ranks, bytes, sizeof bytes, &err), PL_OK);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], (unsigned char)(7 * i + i / 256));
+    assert_int_equal(ranks.kind->tell(&ranks, bytes, 0, &err), PL_OK);
+}
+
+static void a_flag_on_any_rank_is_a_flag_on_all(void **state)
+{
+    (void)state;
+    for (int who = -1; who < ranks.size; who++) {
+        bool flag = ranks.rank == who;
+        assert_int_equal(nn_ranks_any(&ranks, &flag, NULL), PL_OK);
+        assert_int_equal(flag, who >= 0);
+    }
+}
+
+static void a_rank_that_differs_is_named(void **state)
+{
+    float x[3] = { 1, 2, 3 };
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(nn_ranks_agree(&ranks, x, sizeof x, "weights", &err), PL_OK);
+    if (ranks.size == 1)
+        return;
+    x[1] += ranks.rank == ranks.size - 1 ? 1e-6f : 0;
+    assert_int_equal(nn_ranks_agree(&ranks, x, sizeof x, "weights", &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "other weights"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sum_has_the_bits_of_its_shards_in_their_order),
+        cmocka_unit_test(everybody_has_what_each_gave),
+        cmocka_unit_test(everybody_hears_rank_0),
+        cmocka_unit_test(a_flag_on_any_rank_is_a_flag_on_all),
+        cmocka_unit_test(a_rank_that_differs_is_named),
+    };
+    int size = argc > 2 ? atoi(argv[2]) : 1, failed;
+    pl_error err = { 0 };
+
+    if (nn_collective_load(&ranks.kind, argc > 1 ? argv[1] : "", &err) || ranks.kind->open(&ranks, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    if (ranks.size != size) {
+        fprintf(stderr, "%d ranks, %d expected\n", ranks.size, size);
+        return 1;
+    }
+    ranks.patience = 60;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (failed)
+        ranks.kind->give_up(&ranks, 1);
+    ranks.kind->close(&ranks);
+    return failed;
+}
