@@ -106,10 +106,10 @@ static int run_as_rank(const pl_app *app, const pl_args *args, pl_workflow *wf, 
     pl_code code = st_team_open(&team, wf, &err);
     int status;
 
-    if (code != PL_OK)
-        return st_launched_rank() == 0 ? pl_cmd_fail(&err) : pl_code_exit(code);
     o->team = &team;
-    if (team.ranks.rank == 0)
+    if (code != PL_OK)
+        status = team.state == ST_TEAM_REFUSED && team.ranks.rank > 0 ? 0 : pl_cmd_fail(&err);
+    else if (team.ranks.rank == 0)
         status = run_for_real(app, args, wf, o, mem);
     else
         status = st_team_follow(&team, wf, pl_workers(wf, o), &err) == PL_OK ? 0 : pl_cmd_fail(&err);

@@ -34,16 +34,6 @@ int st_launched_size(void)
     return number("PMIX_RANK") >= 0 && slurm > 0 ? slurm : 1;
 }
 
-int st_launched_rank(void)
-{
-    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK" };
-
-    for (int i = 0; st_launched_size() > 1 && i < 3; i++)
-        if (number(names[i]) >= 0)
-            return number(names[i]);
-    return 0;
-}
-
 /* ---- plugins ------------------------------------------------------------- */
 
 const char *st_plugin_path(const char *file, pl_arena *mem)
@@ -103,11 +93,12 @@ pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err)
         rc = kind_find(&team->ranks.kind, err);
     if (!rc)
         rc = team->ranks.kind->open(&team->ranks, err);
-    if (!rc && (several || team->ranks.size > 1)) {
-        rc = team_check(team, c, err);
-        if (rc)
-            team->ranks.kind->close(&team->ranks);
-    }
+    if (rc)
+        return rc;
+    if (several)
+        pl_stop_begin(&team->stop, 0, 0);
+    rc = several ? team_check(team, c, err) : PL_OK;
+    team->state = rc ? ST_TEAM_REFUSED : ST_TEAM_READY;
     return rc;
 }
 
@@ -140,7 +131,7 @@ pl_code st_team_call(st_team *team, const pl_workflow *wf, const pl_step *step, 
     order o = { .train = 1 };
     pl_code rc = digest_make(o.digest, wf, step, err);
 
-    team->busy = true;
+    team->state = ST_TEAM_BUSY;
     team->ranks.patience = ((const st_train_conf *)step->conf)->rank_timeout;
     return rc ? rc : team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
 }
@@ -160,10 +151,8 @@ static pl_code train_along(st_team *team, const pl_workflow *wf, const order *o,
 pl_code st_team_follow(st_team *team, const pl_workflow *wf, int workers, pl_error *err)
 {
     order o = { .train = 1 };
-    pl_stop stop;
     pl_code rc = PL_OK;
 
-    pl_stop_begin(&stop, 0, 0);
     while (!rc && o.train) {
         team->ranks.patience = 0;
         rc = team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
@@ -172,7 +161,6 @@ pl_code st_team_follow(st_team *team, const pl_workflow *wf, int workers, pl_err
         if (rc == PL_ESTOP || rc == PL_ELIMIT) /* so for all; rank 0 says it */
             rc = PL_OK;
     }
-    pl_stop_end(&stop);
     pl_at(err, "rank %d", team->ranks.rank);
     return rc;
 }
@@ -181,14 +169,14 @@ int st_team_close(st_team *team, int status)
 {
     order o = { 0 };
     nn_ranks *r = &team->ranks;
-    bool lost = r->rank == 0 ? team->busy : status != 0;
+    bool lost = r->rank == 0 ? team->state == ST_TEAM_BUSY : status != 0;
 
     r->patience = 0;
-    if (!lost && r->rank == 0)
+    if (!lost && r->rank == 0 && team->state == ST_TEAM_READY)
         lost = r->kind->tell(r, &o, sizeof o, NULL) != PL_OK;
     if (lost)
         r->kind->give_up(r, status);
-    else
+    else if (team->state != ST_TEAM_NONE)
         r->kind->close(r);
     return status;
 }

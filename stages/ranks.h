@@ -8,6 +8,7 @@
 #define ST_RANKS_H
 
 #include "models/collective.h"
+#include "pipeline/stop.h"
 #include "pipeline/workflow.h"
 
 /* The setting `ranks` of stage train. */
@@ -18,16 +19,17 @@ enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI };
 
 typedef struct st_team {
     nn_ranks ranks;
-    bool busy;                   /* rank 0: the others are in a training                          */
+    enum { ST_TEAM_NONE, ST_TEAM_REFUSED, ST_TEAM_READY, ST_TEAM_BUSY } state; /* busy: in a training */
+    pl_stop stop;                /* to the end of the process: a signal that comes to a rank when another
+                                    has stopped all of them already must not be its death */
 } st_team;
 
-/* The process is one of how many, and which, says the launcher's environment; 1 and 0
- * without a launcher. */
+/* One of how many processes, says the launcher's environment; 1 without a launcher. */
 int st_launched_size(void);
-int st_launched_rank(void);
 
 /* Decides by the train step of the workflow. ECONFIG: several ranks and no plugin, or no
- * training, or more ranks than shards. EDEVICE: the plugin cannot start. */
+ * training, or more ranks than shards. EDEVICE: the plugin cannot start. Close it also
+ * after an error; state REFUSED: the error is the same on all ranks. */
 pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err);
 
 /* Rank 0: the others come along to the training `step`. */

@@ -359,7 +359,7 @@ static pl_code train_finish(void *state, pl_error *err)
     if (!rc)
         rc = learn(t, err);
     if (!rc || rc == PL_ESTOP || rc == PL_ELIMIT) /* all ranks came to the same end */
-        t->team->busy = false;
+        t->team->state = ST_TEAM_READY;
     return rc ? rc : train_end(t, err);
 }
 
