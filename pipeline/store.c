@@ -64,23 +64,33 @@ static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms,
     return code;
 }
 
+/* Rows are looked up, blocks are written once and read once: one needs a cache, the other none to speak of. */
+typedef struct file_kind {
+    int page_size, cache_kib;
+} file_kind;
+
+static const file_kind results_kind = { 4096, 32768 }, features_kind = { 16384, 2048 };
+
 /* After the identity is known to be ours: a foreign file is never touched. */
-static pl_code set_writer(sqlite3 *db, bool fresh, int page_size, bool network, int journal, pl_error *err)
+static pl_code set_writer(sqlite3 *db, bool fresh, const file_kind *kind, bool network, int journal, pl_error *err)
 {
     static const char wal[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;";
     static const char local[] = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
     static const char remote[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
     bool use_wal = journal == JOURNAL_WAL || (journal == JOURNAL_AUTO && !network);
-    char size[64];
+    char size[96];
     pl_code code = PL_OK;
 
-    (void)snprintf(size, sizeof size, "PRAGMA page_size=%d", page_size);
+    (void)snprintf(size, sizeof size, "PRAGMA page_size=%d", kind->page_size);
     if (fresh)
+        code = pl_db_exec(db, size, err);
+    (void)snprintf(size, sizeof size, "PRAGMA cache_size=-%d", kind->cache_kib);
+    if (code == PL_OK)
         code = pl_db_exec(db, size, err);
     if (code == PL_OK)
         code = pl_db_exec(db, use_wal ? wal : network ? remote : local, err);
     if (code == PL_OK)
-        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;"
+        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000; PRAGMA temp_store=MEMORY;"
                               "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;", err);
     return code;
 }
@@ -211,7 +221,7 @@ static pl_code open_results(pl_store *s, int journal, pl_error *err)
     if (!fresh)
         code = check_identity(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
     if (code == PL_OK)
-        code = set_writer(s->db, fresh, 4096, s->network, journal, err);
+        code = set_writer(s->db, fresh, &results_kind, s->network, journal, err);
     if (code == PL_OK)
         code = fresh ? create_results(s->db, s->schema, err) : migrate_results(s, (int)is.version, err);
     if (code == PL_OK)
@@ -414,7 +424,7 @@ static pl_code open_features(pl_store *s, pl_error *err)
     if (!fresh)
         code = check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err);
     if (code == PL_OK)
-        code = set_writer(s->features, fresh, 16384, pl_is_network_fs(s->features_path), s->journal, err);
+        code = set_writer(s->features, fresh, &features_kind, pl_is_network_fs(s->features_path), s->journal, err);
     if (code == PL_OK && fresh)
         code = create_features(s->features, err);
     return code == PL_OK ? pl_db_exec(s->features, cache_sql, err) : code;
