@@ -96,7 +96,7 @@ pl_code pl_stream_run(pl_runner *r, pl_active *stage, int n, int *bad, pl_error 
 /* What earlier runs committed, and the stage's part of every worker. */
 pl_code pl_units_open(pl_runner *r, pl_active *a, pl_error *err);
 void    pl_units_close(pl_active *a); /* zeroed is fine */
-/* Asks the stage again how much there will be: it knows more when another one is done. */
+/* Asks the stage how much there will be; when those it needs are done. */
 pl_code pl_units_expect(pl_runner *r, pl_active *a, pl_error *err);
 /* *dropped: not computed, because of a stop. */
 pl_code pl_unit_work(const pl_active *a, int worker, pl_unit *unit, double *wall, bool *dropped, pl_error *err);

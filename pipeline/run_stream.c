@@ -65,12 +65,12 @@ static pl_code commit_oldest(stream *s, int k, bool *moved, pl_error *err)
 /* ---- read: the next unit of a stage ---- */
 
 /* Unit u begins when every stage it is made from has committed its unit u, or is done. */
-static bool input_is_there(const stream *s, const pl_active *a)
+static bool input_is_there(const stream *s, const pl_active *a, int64_t u)
 {
     for (int i = 0; i < a->env.step->n_needs; i++)
         for (int k = 0; k < s->n; k++) {
             const pl_active *need = &s->stage[k];
-            if (need->env.step == &s->r->wf->step[a->env.step->needs[i]] && !need->done && need->committed <= a->next)
+            if (need->env.step == &s->r->wf->step[a->env.step->needs[i]] && !need->done && need->committed <= u)
                 return false;
         }
     return true;
@@ -93,7 +93,7 @@ static pl_code read_next(stream *s, int k, bool *moved, pl_error *err)
     pl_arena *mem;
     pl_code code;
 
-    if (i < 0 || *a->env.stop || a->ended || !input_is_there(s, a))
+    if (i < 0 || *a->env.stop || a->ended || !input_is_there(s, a, a->next))
         return PL_OK;
     mem = s->slot[i].unit.mem;
     pl_arena_reset(mem);
@@ -111,7 +111,19 @@ static pl_code read_next(stream *s, int k, bool *moved, pl_error *err)
     return PL_OK;
 }
 
-/* ---- the end of a stage ---- */
+/* ---- how much there will be, and the end of a stage ---- */
+
+/* As many as in the stage before, until those that this one needs are done. */
+static pl_code expect(stream *s, int k, pl_error *err)
+{
+    pl_active *a = &s->stage[k];
+
+    if (input_is_there(s, a, INT64_MAX))
+        return pl_units_expect(s->r, a, err);
+    a->total = s->stage[k - 1].total;
+    a->about = true;
+    return PL_OK;
+}
 
 static pl_code finish_ended(stream *s, int k, bool *moved, pl_error *err)
 {
@@ -123,7 +135,7 @@ static pl_code finish_ended(stream *s, int k, bool *moved, pl_error *err)
     *moved = true;
     code = pl_active_done(s->r, a, err);
     for (int i = k + 1; code == PL_OK && i < s->n; i++)
-        code = pl_units_expect(s->r, &s->stage[i], err);
+        code = expect(s, i, err);
     return code;
 }
 
@@ -179,7 +191,9 @@ static pl_code open_stages(stream *s, pl_error *err)
 
     for (int k = 0; k < s->n && code == PL_OK; k++) {
         s->at = k;
-        code = pl_units_open(s->r, &s->stage[k], err);
+        code = expect(s, k, err);
+        if (code == PL_OK)
+            code = pl_units_open(s->r, &s->stage[k], err);
     }
     return code;
 }

@@ -194,8 +194,6 @@ pl_code pl_units_open(pl_runner *r, pl_active *a, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(r->store->db, &a->n_failed, err, "SELECT sum(n_failed) FROM unit WHERE stage_id=%lld", id);
     if (code == PL_OK)
-        code = pl_units_expect(r, a, err);
-    if (code == PL_OK)
         code = open_workers(a, err);
     a->next = a->oldest = a->committed = a->env.units_done;
     a->last_commit = pl_clock();

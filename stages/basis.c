@@ -147,7 +147,6 @@ static pl_code basis_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
         return code;
     out->n_items = kind == NN_BASIS_NONE ? 0 : (int64_t)s.n;
     out->n_units = kind == NN_BASIS_NONE ? 0 : s.n_units;
-    out->guessed = s.guessed;
     out->bytes_features = nn_basis_bytes(kind, (int32_t)c->max_degree, s.pairs, s.edges);
     out->seconds = ENTRY_S[kind] * (kind == NN_BASIS_PAIRWISE_F32 ? s.edges : s.pairs);
     out->note = sizes_note((int32_t)c->max_degree, &s, mem);

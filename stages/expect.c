@@ -95,7 +95,6 @@ static void guess(st_sizes *out, const pl_workflow *wf)
     sample s = { 0 };
     double all;
 
-    out->guessed = true;
     for (int32_t i = 0; i < n; i++)
         sample_file(&s, &in[i]);
     if (!(s.n > 0))

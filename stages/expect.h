@@ -12,7 +12,6 @@ typedef struct st_sizes {
     double n_records;
     double n, atoms, bonds; /* molecules with a geometry, hydrogens included; sums over them */
     int64_t n_units;        /* of prepare                                                    */
-    bool guessed;           /* from the inputs                                               */
 } st_sizes;
 
 pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err); /* store may be NULL */

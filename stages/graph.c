@@ -210,7 +210,7 @@ pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_ste
     st_sizes s;
     pl_code code = st_sizes_get(&s, wf, store, err);
 
-    *out = (st_graph_sizes){ .n = s.n, .atoms = s.atoms, .n_units = s.n_units, .guessed = s.guessed };
+    *out = (st_graph_sizes){ .n = s.n, .atoms = s.atoms, .n_units = s.n_units };
     if (code != PL_OK || !(s.n > 0))
         return code;
     out->edges = s.atoms * edges_an_atom(c, &s);
@@ -230,7 +230,6 @@ static pl_code graph_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
         return code;
     out->n_items = (int64_t)s.n;
     out->n_units = s.n_units;
-    out->guessed = s.guessed;
     out->bytes_features = ch_graph_block_bytes(s.n, s.atoms, s.edges, s.pairs);
     out->seconds = MOLECULE_S * s.n + EDGE_S * s.edges;
     if (s.n > 0)

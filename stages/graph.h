@@ -20,7 +20,6 @@ ch_graph_opts st_graph_opts(const pl_step *step);
 typedef struct st_graph_sizes {
     double n, atoms, edges, pairs;
     int64_t n_units; /* -1: not known yet */
-    bool guessed;
 } st_graph_sizes;
 pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store,
                         pl_error *err);

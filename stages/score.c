@@ -202,7 +202,6 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     list_fill(&l, wf, step->conf, mem);
     out->n_items = (int64_t)sizes.n;
     out->n_units = sizes.n_units;
-    out->guessed = sizes.guessed;
     out->bytes_results = 60.0 * sizes.n * l.n + 50.0 * sizes.n;
     out->seconds = MOLECULE_S * sizes.n * l.n;
     return PL_OK;
