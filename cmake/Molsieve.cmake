@@ -21,11 +21,12 @@ endfunction()
 
 # A cmocka program; exit 77 means skipped, with a message that says why.
 function(molsieve_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABEL;USES")
   list(POP_FRONT arg_UNPARSED_ARGUMENTS source)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MOLSIEVE_PATIENCE}")
   add_executable(test_${name} ${source})
   target_link_libraries(test_${name} PRIVATE ${arg_USES} molsieve::warnings PkgConfig::CMOCKA m)
   add_test(NAME ${name} COMMAND test_${name})
@@ -35,11 +36,12 @@ endfunction()
 
 # A shell or Python script run with MOLSIEVE=program; same skip rule.
 function(molsieve_script_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABEL;ARGS")
   list(POP_FRONT arg_UNPARSED_ARGUMENTS script)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MOLSIEVE_PATIENCE}")
   add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${arg_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "MOLSIEVE=$<TARGET_FILE:molsieve>;MOLSIEVE_SHARED=${MOLSIEVE_SHARED};MOLSIEVE_SOURCE=${PROJECT_SOURCE_DIR}")

@@ -27,6 +27,6 @@ molsieve_crash(damage
   a_directory_that_cannot_be_written_is_said)
 
 molsieve_crash(small valgrind_finds_nothing)
-# Also run by the build with sanitizers (label san).
-molsieve_script_test(small.every_stage_and_command_runs_clean crash/small.py LABEL "crash;san"
+# Also run by the build with sanitizers (labels san, threads).
+molsieve_script_test(small.every_stage_and_command_runs_clean crash/small.py LABEL crash san threads
   ARGS every_stage_and_command_runs_clean)

@@ -1,9 +1,9 @@
 molsieve_test(metric unit/metric_test.c LABEL unit USES molsieve::models)
 molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models)
-molsieve_test(ahead unit/ahead_test.c LABEL unit USES molsieve::models)
-molsieve_test(train twin/train_test.c LABEL twin USES molsieve::models)
+molsieve_test(ahead unit/ahead_test.c LABEL unit threads USES molsieve::models)
+molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
-molsieve_test(train_engine twin/train_engine_test.c LABEL twin USES molsieve::models)
+molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create)
 molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)

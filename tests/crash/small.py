@@ -15,9 +15,9 @@ COMMANDS = [["top", "-n", "3", "run"], ["status", "run"], ["failures", "run"], [
 
 
 def every_stage_and_command_runs_clean():
-    """Under ASan and UBSan a finding ends the process with another status, or leaves a log if it is a worker."""
+    """Under a sanitizer a finding ends the process with another status, or leaves a log if it is a worker."""
     with Victim(24, STAGES) as v:
-        for tool in ("ASAN", "UBSAN"):
+        for tool in ("ASAN", "TSAN", "UBSAN"):
             os.environ[tool + "_OPTIONS"] = "log_path=%s" % v.path("found")
         v.run("run", "w.yaml", "-q", "-j", "2")
         assert v.one("SELECT count(*) FROM record WHERE status='failed'") <= 3
