@@ -228,18 +228,14 @@ static void each_signal_ends_with_75_and_the_run_goes_on(void **state)
 
 static void a_second_signal_ends_at_once(void **state)
 {
-    pid_t pid = start_and_wait_for_units(1.5); /* a unit in hand takes a while */
-    struct timespec a, b;
+    pid_t pid = start_and_wait_for_units(1.5); /* a unit in hand takes a while; with its end the status would be 75 */
     toy t;
 
     (void)state;
     (void)kill(pid, SIGTERM);
     sleep_ms(50);
-    (void)clock_gettime(CLOCK_MONOTONIC, &a);
     (void)kill(pid, SIGINT);
     assert_int_equal(ended(pid), 128 + SIGINT);
-    (void)clock_gettime(CLOCK_MONOTONIC, &b);
-    assert_true((double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec) < 1.0);
     toy_make(&t, dir, 400);
     assert_true(toy_sound(&t));
     toy_free(&t);
