@@ -49,6 +49,11 @@ typedef struct nn_engine_kind {
     pl_code (*backward)(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err);
 
     size_t (*workspace_bytes)(const nn_engine *e); /* high-water mark               */
+
+    /* How far interpolation between radial nodes is off: the root of the mean square of
+     * hidden units minus interpolated ones over the edges of the last forward's batch, of
+     * the network where it is largest; 0 in exact mode. NULL: the engine has no nodes. */
+    double (*radial_error)(nn_engine *e);
 } nn_engine_kind;
 
 extern const nn_engine_kind nn_engine_ref; /* plain loops in double, float at the door: the oracle */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/compute.h"
 
+#include "pipeline/store.h"
+
 const nn_engine_kind *st_compute_engine(const st_compute *c)
 {
     return c->engine == 1 ? &nn_engine_ref : &nn_engine_cpu;
@@ -16,6 +18,15 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads)
     return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .radial = (nn_radial)c->radial, .width = c->width,
                              .of_radial = precision_of(c, c->of_radial), .of_contract = precision_of(c, c->of_contract),
                              .of_linear = precision_of(c, c->of_linear) };
+}
+
+pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst)
+{
+    if (off <= 1e-3 || off <= *worst)
+        return PL_OK;
+    *worst = off;
+    return pl_event_add(env, "warning", "radial nodes %g Angstrom apart are too coarse: hidden units are off by %.2g "
+                        "(root mean square), more than 1e-3; set radial.width to %g", c->width, off, c->width / 2);
 }
 
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems)

@@ -7,6 +7,7 @@
 
 #include "models/engine.h"
 #include "pipeline/base/field.h"
+#include "pipeline/stage.h"
 #include "pipeline/workflow.h"
 
 typedef struct st_compute {
@@ -35,6 +36,9 @@ typedef struct st_compute {
 
 const nn_engine_kind *st_compute_engine(const st_compute *c);
 nn_engine_conf st_compute_conf(const st_compute *c, int threads);
+/* Adds a warning event when interpolation between radial nodes was off by `off` (radial_error
+ * of an engine): above 1e-3, what bf16 rounds, and more than *worst, the most so far. */
+pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems);
 
 #endif

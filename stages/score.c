@@ -221,6 +221,7 @@ typedef struct score_state {
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models;
     scored_model model[MODELS_MAX];
+    double radial_error;           /* the most of which a warning told */
     sqlite3_stmt *put_prediction, *put_score;
 } score_state;
 
@@ -243,6 +244,7 @@ typedef struct score_unit {
     int32_t n;
     int64_t *id;              /* [n]           */
     outcome *outcome;         /* [n][n_models] */
+    double radial_error;      /* of the engines, first batch */
 } score_unit;
 
 static pl_code models_open(score_state *s, pl_error *err)
@@ -366,6 +368,11 @@ static pl_code batch_run(score_worker *w, score_unit *u, const nn_item *item, in
 
     if (!rc && c.batch.n_graphs)
         rc = w->kind->forward(w->engine[k], &c.batch, false, y, err);
+    if (!rc && first == 0 && c.batch.n_graphs && w->kind->radial_error) {
+        double off = w->kind->radial_error(w->engine[k]);
+        if (!(off <= u->radial_error))
+            u->radial_error = off;
+    }
     for (int32_t i = 0; i < c.batch.n_graphs && !rc; i++) {
         const ch_graph *g = item[first + c.item[i]].graph;
         u->outcome[(first + c.item[i]) * s->n_models + k].value = nn_model_value(m, g->z, g->n_nodes, (double)y[i]);
@@ -508,6 +515,8 @@ static pl_code score_commit(void *state, pl_unit *unit, pl_error *err)
                 rc = score_put(s, u->id[i], o, k, err);
         unit->n_ok += unit->n_failed == before;
     }
+    if (!rc)
+        rc = st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);
     unit->first = u->n ? u->id[0] : 0;
     unit->last = u->n ? u->id[u->n - 1] : 0;
     return rc;

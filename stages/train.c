@@ -32,8 +32,11 @@ typedef struct train_state {
     const char *dir, *identity;    /* of checkpoints                                  */
     bool latest_good;              /* latest.ckpt may become previous.ckpt            */
     double saved_at;               /* seconds                                         */
+    double radial_error;           /* the most of which a warning told                */
     double valid_mae;              /* of the last epoch, in the target's unit; or NaN */
 } train_state;
+
+enum { RADIAL_STEPS = 200 };       /* between two looks at the grid of radial nodes   */
 
 static double clock_seconds(void)
 {
@@ -74,10 +77,12 @@ static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
 
 static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
-    const train_state *t = ctx;
+    train_state *t = ctx;
     double loss = s->seen.n ? s->seen.loss / (double)s->seen.n : NAN;
     char note[128];
 
+    if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error)
+        (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_mae))
         snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid MAE %.4g %s", (long long)s->epoch + 1,
                  (long long)t->loop.epochs, loss, t->valid_mae, t->m.unit);

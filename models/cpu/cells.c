@@ -6,7 +6,7 @@
 
 #include "models/cpu/prep.h"
 
-enum { SCALAR, SLOT, WEIGHT, TILE, PIECE, SUM_NODE, CHUNK, N_BUFS };
+enum { SCALAR, SLOT, WEIGHT, TILE, PIECE, SUM_NODE, CHUNK, TILE_SUM, N_BUFS };
 
 /* The cells being made, tile after tile. Nodes are numbered over the batch here. */
 typedef struct maker {
@@ -29,7 +29,8 @@ static bool cells_grow(nn_cpu_cells *c, const nn_cpu_prep *p)
     return nn_buf_grow(&b[SCALAR], rows * (size_t)p->n_scalars, sizeof(float))
         && nn_buf_grow(&b[SLOT], rows, sizeof(int32_t)) && nn_buf_grow(&b[WEIGHT], 2 * rows, sizeof(float))
         && nn_buf_grow(&b[TILE], n, sizeof(nn_cpu_tile)) && nn_buf_grow(&b[PIECE], n + 1, sizeof(int32_t))
-        && nn_buf_grow(&b[SUM_NODE], rows, sizeof(int32_t)) && nn_buf_grow(&b[CHUNK], n, sizeof(nn_cpu_chunk));
+        && nn_buf_grow(&b[SUM_NODE], rows, sizeof(int32_t)) && nn_buf_grow(&b[CHUNK], n, sizeof(nn_cpu_chunk))
+        && nn_buf_grow(&b[TILE_SUM], n, sizeof(double));
 }
 
 static const float *pair_scalars(const maker *m, int32_t pair)
@@ -164,6 +165,7 @@ bool nn_cpu_cells_make(nn_cpu_cells *c, const nn_cpu_prep *prep, double width)
     c->piece = m.piece;
     c->sum_node = m.sum_node;
     c->chunk = m.chunk;
+    c->tile_sum = c->bufs[TILE_SUM].p;
     return true;
 }
 

@@ -454,4 +454,5 @@ const nn_engine_kind nn_engine_cpu = {
     .forward = cpu_forward,
     .backward = cpu_backward,
     .workspace_bytes = cpu_workspace_bytes,
+    .radial_error = nn_cpu_nodes_error,
 };

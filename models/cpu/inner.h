@@ -104,6 +104,7 @@ size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p);
 void nn_cpu_nodes_weights(nn_engine *e, const nn_cpu_conv *c, const float *params);
 void nn_cpu_nodes_find(nn_engine *e); /* the kept nodes of a batch */
 void nn_cpu_nodes_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
+double nn_cpu_nodes_error(nn_engine *e);
 void nn_cpu_nodes_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
 
 /* node.c */

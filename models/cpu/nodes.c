@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cpu/inner.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A convolution with radial nodes (spec performance 2.4), chunk of nodes after chunk:
@@ -18,6 +19,7 @@ typedef struct nodes_job {
     int32_t n_rows;             /* nodes whose tables are made now ..    */
     int32_t row[NN_CHUNK_NODES]; /* .. and which of the chunk            */
     float *place[NN_CHUNK_NODES]; /* packed tables of the chunk's nodes  */
+    int group;                  /* error: the network                    */
 } nodes_job;
 
 /* One tile on one thread. */
@@ -268,6 +270,62 @@ void nn_cpu_nodes_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float 
         tables_make(&j, &c->table);
         nn_pool_run(e->pool, j.chunk->n_tiles, tile_forward, &j);
     }
+}
+
+/* ---- how good the grid is ------------------------------------------------------------ */
+
+/* Sum over a tile of the squares of what one network's hidden vectors are off. */
+static void tile_error(void *ctx, int worker, int i)
+{
+    const nodes_job *j = ctx;
+    const nn_engine *e = j->e;
+    const nn_cpu_tile *t = &e->cells.tile[j->chunk->tile + i];
+    nn_cpu_hidden w = nn_cpu_net_of(e, j->c, j->group, e->small);
+    size_t n = (size_t)e->prep.n_scalars;
+    float h[NN_H], end[2][NN_H];
+    double sum = 0;
+
+    (void)worker;
+    for (int k = 0; k < 2; k++)
+        e->kernels->hidden(&w, e->cells.scalar + (size_t)(j->chunk->node + t->node[k]) * n, end[k]);
+    for (int32_t row = t->first; row < t->first + t->n_rows; row++) {
+        e->kernels->hidden(&w, e->prep.scalar + (size_t)(e->cells.slot[row] / 2) * n, h);
+        for (int k = 0; k < NN_H; k++) {
+            double off = (double)h[k] - e->cells.weight[0][row] * end[0][k] - e->cells.weight[1][row] * end[1][k];
+            sum += off * off;
+        }
+    }
+    e->cells.tile_sum[j->chunk->tile + i] = sum;
+}
+
+static double network_error(nodes_job *j)
+{
+    const nn_cpu_cells *c = &j->e->cells;
+    double sum = 0;
+
+    for (int32_t k = 0; k < c->n_chunks; k++) {
+        j->chunk = &c->chunk[k];
+        nn_pool_run(j->e->pool, j->chunk->n_tiles, tile_error, j);
+    }
+    for (int32_t i = 0; i < c->n_tiles; i++)
+        sum += c->tile_sum[i];
+    return c->n_rows ? sqrt(sum / (NN_H * (double)c->n_rows)) : 0;
+}
+
+double nn_cpu_nodes_error(nn_engine *e)
+{
+    nodes_job j = { .e = e };
+    double most = 0;
+
+    for (int m = 0; m < e->plan->n_modules; m++) {
+        j.c = &e->plan->module[m].conv;
+        for (j.group = 0; e->plan->module[m].kind != NN_NORM && j.group < j.c->def->n_groups; j.group++) {
+            double off = network_error(&j);
+            if (!(off <= most)) /* NaN is worse than any number */
+                most = off;
+        }
+    }
+    return most;
 }
 
 /* ---- backward --------------------------------------------------------------------- */

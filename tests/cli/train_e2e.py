@@ -222,6 +222,31 @@ def scores_depend_on_nothing_but_the_molecule():
         assert p.one("SELECT count(*) FROM score", workdir="strange") == 2
 
 
+def radial_nodes_train_and_score_and_a_coarse_grid_is_told():
+    """Near the exact scores on a fine grid, the same bits for any batch; a warning where the grid is too coarse."""
+    with sieve.Project() as p:
+        p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
+        p.workflow(["in.sdf"], train_stages("    radial: {mode: nodes}\n") + "  score: {}\n")
+        p.run("run", "w.yaml", "-q", "stages.train.epochs=2")
+        shutil.copy(p.path("run/models/e2e.safetensors"), p.path("one.safetensors"))
+
+        def scores(name, *settings):
+            extra = "models:\n  one: {path: one.safetensors}\n"
+            p.workflow(["in.sdf"], READ + GRAPH + "  score: {}\n", name=name + ".yaml", workdir=name, extra=extra)
+            p.run("run", name + ".yaml", "-q", *["stages.score." + s for s in settings])
+            warnings = p.rows("SELECT message FROM event WHERE level='warning' AND message LIKE '%radial.width%'", workdir=name)
+            return p.rows(SCORES, workdir=name), warnings
+
+        exact, _ = scores("exact")
+        nodes, warned = scores("nodes", "radial.mode=nodes")
+        small_batches, _ = scores("small", "radial.mode=nodes", "batch.molecules=7")
+        coarse, told = scores("coarse", "radial.mode=nodes", "radial.width=0.1")
+        assert len(exact) == 60 and nodes == small_batches and nodes != exact and not warned, warned
+        apart = max(abs(a[2] - b[2]) for a, b in zip(nodes, exact))
+        assert apart < 1e-3, apart
+        assert coarse != nodes and told and "0.05" in told[0][0], told
+
+
 def models_that_do_not_fit_are_refused_before_any_work():
     with sieve.Project() as p:
         small(p, 60)
@@ -309,4 +334,5 @@ if __name__ == "__main__":
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
                 a_prediction_in_another_unit_than_its_label_is_another_property,
+                radial_nodes_train_and_score_and_a_coarse_grid_is_told,
                 scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])
