@@ -206,6 +206,20 @@ static const float *frame_of(const tile *t, int32_t row)
     return p->frame + (size_t)slot_of(t, row) * (size_t)p->frame_size;
 }
 
+static const float *row_of(const tile *t, int32_t i, const float *from, const int32_t *of, size_t ld)
+{
+    int32_t edge = t->job->e->prep.slot[slot_of(t, i)];
+
+    return from + (size_t)(of ? of[edge] : edge) * ld;
+}
+
+/* The rows lie anywhere in memory: ask for one while the one before is turned. */
+static void row_prefetch(const float *p, int32_t n)
+{
+    for (int32_t k = 0; k < n; k += NN_LANE)
+        __builtin_prefetch(p + k);
+}
+
 /* Row i of `to`: the vector of edge i's source node, or of the edge itself, in its frame. */
 static void tile_gather(const tile *t, const nn_cpu_edge_layout *f, const float *from, const int32_t *of, size_t ld,
                         float *to)
@@ -213,8 +227,10 @@ static void tile_gather(const tile *t, const nn_cpu_edge_layout *f, const float 
     const nn_engine *e = t->job->e;
 
     for (int32_t i = 0; i < t->t->n_rows; i++) {
-        int32_t edge = e->prep.slot[slot_of(t, i)];
-        e->kernels->to_frame(frame_of(t, i), f, from + (size_t)(of ? of[edge] : edge) * ld, to + (size_t)i * f->ld);
+        const float *row = row_of(t, i, from, of, ld);
+        if (i + 1 < t->t->n_rows)
+            row_prefetch(row_of(t, i + 1, from, of, ld), f->size);
+        e->kernels->to_frame(frame_of(t, i), f, row, to + (size_t)i * f->ld);
     }
 }
 

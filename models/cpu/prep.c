@@ -3,8 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { SLOT, SCALAR, FRAME, IN_ROW, IN_EDGE, OUT_ROW, OUT_EDGE, KEY, KEY_SWAP, FIRST, N_BUFS };
+
+enum { LARGE_PAGE = 2 << 20 };
 
 typedef struct sort_key {
     uint64_t key;
@@ -13,17 +16,21 @@ typedef struct sort_key {
 
 bool nn_buf_grow(nn_buf *b, size_t n, size_t size)
 {
-    size_t bytes;
+    size_t bytes, page;
     void *p;
 
     if (size && n > (SIZE_MAX - 4096) / size)
         return false;
     if (n * size <= b->bytes)
         return true;
-    bytes = (n * size + n * size / 8 + 63) / 64 * 64; /* a little room, so that batches of like size fit */
-    p = aligned_alloc(64, bytes);
+    bytes = n * size + n * size / 8; /* a little room, so that batches of like size fit */
+    page = bytes < LARGE_PAGE ? 64 : LARGE_PAGE;
+    bytes = (bytes + page - 1) / page * page;
+    p = aligned_alloc(page, bytes);
     if (!p)
         return false;
+    if (page == LARGE_PAGE)
+        (void)madvise(p, bytes, MADV_HUGEPAGE); /* rows are read in any order */
     memset(p, 0, bytes);
     free(b->p);
     b->p = p;
