@@ -10,6 +10,7 @@
 #include "models/cpu/kernels.h"
 
 typedef float vf __attribute__((vector_size(NK_W * 4)));
+typedef int32_t vi __attribute__((vector_size(NK_W * 4)));
 typedef float vf_any __attribute__((vector_size(NK_W * 4), aligned(4), may_alias));
 
 static inline vf load(const float *p)

@@ -357,18 +357,27 @@ typedef struct norm_state {
     float size[NORM_MOST], hat[NORM_MOST]; /* norms; normalised norms */
 } norm_state;
 
-/* The norms of 16 channels. */
+/* The norms of all channels. */
 static inline void norm_sizes(const nn_cpu_norm *n, const float *x, float *size)
 {
-    float sum[NN_LANE] = { 0 };
+    int pad = n->pad;
 
-    for (int c = 0; c < n->dim; c++)
-        for (int k = 0; k < NN_LANE; k++)
-            sum[k] += x[c * n->pad + k] * x[c * n->pad + k];
-    for (int k = 0; k < NN_LANE; k++) {
-        float s = sqrtf(sum[k]);
+    for (int k = 0; k < pad; k += NK_W) {
+        vf sum = { 0 };
+        for (int c = 0; c < n->dim; c++)
+            sum += load(x + c * pad + k) * load(x + c * pad + k);
+        store(size + k, sum);
+    }
+    for (int k = 0; k < pad; k++) {
+        float s = sqrtf(size[k]);
         size[k] = s > least_norm ? s : least_norm;
     }
+}
+
+/* x where u is above 0, else 0. */
+static inline vf positive(vf u, vf x)
+{
+    return (vf)((u > 0) & (vi)x);
 }
 
 /* Padding channels take no part in mean and variance. */
@@ -376,8 +385,7 @@ static void norm_run(const nn_cpu_norm *n, const float *x, norm_state *s)
 {
     float mean;
 
-    for (int k = 0; k < n->pad; k += NN_LANE)
-        norm_sizes(n, x + k, s->size + k);
+    norm_sizes(n, x, s->size);
     for (int k = n->ch; k < n->pad; k++)
         s->size[k] = 0;
     mean = sum_of(s->size, n->pad) / (float)n->ch;
@@ -400,15 +408,11 @@ static void norm(const nn_cpu_norm *n)
         const float *x = n->x + (size_t)i * n->ld;
         float *y = n->y + (size_t)i * n->ld;
         norm_run(n, x, &s);
-        for (int k0 = 0; k0 < n->pad; k0 += NN_LANE) {
-            float factor[NN_LANE];
-            for (int k = 0; k < NN_LANE; k++) {
-                float u = n->gain[k0 + k] * s.hat[k0 + k] + n->bias[k0 + k];
-                factor[k] = u > 0 ? u / s.size[k0 + k] : 0;
-            }
+        for (int k = 0; k < n->pad; k += NK_W) {
+            vf u = load(n->gain + k) * load(s.hat + k) + load(n->bias + k);
+            vf factor = positive(u, u / load(s.size + k));
             for (int c = 0; c < n->dim; c++)
-                for (int k = 0; k < NN_LANE; k++)
-                    y[c * n->pad + k0 + k] = x[c * n->pad + k0 + k] * factor[k];
+                store(y + c * n->pad + k, load(x + c * n->pad + k) * factor);
         }
     }
 }
@@ -417,24 +421,21 @@ typedef struct norm_grad {
     float q[NORM_MOST], factor[NORM_MOST], dhat[NORM_MOST];
 } norm_grad;
 
-/* 16 channels: q = dy . x, the gradient of the normalised norms, of gain and bias. */
+/* Channels from k: q = dy . x, the gradient of the normalised norms, of gain and bias. */
 static inline void norm_back_lanes(const nn_cpu_norm *n, const norm_state *s, const float *x, const float *dy,
-                                   int k0, norm_grad *g)
+                                   int k, norm_grad *g)
 {
-    float q[NN_LANE] = { 0 };
+    vf q = { 0 }, hat = load(s->hat + k), size = load(s->size + k), gain = load(n->gain + k);
+    vf u = gain * hat + load(n->bias + k), ds;
 
     for (int c = 0; c < n->dim; c++)
-        for (int k = 0; k < NN_LANE; k++)
-            q[k] += dy[c * n->pad + k0 + k] * x[c * n->pad + k0 + k];
-    for (int k = 0; k < NN_LANE; k++) {
-        float hat = s->hat[k0 + k], size = s->size[k0 + k], u = n->gain[k0 + k] * hat + n->bias[k0 + k];
-        float ds = u > 0 ? q[k] / size : 0;
-        g->q[k0 + k] = q[k];
-        g->factor[k0 + k] = u > 0 ? u / size : 0;
-        g->dhat[k0 + k] = n->gain[k0 + k] * ds;
-        n->dbias[k0 + k] += ds;
-        n->dgain[k0 + k] += ds * hat;
-    }
+        q += load(dy + c * n->pad + k) * load(x + c * n->pad + k);
+    ds = positive(u, q / size);
+    store(g->q + k, q);
+    store(g->factor + k, positive(u, u / size));
+    store(g->dhat + k, gain * ds);
+    store(n->dbias + k, load(n->dbias + k) + ds);
+    store(n->dgain + k, load(n->dgain + k) + ds * hat);
 }
 
 static void norm_back_node(const nn_cpu_norm *n, const norm_state *s, const float *x, const float *dy, float *dx)
@@ -442,22 +443,18 @@ static void norm_back_node(const nn_cpu_norm *n, const norm_state *s, const floa
     norm_grad g;
     float mean, dot;
 
-    for (int k = 0; k < n->pad; k += NN_LANE)
+    for (int k = 0; k < n->pad; k += NK_W)
         norm_back_lanes(n, s, x, dy, k, &g);
     mean = sum_of(g.dhat, n->pad) / (float)n->ch; /* zero where padded: the gain is */
     dot = dot_of(g.dhat, s->hat, n->pad) / (float)n->ch;
-    for (int k0 = 0; k0 < n->pad; k0 += NN_LANE) {
-        float along[NN_LANE];
-        for (int k = 0; k < NN_LANE; k++) {
-            float size = s->size[k0 + k];
-            float dn = s->rstd * (g.dhat[k0 + k] - mean - s->hat[k0 + k] * dot) - g.q[k0 + k] * g.factor[k0 + k] / size;
-            along[k] = size > least_norm ? dn / size : 0;
+    for (int k = 0; k < n->pad; k += NK_W) {
+        vf size = load(s->size + k), factor = load(g.factor + k);
+        vf dn = s->rstd * (load(g.dhat + k) - mean - load(s->hat + k) * dot) - load(g.q + k) * factor / size;
+        vf along = positive(size - least_norm, dn / size);
+        for (int c = 0; c < n->dim; c++) {
+            size_t i = (size_t)(c * n->pad + k);
+            store(dx + i, load(dy + i) * factor + along * load(x + i));
         }
-        for (int c = 0; c < n->dim; c++)
-            for (int k = 0; k < NN_LANE; k++) {
-                size_t i = (size_t)(c * n->pad + k0 + k);
-                dx[i] = dy[i] * g.factor[k0 + k] + along[k] * x[i];
-            }
     }
 }
 

@@ -103,6 +103,19 @@ static nn_cpu_attend attend_open(const chunk *c, int32_t i)
                             .dy_ld = (size_t)c->s->e->plan->edge_most };
 }
 
+/* The edges of the next node, which lie anywhere in memory, while the present one is worked on. */
+static void edges_prefetch(const chunk *c, int32_t i)
+{
+    const nn_cpu_prep *p = &c->s->e->prep;
+    size_t size = (size_t)c->s->m->conv.out.size;
+
+    if (i >= c->n)
+        return;
+    for (int32_t k = p->in_row[c->first + i]; k < p->in_row[c->first + i + 1]; k++)
+        for (size_t at = 0; at < size; at += NN_LANE)
+            __builtin_prefetch(c->s->edge + (size_t)p->in_edge[k] * size + at);
+}
+
 static void norm_chunk(const chunk *c);
 
 /* The norm that follows, while the chunk's features are still in the cache. */
@@ -128,6 +141,7 @@ static void attention_chunk(const chunk *c)
     queries(c);
     for (int32_t i = 0; i < c->n; i++) {
         nn_cpu_attend a = attend_open(c, i);
+        edges_prefetch(c, i + 1);
         c->s->e->kernels->attend(&a);
     }
     for (int d = 0; d < m->out.n_degrees; d++) {
@@ -195,6 +209,7 @@ static void attention_back_chunk(const chunk *c)
     project_back(c, dy);
     for (int32_t i = 0; i < c->n; i++) {
         nn_cpu_attend a = attend_open(c, i);
+        edges_prefetch(c, i + 1);
         c->s->e->kernels->attend(&a);
         c->s->e->kernels->attend_back(&a);
     }
