@@ -69,7 +69,7 @@ void pl_stop_cancel(bool yes)
 
 const char *pl_stop_reason(void)
 {
-    switch (asked) {
+    switch (atomic_load(&asked)) {
     case 0:
     case CANCELLED: return NULL;
     case SIGTERM: return "signal TERM";
