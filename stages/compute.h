@@ -10,6 +10,8 @@
 #include "pipeline/stage.h"
 #include "pipeline/workflow.h"
 
+enum { ST_ENGINE_AUTO = 3 };
+
 typedef struct st_compute {
     int32_t engine;           /* of st_compute_engine                        */
     int32_t radial;           /* nn_radial                                   */
@@ -24,7 +26,8 @@ typedef struct st_compute {
 
 /* Fields of a settings struct `type` that has a member `st_compute compute`. */
 #define ST_COMPUTE_FIELDS(type) \
-    ST_COMPUTE_CHOICE(type, "engine", engine, "cpu|ref", "fast, or plain loops in double to check it by", PL_HOW), \
+    ST_COMPUTE_CHOICE(type, "engine", engine, "cpu|ref|cuda|auto", \
+                      "cpu; plain loops in double to check by; a GPU; a GPU if there is one, else cpu", PL_HOW), \
     ST_COMPUTE_CHOICE(type, "radial.mode", radial, "exact|nodes", \
                       "radial networks at every distance, or at the nodes of a grid with interpolation between", 0), \
     { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \
@@ -39,6 +42,8 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads);
 /* Adds a warning event when interpolation between radial nodes was off by `off` (radial_error
  * of an engine): above 1e-3, what bf16 rounds, and more than *worst, the most so far. */
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
+/* One line of log: what `auto` is on this machine, and why. */
+void st_compute_say(const st_compute *c, const char *stage);
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems);
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "chem/chem.h"
+#include "models/cuda/plugin.h"
 #include "models/cpu/amx.h"
 #include "models/cpu/kernels.h"
 #include "pipeline/base/par.h"
@@ -63,15 +64,15 @@ static void find_limit(st_findings *f, const char *name, int which, double wante
 
 static void find_gpu(st_findings *f)
 {
-    char dir[4096];
-    const char *plugin = pl_sprintf(f->mem, "%s/libmolsieve_cuda.so", st_program_dir(dir, sizeof dir));
     bool device = access("/dev/nvidia0", F_OK) == 0;
+    const nn_gpu_ops *ops;
+    char text[256];
+    pl_error err = { 0 };
 
-    if (plugin != NULL && access(plugin, R_OK) == 0)
-        st_find(f, "gpu", ST_GOOD, "plugin %s, device %s", plugin, device ? "/dev/nvidia0" : "none");
+    if (nn_cuda_plugin(&ops, &err) != PL_OK)
+        st_find(f, "gpu", device ? ST_NOTE : ST_GOOD, "%s%s", device ? "/dev/nvidia0 is there, but " : "", err.text);
     else
-        st_find(f, "gpu", ST_GOOD, "%s; this program has no GPU plugin, the CPU is used",
-                device ? "/dev/nvidia0 is there" : "none");
+        st_find(f, "gpu", ops->find(0, text, sizeof text) || !device ? ST_GOOD : ST_NOTE, "%s", text);
 }
 
 static void find_ranks(st_findings *f)

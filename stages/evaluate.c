@@ -104,6 +104,7 @@ static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err
     rc = nn_model_read(&s->m, s->path, s->env->mem, err);
     if (rc)
         return rc;
+    st_compute_say(&s->conf->compute, "evaluate");
     s->kind = st_compute_engine(&s->conf->compute);
     rc = s->kind->open(&s->engine, s->m->model, &conf, err);
     return rc ? rc : s->kind->set_params(s->engine, s->m->params, err);

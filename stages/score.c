@@ -297,6 +297,7 @@ static pl_code score_open(void *state, pl_env *env, pl_error *err)
 
     s->env = env;
     s->conf = env->step->conf;
+    st_compute_say(&s->conf->compute, "score");
     rc = st_blocks_open(&s->graphs, env, "graph", "graph", err);
     if (!rc && pl_workflow_step(env->wf, "basis"))
         rc = st_blocks_open(&s->bases, env, "basis", "basis", err);

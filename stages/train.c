@@ -229,6 +229,7 @@ static pl_code model_open(train_state *t, pl_error *err)
     if (rc)
         return rc;
     t->m.model = t->model;
+    st_compute_say(&t->conf->compute, "train");
     t->kind = st_compute_engine(&t->conf->compute);
     return t->kind->open(&t->engine, t->model, &conf, err);
 }

@@ -8,9 +8,10 @@ add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp)
 target_include_directories(molsieve_cuda_emulated PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_options(molsieve_cuda_emulated PRIVATE ${emulated_options})
 target_link_libraries(molsieve_cuda_emulated PRIVATE molsieve::warnings)
-set_target_properties(molsieve_cuda_emulated PROPERTIES CXX_VISIBILITY_PRESET hidden)
+set_target_properties(molsieve_cuda_emulated PROPERTIES CXX_VISIBILITY_PRESET hidden OUTPUT_NAME molsieve_cuda
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/emulated)
 
-set(emulated_environment "MOLSIEVE_CUDA_PLUGIN=$<TARGET_FILE:molsieve_cuda_emulated>;MOLSIEVE_CUDA_FENCES=1")
+set(emulated_environment "MOLSIEVE_PLUGINS=${CMAKE_CURRENT_BINARY_DIR}/emulated;MOLSIEVE_CUDA_FENCES=1")
 
 # A test that reaches the emulator through the engine's own loader.
 function(molsieve_emulated_test name)
@@ -32,3 +33,8 @@ set_tests_properties(cuda_engine_san cuda_golden PROPERTIES TIMEOUT 300
   ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
 set_tests_properties(cuda_engine_san PROPERTIES LABELS san)
 set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
+
+molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli)
+set_property(TEST cuda_cli APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")
+add_test(NAME cuda_budget COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-budget)
+set_tests_properties(cuda_budget PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 300)

@@ -82,7 +82,7 @@ UNROLL
             acc[i][j] += a[i] * b[j];
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS) gemm_fp32(nn_gpu_gemm g)
+__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(nn_gpu_gemm g)
 {
     __shared__ __align__(16) float a[GEMM_K][GEMM_TILE + 4], b[GEMM_K][GEMM_TILE + 4];
     int ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4, k, end;
@@ -206,14 +206,14 @@ UNROLL
         gemm_put(g, mma_row(r / 8, r % 4), mma_col(r / 4 % 2, r % 4), acc[r / 8][r / 4 % 2][r % 4]);
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS) gemm_bf16(nn_gpu_gemm g)
+__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_bf16(nn_gpu_gemm g)
 {
     __shared__ mma_side a, b;
 
     gemm_mma(g, &a, &b, false);
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS) gemm_bf16x3(nn_gpu_gemm g)
+__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_bf16x3(nn_gpu_gemm g)
 {
     __shared__ mma_side a, b;
 

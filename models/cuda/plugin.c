@@ -10,44 +10,41 @@
 
 static const char library[] = "libmolsieve_cuda.so";
 
-/* path = the program's folder, then `tail`; false where that does not fit. */
-static bool beside_program(char path[PATH_MAX], const char *tail)
+/* dir = the program's folder; empty where it cannot be told. */
+static void program_dir(char dir[PATH_MAX])
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    ssize_t n = readlink("/proc/self/exe", dir, PATH_MAX - 1);
     char *slash;
 
-    if (n <= 0)
-        return false;
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    return snprintf(path, PATH_MAX, "%s/%s%s", self, tail, library) < PATH_MAX;
+    dir[n > 0 ? n : 0] = '\0';
+    slash = strrchr(dir, '/');
+    if (slash)
+        *slash = '\0';
 }
 
-static bool library_find(char path[PATH_MAX])
+static bool library_find(char path[2 * PATH_MAX])
 {
-    static const char *const places[] = { "", "../lib/" };
-    const char *named = getenv("MOLSIEVE_CUDA_PLUGIN");
+    const char *named = getenv("MOLSIEVE_PLUGINS");
+    char dir[PATH_MAX];
 
-    if (named)
-        return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (beside_program(path, places[i]) && !access(path, R_OK))
+    program_dir(dir);
+    for (int i = named && named[0] ? 0 : 1; i < 3; i++) {
+        snprintf(path, 2 * PATH_MAX, "%s%s/%s", i ? dir : named, i == 2 ? "/../lib/molsieve" : "", library);
+        if (!access(path, R_OK))
             return true;
+    }
     return false;
 }
 
 pl_code nn_cuda_plugin(const nn_gpu_ops **out, pl_error *err)
 {
-    char path[PATH_MAX];
+    char path[2 * PATH_MAX];
     const nn_gpu_ops *(*get)(void);
     void *handle;
 
     if (!library_find(path))
-        return pl_fail(err, PL_ECONFIG, "engine cuda: %s is not beside the program; this build has no GPU part", library);
+        return pl_fail(err, PL_ECONFIG, "engine cuda: %s is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: "
+                       "build it where nvcc is installed", library);
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s", dlerror());

@@ -5,9 +5,9 @@
 #include "models/cuda/ops.h"
 #include "pipeline/base/error.h"
 
-/* The operations of the library that MOLSIEVE_CUDA_PLUGIN names, else of
- * libmolsieve_cuda.so in the program's folder or in ../lib of it. ECONFIG: no such library, one
- * that does not load here, or one of another version. The library stays open. */
+/* The operations of libmolsieve_cuda.so, looked for in the folder MOLSIEVE_PLUGINS, beside the
+ * program and in ../lib/molsieve. ECONFIG: no such library, one that does not load here, or one
+ * of another version. The library stays open. */
 pl_code nn_cuda_plugin(const nn_gpu_ops **out, pl_error *err);
 
 #endif

@@ -184,14 +184,14 @@ UNROLL
     }
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS) so2_bf16(nn_gpu_so2 s)
+__global__ void __launch_bounds__(GEMM_THREADS, 2) so2_bf16(nn_gpu_so2 s)
 {
     __shared__ mma_side x, w;
 
     so2_product(s, &x, &w, false);
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS) so2_bf16x3(nn_gpu_so2 s)
+__global__ void __launch_bounds__(GEMM_THREADS, 2) so2_bf16x3(nn_gpu_so2 s)
 {
     __shared__ mma_side x, w;
 

@@ -34,7 +34,7 @@
 #define __forceinline__ inline
 #define __shared__ static thread_local
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 
 struct dim3 {
     unsigned x, y, z;
