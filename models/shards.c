@@ -50,6 +50,7 @@ pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err)
             rc = r->kind->tell(r, array[k], s->n * sizeof(float), err);
     if (rc)
         return rc;
+    told.tensor = s->tensor;
     *s = told;
     s->params = array[0];
     s->m = array[1];

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/adam.h"
 #include "models/cpu/pool.h"
+#include "models/optimiser.h"
 #include "models/shards.h"
 #include "pipeline/base/rng.h"
 
@@ -36,6 +36,7 @@ typedef struct loop {
     float *grad;        /* [own shards][s->n]; row 0 then the sum of all */
     double *square;     /* [pieces of s->n] of the gradient             */
     nn_pool *pool;
+    nn_optimiser *optimiser;
     nn_ahead *ahead;
     pl_arena *mem;
 } loop;
@@ -196,34 +197,19 @@ static double gradient_norm(loop *l)
     return sqrt(sum);
 }
 
-typedef struct update {
-    const loop *l;
-    nn_adamw_arrays arrays;
-    nn_adamw_rule rule;
-} update;
-
-static void piece_update(void *ctx, int worker, int i)
-{
-    const update *u = ctx;
-
-    (void)worker;
-    nn_adamw_update(&u->arrays, (size_t)i * PIECE, piece_size(u->l, i), &u->rule);
-}
-
 static pl_code params_update(loop *l, double norm, pl_error *err)
 {
     const nn_train_conf *c = l->conf;
     nn_train_state *s = l->s;
-    const nn_adamw_conf adam = { c->beta1, c->beta2, c->eps, c->weight_decay };
+    const nn_adamw_arrays arrays = { s->params, s->m, s->v, s->ema, l->grad };
     double at = (double)s->epoch + (double)s->cursor / (double)l->train->n;
-    update u = { .l = l, .arrays = { s->params, s->m, s->v, s->ema, l->grad } };
+    nn_optimiser_step step = { .conf = { c->beta1, c->beta2, c->eps, c->weight_decay }, .lr = nn_train_lr(c, at), .clip = 1 };
 
-    s->step++;
-    u.rule = nn_adamw_rule_make(&adam, s->step, (float)nn_train_lr(c, at));
+    step.step = ++s->step;
     if (c->grad_clip > 0 && norm > c->grad_clip)
-        u.rule.clip = (float)(c->grad_clip / norm);
-    u.rule.average = (float)(1.0 - fmin(c->ema, (1.0 + (double)s->step) / (10.0 + (double)s->step)));
-    pieces_run(l, piece_update, &u);
+        step.clip = c->grad_clip / norm;
+    step.average = 1.0 - fmin(c->ema, (1.0 + (double)s->step) / (10.0 + (double)s->step));
+    nn_optimiser_run(l->optimiser, l->pool, &arrays, &step);
     return l->kind->set_params(l->engine, s->params, err);
 }
 
@@ -481,7 +467,8 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     l->grad = PL_NEW(l->mem, float, (size_t)l->own.n * l->s->n);
     l->square = PL_NEW(l->mem, double, l->s->n / PIECE + 1);
     l->held_y = PL_NEW(l->mem, float, (held + 1) * l->outputs);
-    if (!l->order || !l->dealt || !l->first || !l->card || !l->y || !l->t || !l->dy || !l->grad || !l->square || !l->held_y
+    l->optimiser = nn_optimiser_new((nn_optimiser_kind)l->conf->optimiser, l->s->n, l->s->tensor, l->s->n_tensors, l->mem);
+    if (!l->optimiser || !l->order || !l->dealt || !l->first || !l->card || !l->y || !l->t || !l->dy || !l->grad || !l->square || !l->held_y
         || !all_number(l, held))
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
     return PL_OK;
@@ -528,7 +515,8 @@ pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, u
 {
     size_t n = model->n_floats;
 
-    *s = (nn_train_state){ .n = n, .outputs = model->conf.outputs, .best_epoch = -1 };
+    *s = (nn_train_state){ .n = n, .outputs = model->conf.outputs, .best_epoch = -1, .tensor = model->param,
+                             .n_tensors = model->n_params };
     s->params = PL_NEW(mem, float, n);
     s->m = PL_NEW(mem, float, n);
     s->v = PL_NEW(mem, float, n);

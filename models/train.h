@@ -10,8 +10,8 @@
  * order until it has `molecules` of them or the next would exceed max_edges.
  *
  * Recipe: NVIDIA's SE3Transformer (loss, AdamW, cosine; spec 1.3, 1.5); clipping
- * by global norm, Pascanu et al. 2013; exponential moving average of the
- * weights, Polyak and Juditsky 1992. */
+ * by global norm, Pascanu et al. 2013; exponential moving average of the weights,
+ * Polyak and Juditsky 1992; LAMB in place of AdamW, You et al. 2020. */
 #ifndef NN_TRAIN_H
 #define NN_TRAIN_H
 
@@ -19,6 +19,7 @@
 #include "models/collective.h"
 #include "models/engine.h"
 #include "models/loss.h"
+#include "models/optimiser.h"
 
 typedef enum nn_schedule { NN_LR_CONSTANT, NN_LR_COSINE_EPOCH, NN_LR_COSINE_STEP } nn_schedule;
 
@@ -30,6 +31,7 @@ typedef struct nn_train_conf {
     double ema;                     /* decay; 0: none                                    */
     int64_t patience;               /* epochs without a better valid MAE; 0: never stop  */
     int32_t schedule, loss;         /* nn_schedule, nn_loss                              */
+    int32_t optimiser;              /* nn_optimiser_kind                                 */
     int32_t threads;                /* for the optimiser, same bits for any; 0 is 1      */
     int64_t shards;                 /* of a batch, see models/collective.h; 0 is 1       */
     uint64_t seed;
@@ -45,6 +47,8 @@ typedef struct nn_train_state {
     int64_t bad_run, bad_total;     /* steps skipped because something was not finite    */
     nn_loss_sum seen;               /* over this epoch                                   */
     bool done;
+    const nn_param *tensor;         /* [n_tensors] the model's, not part of a checkpoint */
+    int32_t n_tensors;
 } nn_train_state;
 
 /* Zeroed arrays in mem; params from nn_se3_init(seed). */

@@ -35,7 +35,7 @@ typedef struct st_train_conf {
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
     double checkpoint_every, rank_timeout;
     int32_t ranks;                    /* ST_RANKS_AUTO, ..NONE, ..MPI           */
-    int32_t dtype, optimiser;
+    int32_t dtype;
     st_compute compute;
     int64_t threads;                  /* -1: as many as the run has workers     */
 } st_train_conf;

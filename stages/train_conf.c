@@ -49,7 +49,8 @@ const pl_field st_train_fields[] = {
     INT("batch.shards", loop.shards, 1, 1, 1024, "shards", "parts of a batch whose gradients are summed; at most so many ranks, "
         "same bits for any number of them"),
     INT("epochs", loop.epochs, 100, 1, 1000000, "epochs", "passes over the training molecules"),
-    CHOICE("optimiser.type", optimiser, 0, "adamw", "Adam with decoupled weight decay"),
+    CHOICE("optimiser.type", loop.optimiser, NN_ADAMW, "adamw|lamb",
+           "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm"),
     REAL("optimiser.lr", loop.lr, 0.002, 0, 10, NULL, "learning rate"),
     REAL("optimiser.min_lr", loop.min_lr, 0.0002, 0, 10, NULL, "learning rate at the end of the cosine"),
     REAL("optimiser.weight_decay", loop.weight_decay, 0.1, 0, 100, NULL, "of every parameter"),

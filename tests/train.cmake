@@ -1,6 +1,7 @@
 molsieve_test(metric unit/metric_test.c LABEL unit USES molsieve::models)
 molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models)
 molsieve_test(ahead unit/ahead_test.c LABEL unit threads USES molsieve::models)
+molsieve_test(optimiser_lamb unit/optimiser_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)

@@ -99,6 +99,11 @@ def any_number_of_ranks_gives_the_same_model():
             run(p, mpirun(n), copy(p, "ranks"))
             assert train_e2e.trained(p, "ranks") == want, "%d ranks" % n
             assert ranks_seen(p, "ranks") == ["training with %d ranks" % n]
+        lamb = "stages.train.optimiser.type=lamb"
+        p.run("run", "w.yaml", "-q", copy(p, "whole_lamb"), lamb)
+        run(p, mpirun(3), copy(p, "ranks"), lamb)
+        assert train_e2e.trained(p, "ranks") == train_e2e.trained(p, "whole_lamb")
+        assert train_e2e.trained(p, "ranks")[0] != want[0]
         p.run("run", "w.yaml", "-q", copy(p, "one"), "stages.train.batch.shards=1")
         for a, b in zip(p.rows(train_e2e.METRICS, workdir="one"), want[1]):
             assert a[:5] == b[:5] and abs(a[5] - b[5]) <= 1e-3 * abs(b[5]) + 1e-6, (a, b)

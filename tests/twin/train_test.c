@@ -269,6 +269,14 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
     }
 }
 
+static void stopped_anywhere_with_lamb_too(void **state)
+{
+    bench *b = *state;
+
+    b->conf.optimiser = NN_LAMB;
+    stopped_anywhere_it_ends_with_the_same_bits(state);
+}
+
 static void a_finished_training_loaded_again_does_nothing(void **state)
 {
     bench *b = *state;
@@ -409,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_BENCH(the_law_is_learned),
         WITH_BENCH(stopped_anywhere_it_ends_with_the_same_bits),
+        WITH_BENCH(stopped_anywhere_with_lamb_too),
         WITH_BENCH(a_finished_training_loaded_again_does_nothing),
         WITH_BENCH(an_infinite_step_is_skipped_and_ten_in_a_row_end_it),
         WITH_BENCH(it_stops_when_patience_is_spent),

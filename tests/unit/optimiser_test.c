@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAMB against the published equations in double, and both optimisers in threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/lamb.h"
+#include "models/optimiser.h"
+#include "pipeline/base/rng.h"
+
+enum { TENSORS = 4, STEPS = 8 };
+
+/* One is longer than a piece, one is zero and gets no gradient. */
+static const size_t sizes[TENSORS] = { 70001, 5, 64, 1000 };
+enum { ALL = 70001 + 5 + 64 + 1000, ZERO = 2 };
+
+typedef struct bench {
+    pl_arena *mem;
+    nn_param tensor[TENSORS];
+    float p[ALL], m[ALL], v[ALL], ema[ALL], g[ALL];
+    double dp[ALL], dm[ALL], dv[ALL];
+} bench;
+
+static const nn_adamw_conf conf = { 0.9, 0.999, 1e-8, 0.1 };
+
+static void bench_reset(bench *b)
+{
+    size_t at = 0;
+
+    memset(b->m, 0, sizeof b->m);
+    memset(b->v, 0, sizeof b->v);
+    memset(b->dm, 0, sizeof b->dm);
+    memset(b->dv, 0, sizeof b->dv);
+    for (int t = 0; t < TENSORS; at += sizes[t++]) {
+        pl_rng r = pl_rng_at(5, (uint64_t)t, 0);
+        b->tensor[t] = (nn_param){ .at = at, .size = sizes[t] };
+        for (size_t k = at; k < at + sizes[t]; k++)
+            b->dp[k] = b->ema[k] = b->p[k] = t == ZERO ? 0.0f : (float)pl_rng_normal(&r) * (float)(t + 1);
+    }
+}
+
+static int bench_open(void **state)
+{
+    bench *b = calloc(1, sizeof *b);
+
+    if (!b || !(b->mem = pl_arena_new(0)))
+        return 1;
+    bench_reset(b);
+    *state = b;
+    return 0;
+}
+
+static int bench_close(void **state)
+{
+    bench *b = *state;
+
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+static void gradient_make(bench *b, int step)
+{
+    pl_rng r = pl_rng_at(6, (uint64_t)step, 0);
+
+    for (size_t k = 0; k < ALL; k++)
+        b->g[k] = (float)pl_rng_normal(&r);
+    memset(b->g + b->tensor[ZERO].at, 0, sizes[ZERO] * sizeof *b->g);
+}
+
+static double lr_of(int step)
+{
+    return 0.02 / step;
+}
+
+/* Algorithm 2 of You et al. 2020, a line of it a line here. */
+static void published_step(bench *b, const nn_param *tensor, int t, double clip)
+{
+    double pp = 0, uu = 0, *u = malloc(tensor->size * sizeof *u);
+
+    assert_non_null(u);
+    for (size_t i = 0; i < tensor->size; i++) {
+        size_t k = tensor->at + i;
+        double g = clip * b->g[k], mh, vh;
+        b->dm[k] = 0.9 * b->dm[k] + (1 - 0.9) * g;
+        b->dv[k] = 0.999 * b->dv[k] + (1 - 0.999) * g * g;
+        mh = b->dm[k] / (1 - pow(0.9, t));
+        vh = b->dv[k] / (1 - pow(0.999, t));
+        u[i] = mh / (sqrt(vh) + 1e-8) + 0.1 * b->dp[k];
+        pp += b->dp[k] * b->dp[k];
+        uu += u[i] * u[i];
+    }
+    for (size_t i = 0; i < tensor->size; i++)
+        b->dp[tensor->at + i] -= lr_of(t) * (pp > 0 && uu > 0 ? sqrt(pp) / sqrt(uu) : 1) * u[i];
+    free(u);
+}
+
+static void steps_run(bench *b, nn_optimiser_kind kind, int threads, double clip, bool published)
+{
+    nn_optimiser *o = nn_optimiser_new(kind, ALL, b->tensor, TENSORS, b->mem);
+    nn_pool *pool = nn_pool_new(threads);
+    const nn_adamw_arrays arrays = { b->p, b->m, b->v, b->ema, b->g };
+
+    assert_true(o && pool);
+    for (int t = 1; t <= STEPS; t++) {
+        const nn_optimiser_step step = { conf, t, lr_of(t), clip, 0.25 };
+        gradient_make(b, t);
+        nn_optimiser_run(o, pool, &arrays, &step);
+        for (int k = 0; published && k < TENSORS; k++)
+            published_step(b, &b->tensor[k], t, clip);
+    }
+    nn_pool_free(pool);
+}
+
+static void lamb_takes_the_published_step(void **state)
+{
+    bench *b = *state;
+
+    steps_run(b, NN_LAMB, 1, 0.5, true);
+    for (size_t k = 0; k < ALL; k++) {
+        if (!(fabs((double)b->p[k] - b->dp[k]) <= 2e-6 * (1 + fabs(b->dp[k]))))
+            fail_msg("parameter %zu: %.9g, published %.9g", k, (double)b->p[k], b->dp[k]);
+        assert_true(fabs((double)b->m[k] - b->dm[k]) <= 1e-6);
+    }
+}
+
+static void a_tensor_of_zeros_without_gradient_stays(void **state)
+{
+    bench *b = *state;
+    const float *p = b->p + b->tensor[ZERO].at;
+
+    steps_run(b, NN_LAMB, 1, 1, false);
+    for (size_t k = 0; k < sizes[ZERO]; k++)
+        assert_true(p[k] == 0);
+    assert_true(nn_lamb_ratio((nn_lamb_squares){ 0, 4 }) == 1 && nn_lamb_ratio((nn_lamb_squares){ 4, 0 }) == 1);
+    assert_true(nn_lamb_ratio((nn_lamb_squares){ 9, 4 }) == 1.5f);
+}
+
+/* Whatever the gradient's length: the first step moves each tensor by lr times its own. */
+static void a_step_is_as_long_as_the_tensor(void **state)
+{
+    float p[3] = { 3, 0, 4 }, m[3] = { 0 }, v[3] = { 0 };
+    const float g[3] = { 1e-3f, -1e-3f, 1e-3f };
+    const nn_adamw_conf plain = { 0.9, 0.999, 1e-12, 0 };
+    nn_lamb_rule r = nn_lamb_rule_make(&plain, 1, 0.1f);
+    const nn_adamw_arrays arrays = { p, m, v, NULL, g };
+    nn_lamb_squares whole = nn_lamb_moments(&arrays, 0, 3, &r);
+
+    (void)state;
+    assert_true(fabs(whole.p - 25) <= 1e-12 && fabs(whole.u - 3) <= 1e-5);
+    nn_lamb_update(&arrays, 0, 3, &r, nn_lamb_ratio(whole));
+    assert_true(fabs(sqrt((p[0] - 3) * (p[0] - 3) + p[1] * p[1] + (p[2] - 4) * (p[2] - 4)) - 0.5) <= 1e-5);
+    assert_true(p[0] < 3 && p[1] > 0 && p[2] < 4);
+}
+
+static void the_average_follows_the_parameters(void **state)
+{
+    bench *b = *state;
+    float before = b->ema[7];
+
+    steps_run(b, NN_LAMB, 1, 1, false);
+    assert_true(b->ema[7] != before && fabsf(b->ema[7] - b->p[7]) < fabsf(before - b->p[7]));
+}
+
+static void any_number_of_threads_gives_the_same_bits(void **state)
+{
+    static float p[ALL], v[ALL];
+    bench *b = *state;
+
+    for (nn_optimiser_kind kind = NN_ADAMW; kind <= NN_LAMB; kind++)
+        for (int threads = 1; threads <= 4; threads++) {
+            bench_reset(b);
+            steps_run(b, kind, threads, 1, false);
+            if (threads == 1) {
+                memcpy(p, b->p, sizeof p);
+                memcpy(v, b->v, sizeof v);
+            }
+            assert_memory_equal(p, b->p, sizeof p);
+            assert_memory_equal(v, b->v, sizeof v);
+        }
+}
+
+#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BENCH(lamb_takes_the_published_step),
+        WITH_BENCH(a_tensor_of_zeros_without_gradient_stays),
+        cmocka_unit_test(a_step_is_as_long_as_the_tensor),
+        WITH_BENCH(the_average_follows_the_parameters),
+        WITH_BENCH(any_number_of_threads_gives_the_same_bits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
