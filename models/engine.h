@@ -8,7 +8,9 @@
 #ifndef NN_ENGINE_H
 #define NN_ENGINE_H
 
+#include "models/adam.h"
 #include "models/batch.h"
+#include "models/loss.h"
 #include "models/se3.h"
 
 typedef struct nn_engine nn_engine;
@@ -30,6 +32,44 @@ typedef struct nn_engine_conf {
     nn_precision of_contract;      /* SO(2) products along edges (op 7)              */
     nn_precision of_linear;        /* linear layers of nodes (op 10)                 */
 } nn_engine_conf;
+
+/* ---- training done by the engine ---- */
+
+/* What stays the same from step to step. */
+typedef struct nn_training {
+    nn_adamw_conf adam;
+    nn_loss loss;
+    double grad_clip, ema;         /* as in nn_train_conf (models/train.h)           */
+} nn_training;
+
+typedef struct nn_training_step {
+    const float *target;           /* [n_graphs][outputs]; NaN: not measured         */
+    int64_t measured;              /* how many are                                   */
+    float lr;
+} nn_training_step;
+
+typedef struct nn_training_result {
+    nn_loss_sum loss;
+    int32_t n_graphs;
+    bool taken;                    /* false: loss or gradient not finite, nothing changed */
+} nn_training_result;
+
+/* Whole steps with everything that belongs to them (forward, loss, backward, norm and
+ * clipping of the gradient, AdamW, moving average) where the parameters are: the caller
+ * never waits for the step it asks for. One training at a time; between begin and the
+ * last result only set_params and forward without keep may come in between, when no step
+ * is in flight, and the parameters of the training must be set again before the next step. */
+typedef struct nn_engine_training {
+    int32_t depth;                 /* steps in flight at most                        */
+    /* from: [n_floats] each, ema NULL for none, g not read; steps: taken so far. */
+    pl_code (*begin)(nn_engine *e, const nn_training *t, const nn_adamw_arrays *from, int64_t steps, pl_error *err);
+    /* Begins a step; in and what s points to are read before it returns. EBUG: depth in flight. */
+    pl_code (*step)(nn_engine *e, const nn_batch *in, const nn_training_step *s, pl_error *err);
+    /* Waits for the oldest step in flight. EBUG: there is none. */
+    pl_code (*result)(nn_engine *e, nn_training_result *out, pl_error *err);
+    /* Parameters, moments and average as they are, with no step in flight; to: as in begin. */
+    pl_code (*fetch)(nn_engine *e, const nn_adamw_arrays *to, pl_error *err);
+} nn_engine_training;
 
 typedef struct nn_engine_kind {
     const char *name, *help;       /* "ref", "cpu", "cuda"                           */
@@ -54,6 +94,9 @@ typedef struct nn_engine_kind {
      * hidden units minus interpolated ones over the edges of the last forward's batch, of
      * the network where it is largest; 0 in exact mode. NULL: the engine has no nodes. */
     double (*radial_error)(nn_engine *e);
+
+    /* NULL: the caller (models/train.c) does what a step needs beside forward and backward. */
+    const nn_engine_training *training;
 } nn_engine_kind;
 
 extern const nn_engine_kind nn_engine_ref; /* plain loops in double, float at the door: the oracle */

@@ -7,6 +7,7 @@
 #include "models/cpu/pool.h"
 #include "models/optimiser.h"
 #include "models/shards.h"
+#include "models/steps.h"
 #include "pipeline/base/rng.h"
 
 enum {
@@ -38,6 +39,7 @@ typedef struct loop {
     nn_pool *pool;
     nn_optimiser *optimiser;
     nn_ahead *ahead;
+    nn_steps *steps;    /* those that the engine does by itself, or NULL */
     pl_arena *mem;
 } loop;
 
@@ -127,6 +129,7 @@ static pl_code predict_part(float *y, const loop *l, const nn_samples *samples, 
 
 static void loop_free(loop *l)
 {
+    nn_steps_free(l->steps);
     nn_ahead_free(l->ahead);
     nn_pool_free(l->pool);
     pl_arena_free(l->mem);
@@ -213,18 +216,6 @@ static pl_code params_update(loop *l, double norm, pl_error *err)
     return l->kind->set_params(l->engine, s->params, err);
 }
 
-/* A step with an infinity in it must not reach the weights; many in a row mean
- * that the weights themselves are lost. */
-static pl_code step_skip(loop *l, pl_error *err)
-{
-    l->s->bad_total++;
-    if (++l->s->bad_run < NN_BAD_STEPS_MAX)
-        return PL_OK;
-    return pl_fail(err, PL_ELIMIT,
-                   "loss or gradient not finite in %d steps in a row (epoch %lld, step %lld): try a smaller lr",
-                   (int)NN_BAD_STEPS_MAX, (long long)l->s->epoch + 1, (long long)l->s->step);
-}
-
 static nn_which take(const loop *l, int64_t from)
 {
     const int64_t *at = l->order + from;
@@ -272,16 +263,21 @@ static pl_code batch_gather(loop *l, int32_t k, pl_error *err)
     return l->ranks->kind->gather(l->ranks, l->y, l->first, sizeof *l->y, err);
 }
 
-/* now: a dealt batch. The gradient is then in row 0 of grad. */
-static pl_code step_compute(loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
+/* t of a batch; how many are measured. */
+static int64_t targets_take(loop *l, nn_which now)
 {
-    int64_t n = (int64_t)now.n * l->outputs, measured;
-    pl_code rc = PL_OK;
-
     for (int32_t i = 0; i < now.n; i++)
         memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs,
                (size_t)l->outputs * sizeof *l->t);
-    measured = nn_loss_measured(l->t, n);
+    return nn_loss_measured(l->t, (int64_t)now.n * l->outputs);
+}
+
+/* now: a dealt batch. The gradient is then in row 0 of grad. */
+static pl_code step_compute(loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
+{
+    int64_t n = (int64_t)now.n * l->outputs, measured = targets_take(l, now);
+    pl_code rc = PL_OK;
+
     pieces_run(l, piece_clear, l);
     for (int64_t i = 0; i < l->own.n && !rc; i++)
         rc = shard_compute(l, now, i, measured, err);
@@ -306,7 +302,7 @@ static pl_code step_run(loop *l, pl_error *err)
         return rc;
     norm = gradient_norm(l);
     if (!isfinite(sum.loss) || !isfinite(norm)) {
-        rc = step_skip(l, err);
+        rc = nn_steps_skip(s, err);
     } else {
         nn_loss_add(&s->seen, &sum);
         s->bad_run = 0;
@@ -316,10 +312,38 @@ static pl_code step_run(loop *l, pl_error *err)
     return rc;
 }
 
+/* A step of the engine's own is begun; what became of it is counted later. */
+static pl_code step_begin(loop *l, pl_error *err)
+{
+    int64_t from = l->steps->cursor;
+    nn_which now = { l->dealt + from, take(l, from).n }, next = { now.at + now.n, take(l, from + now.n).n };
+    nn_training_step step = { .target = l->t, .measured = targets_take(l, now) };
+    nn_batch batch;
+    pl_code rc = nn_ahead_take(l->ahead, &batch, l->train, now, next, err);
+
+    step.lr = (float)nn_train_lr(l->conf, (double)l->s->epoch + (double)from / (double)l->train->n);
+    return rc ? rc : nn_steps_add(l->steps, &batch, &step, err);
+}
+
+/* Molecules of this epoch that are done or being done. */
+static int64_t position(const loop *l)
+{
+    return l->steps ? l->steps->cursor : l->s->cursor;
+}
+
 /* ---- epochs -------------------------------------------------------------- */
+
+static pl_code settle(const loop *l, pl_error *err)
+{
+    return l->steps ? nn_steps_settle(l->steps, err) : PL_OK;
+}
 
 static pl_code save(const loop *l, pl_error *err)
 {
+    pl_code rc = settle(l, err);
+
+    if (rc)
+        return rc;
     return l->host && l->host->save ? l->host->save(l->host->ctx, l->s, err) : PL_OK;
 }
 
@@ -349,20 +373,20 @@ static pl_code epoch_steps(loop *l, pl_error *err)
     bool stop;
 
     epoch_deal(l);
-    while (s->cursor < l->train->n) {
+    while (position(l) < l->train->n) {
         pl_code rc = stop_asked(l, &stop, err);
         if (!rc && stop)
             return stop_here(l, err);
         if (!rc)
-            rc = step_run(l, err);
-        if (!rc && host && host->step)
+            rc = l->steps ? step_begin(l, err) : step_run(l, err);
+        if (!rc && !l->steps && host && host->step)
             host->step(host->ctx, s, l->train->n);
         if (!rc && host && host->due && host->due(host->ctx))
             rc = save(l, err);
         if (rc)
             return rc;
     }
-    return PL_OK;
+    return settle(l, err);
 }
 
 /* held_y of a part of the data: each rank predicts its share. */
@@ -438,6 +462,8 @@ static pl_code epoch_end(loop *l, pl_error *err)
         rc = l->host->epoch(l->host->ctx, &r, err);
     s->epoch++;
     s->cursor = 0;
+    if (l->steps)
+        l->steps->cursor = 0;
     s->seen = (nn_loss_sum){ 0 };
     s->done = s->epoch >= c->epochs || (c->patience > 0 && s->epoch - 1 - s->best_epoch >= c->patience);
     return rc ? rc : save(l, err);
@@ -474,10 +500,21 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     return PL_OK;
 }
 
+/* Alone, with one shard and AdamW an engine may do whole steps. */
+static pl_code steps_open(loop *l, pl_error *err)
+{
+    const nn_steps_of of = { l->s, l->conf, l->kind, l->engine, l->host, l->train->n };
+    bool whole = l->ranks->size == 1 && l->shards == 1 && l->conf->optimiser == NN_ADAMW;
+
+    return whole && l->kind->training ? nn_steps_new(&l->steps, &of, err) : PL_OK;
+}
+
 static pl_code loop_run(loop *l, pl_error *err)
 {
     pl_code rc = l->kind->set_params(l->engine, l->s->params, err);
 
+    if (!rc)
+        rc = steps_open(l, err);
     while (!rc && !l->s->done) {
         rc = epoch_steps(l, err);
         if (!rc)

@@ -26,12 +26,17 @@ target_compile_options(test_emulator PRIVATE -Wno-unused-function)
 molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::models)
 molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch TIMEOUT 300)
 
-# A part of it with the sanitizers, which see every access of every kernel.
+molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin USES molsieve::models)
+
+# A part of them with the sanitizers, which see every access of every kernel.
 add_test(NAME cuda_engine_san COMMAND test_cuda_engine tables_in_pieces*)
+add_test(NAME cuda_train_san COMMAND test_train_engine cuda graphs_fences*)
+add_test(NAME cuda_train_engine COMMAND test_train_engine cuda)
 add_test(NAME cuda_golden COMMAND test_cpu_golden cuda)
-set_tests_properties(cuda_engine_san cuda_golden PROPERTIES TIMEOUT 300
+set_tests_properties(cuda_engine_san cuda_train_san cuda_train_engine cuda_golden PROPERTIES TIMEOUT 300
   ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
-set_tests_properties(cuda_engine_san PROPERTIES LABELS san)
+set_tests_properties(cuda_engine_san cuda_train_san PROPERTIES LABELS san)
+set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
 set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
 
 molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli)

@@ -8,15 +8,19 @@
 
 #include "models/cuda/ops.h"
 #include "models/cuda/prim.cuh"
+#include "models/cuda/graph.cuh"
 #include "models/cuda/gemm.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
 #include "models/cuda/so2.cuh"
 #include "models/cuda/nodes.cuh"
+#include "models/cuda/train.cuh"
 
 struct nn_gpu {
     int device;
-    cudaStream_t stream;
+    cudaStream_t stream, copies;
+    cudaEvent_t copied, mark[NN_GPU_MARKS];
+    graph_set graphs;
     cudaError_t first;     /* what went wrong first                      */
     const char *where;     /* and in which operation                     */
     char text[256];
@@ -79,8 +83,30 @@ static void gpu_close(nn_gpu *g)
     if (!g)
         return;
     cudaSetDevice(g->device);
-    cudaStreamDestroy(g->stream);
+    if (g->copies)
+        cudaStreamDestroy(g->copies);
+    if (g->stream)
+        cudaStreamDestroy(g->stream);
+    graph_free(&g->graphs);
+    for (int i = 0; i < NN_GPU_MARKS; i++)
+        if (g->mark[i])
+            cudaEventDestroy(g->mark[i]);
+    if (g->copied)
+        cudaEventDestroy(g->copied);
     free(g);
+}
+
+static cudaError_t streams_open(nn_gpu *g)
+{
+    cudaError_t e = cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking);
+
+    if (e == cudaSuccess)
+        e = cudaStreamCreateWithFlags(&g->copies, cudaStreamNonBlocking);
+    if (e == cudaSuccess)
+        e = cudaEventCreateWithFlags(&g->copied, cudaEventDisableTiming);
+    for (int i = 0; i < NN_GPU_MARKS && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&g->mark[i], cudaEventDisableTiming | cudaEventBlockingSync);
+    return e;
 }
 
 static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
@@ -90,23 +116,33 @@ static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
     if (!device_find(device, text, n))
         return NULL;
     g = (nn_gpu *)calloc(1, sizeof *g);
-    if (!g || cudaSetDevice(device) != cudaSuccess
-        || cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking) != cudaSuccess) {
+    if (!g || cudaSetDevice(device) != cudaSuccess || streams_open(g) != cudaSuccess) {
         snprintf(text, n, "GPU %d gives no stream: %s", (int)device, cudaGetErrorString(cudaGetLastError()));
-        free(g);
+        gpu_close(g);
         return NULL;
     }
     g->device = device;
     return g;
 }
 
-static const char *gpu_status(nn_gpu *g)
+static const char *first_fault(nn_gpu *g)
 {
-    note(g, cudaStreamSynchronize(g->stream), "waiting");
     if (g->first == cudaSuccess)
         return NULL;
     snprintf(g->text, sizeof g->text, "%s: %s", g->where, cudaGetErrorString(g->first));
     return g->text;
+}
+
+static void streams_wait(nn_gpu *g)
+{
+    note(g, cudaStreamSynchronize(g->copies), "waiting");
+    note(g, cudaStreamSynchronize(g->stream), "waiting");
+}
+
+static const char *gpu_status(nn_gpu *g)
+{
+    streams_wait(g);
+    return first_fault(g);
 }
 
 static void *gpu_alloc(nn_gpu *g, size_t bytes)
@@ -123,7 +159,7 @@ static void *gpu_alloc(nn_gpu *g, size_t bytes)
 static void gpu_free(nn_gpu *g, void *p)
 {
     cudaSetDevice(g->device);
-    note(g, cudaStreamSynchronize(g->stream), "waiting");
+    streams_wait(g);
     cudaFree(p);
 }
 
@@ -140,7 +176,7 @@ static void *gpu_host_alloc(nn_gpu *g, size_t bytes)
 
 static void gpu_host_free(nn_gpu *g, void *p)
 {
-    note(g, cudaStreamSynchronize(g->stream), "waiting");
+    streams_wait(g);
     cudaFreeHost(p);
 }
 
@@ -156,8 +192,34 @@ static void gpu_download(nn_gpu *g, void *host, const void *from, size_t bytes)
     note(g, cudaStreamSynchronize(g->stream), "download");
 }
 
+static void gpu_upload_beside(nn_gpu *g, void *to, const void *host, size_t bytes)
+{
+    cudaSetDevice(g->device);
+    note(g, cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, g->copies), "upload");
+    note(g, cudaEventRecord(g->copied, g->copies), "upload");
+    note(g, cudaStreamWaitEvent(g->stream, g->copied, 0), "upload");
+}
+
+static void gpu_download_later(nn_gpu *g, void *host, const void *from, size_t bytes)
+{
+    note(g, cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g->stream), "download");
+}
+
+static void gpu_mark(nn_gpu *g, int32_t i)
+{
+    note(g, cudaEventRecord(g->mark[i], g->stream), "mark");
+}
+
+static const char *gpu_wait(nn_gpu *g, int32_t i)
+{
+    note(g, cudaEventSynchronize(g->mark[i]), "waiting");
+    return first_fault(g);
+}
+
 static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
 {
+    if (!bytes)
+        return;
     note(g, cudaMemsetAsync(p, 0, bytes, g->stream), "zero");
 }
 
@@ -182,6 +244,19 @@ static bool gpu_intact(nn_gpu *g, void *p)
     for (int i = 0; i < NN_GPU_FENCE; i++)
         whole = whole && host[i] == FENCE_BYTE;
     return whole;
+}
+
+/* ---- graphs ---- */
+
+static void gpu_graph_begin(nn_gpu *g)
+{
+    cudaSetDevice(g->device);
+    note(g, cudaStreamBeginCapture(g->stream, cudaStreamCaptureModeThreadLocal), "graph");
+}
+
+static void gpu_graph_run(nn_gpu *g)
+{
+    note(g, graph_run(&g->graphs, g->stream), "graph");
 }
 
 /* ---- launches ---- */
@@ -376,15 +451,34 @@ static void op_bias_back(nn_gpu *g, const nn_gpu_bias *a)
     launched(g, "bias_back");
 }
 
+static void op_loss(nn_gpu *g, const nn_gpu_loss *a)
+{
+    LAUNCH(loss_run, 1, TRAIN_THREADS, 0, g->stream, *a);
+    launched(g, "loss");
+}
+
+static void op_optimise(nn_gpu *g, const nn_gpu_optimise *a)
+{
+    unsigned parts = blocks(a->n, NN_GPU_SQUARES);
+
+    if (parts)
+        LAUNCH(square_parts, parts, TRAIN_THREADS, 0, g->stream, *a);
+    LAUNCH(rule_make, 1, TRAIN_THREADS, 0, g->stream, *a);
+    if (parts)
+        LAUNCH(adamw_run, blocks(a->n, ADAMW_SPAN), TRAIN_THREADS, 0, g->stream, *a);
+    launched(g, "optimise");
+}
+
 extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu_ops(void)
 {
     static const nn_gpu_ops ops = {
         NN_GPU_ABI, (int32_t)sizeof(nn_gpu_ops), NN_GPU_NAME,
         device_find, gpu_open, gpu_close, gpu_status,
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
+        gpu_upload_beside, gpu_download_later, gpu_mark, gpu_wait, gpu_graph_begin, gpu_graph_run,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
         op_softmax, op_softmax_back, op_scale, op_so2, op_so2_outer, op_norm, op_norm_back, op_pool, op_pool_back,
-        op_bias, op_bias_back,
+        op_bias, op_bias_back, op_loss, op_optimise,
     };
 
     return &ops;

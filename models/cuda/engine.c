@@ -7,26 +7,19 @@
 
 enum { TABLE_BYTES = 256 << 20, TEXT = 240 };
 
-/* Cuts one piece of device memory into arrays with a fence behind each. */
-typedef struct cutter {
-    nn_engine *e;
-    char *p;
-    size_t at;
-} cutter;
-
-static void *cut(cutter *c, size_t n, size_t size)
+void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size)
 {
     char *p = c->p ? c->p + c->at : NULL;
 
-    if (c->p && c->e->n_fences < c->e->most_fences)
+    if (c->p && c->e && c->e->n_fences < c->e->most_fences)
         c->e->fence[c->e->n_fences++] = p + n * size;
     c->at += (n * size + NN_GPU_FENCE + 255) / 256 * 256;
     return p;
 }
 
-static float *cut_floats(cutter *c, size_t n)
+static float *cut_floats(nn_cuda_cutter *c, size_t n)
 {
-    return cut(c, n, sizeof(float));
+    return nn_cuda_cut(c, n, sizeof(float));
 }
 
 /* ---- open, close ----------------------------------------------------------------------- */
@@ -40,10 +33,13 @@ static void cuda_close(nn_engine *e)
             e->ops->fence(e->gpu, e->fence[i], false);
         e->ops->free(e->gpu, e->model);
         e->ops->free(e->gpu, e->grads);
-        e->ops->free(e->gpu, e->batch);
         e->ops->free(e->gpu, e->arena);
         e->ops->host_free(e->gpu, e->host);
-        e->ops->host_free(e->gpu, e->prep.host);
+        for (int i = 0; i < NN_CUDA_SLOTS; i++) {
+            e->ops->free(e->gpu, e->slot[i].device);
+            e->ops->host_free(e->gpu, e->slot[i].host);
+        }
+        nn_cuda_training_close(e);
         e->ops->close(e->gpu);
     }
     nn_cuda_prep_free(&e->prep);
@@ -51,13 +47,13 @@ static void cuda_close(nn_engine *e)
     free(e);
 }
 
-static void model_cut(nn_engine *e, cutter *c)
+static void model_cut(nn_engine *e, nn_cuda_cutter *c)
 {
     const nn_cuda_plan *p = e->plan;
 
-    e->path = cut(c, (size_t)p->n_paths, sizeof *p->path);
-    e->net = cut(c, (size_t)p->n_nets, sizeof *p->net);
-    e->rule = cut(c, 1, sizeof *e->rule);
+    e->path = nn_cuda_cut(c, (size_t)p->n_paths, sizeof *p->path);
+    e->net = nn_cuda_cut(c, (size_t)p->n_nets, sizeof *p->net);
+    e->rule = nn_cuda_cut(c, 1, sizeof *e->rule);
     e->params = cut_floats(c, p->model->n_floats);
     e->fold = cut_floats(c, p->fold_size);
 }
@@ -79,7 +75,7 @@ static void rule_make(nn_gpu_frame_rule *to)
 static pl_code model_open(nn_engine *e, pl_error *err)
 {
     const nn_cuda_plan *p = e->plan;
-    cutter c = { e, NULL, 0 };
+    nn_cuda_cutter c = { 0 }; /* what the device only reads has no fences */
     nn_gpu_frame_rule *rule = PL_NEW(e->mem, nn_gpu_frame_rule, 1);
 
     model_cut(e, &c);
@@ -87,9 +83,8 @@ static pl_code model_open(nn_engine *e, pl_error *err)
     e->model = rule ? e->ops->alloc(e->gpu, c.at) : NULL;
     if (!e->model)
         return pl_fail(err, PL_ENOMEM, "no memory on the GPU for a model: %zu MB", c.at >> 20);
-    c = (cutter){ e, e->model, 0 };
+    c = (nn_cuda_cutter){ NULL, e->model, 0 };
     model_cut(e, &c);
-    e->n_fences = 0; /* what the device only reads has none */
     rule_make(rule);
     e->ops->upload(e->gpu, e->path, p->path, (size_t)p->n_paths * sizeof *p->path);
     e->ops->upload(e->gpu, e->net, p->net, (size_t)p->n_nets * sizeof *p->net);
@@ -164,7 +159,7 @@ static pl_code cuda_open(nn_engine **out, const nn_se3 *model, const nn_engine_c
 
 /* ---- what the device says ----------------------------------------------------------------- */
 
-static pl_code device_check(nn_engine *e, pl_error *err)
+pl_code nn_cuda_check(nn_engine *e, pl_error *err)
 {
     const char *bad = e->ops->status(e->gpu);
 
@@ -181,12 +176,12 @@ static pl_code cuda_set_params(nn_engine *e, const float *params, pl_error *err)
     e->kept = false;
     e->ops->upload(e->gpu, e->params, params, e->plan->model->n_floats * sizeof *params);
     nn_cuda_fold(e);
-    return device_check(e, err);
+    return nn_cuda_check(e, err);
 }
 
 /* ---- memory of a batch ----------------------------------------------------------------------- */
 
-static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *c)
+static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_cutter *c)
 {
     const nn_cuda_plan *p = e->plan;
     size_t n = (size_t)in->n_nodes, rows = (size_t)e->prep.n_rows;
@@ -221,7 +216,7 @@ static size_t work_floats(const nn_engine *e)
     return NN_CUDA_SPLITS * (hidden > e->plan->most_matrix ? hidden : e->plan->most_matrix);
 }
 
-static void back_cut(nn_engine *e, const nn_batch *in, cutter *c)
+static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
 {
     const nn_cuda_plan *p = e->plan;
     size_t n = (size_t)in->n_nodes, rows = (size_t)e->prep.n_rows, g = (size_t)in->n_graphs;
@@ -249,7 +244,7 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
 {
     const nn_cuda_plan *p = e->plan;
     size_t g = (size_t)in->n_graphs;
-    cutter c = { e, base, 0 };
+    nn_cuda_cutter c = { e, base, 0 };
 
     e->n_fences = 0;
     e->frames = cut_floats(&c, 2 * (size_t)e->prep.n_pairs * (size_t)nn_frame_size(p->l_max));
@@ -261,7 +256,7 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
     e->pooled = cut_floats(&c, g * (size_t)p->head[0].n_in);
     e->hidden = cut_floats(&c, g * (size_t)p->head[0].n_out);
     e->y = cut_floats(&c, g * (size_t)p->head[1].n_out);
-    e->pool_from = cut(&c, g * (size_t)p->head[0].n_in, sizeof(int32_t));
+    e->pool_from = nn_cuda_cut(&c, g * (size_t)p->head[0].n_in, sizeof(int32_t));
     acts_cut(e, in, keep, &c);
     if (keep)
         back_cut(e, in, &c);
@@ -286,7 +281,7 @@ static void fences_set(nn_engine *e, bool on)
         e->ops->fence(e->gpu, e->fence[i], on);
 }
 
-static bool host_grow(nn_engine *e, size_t floats)
+bool nn_cuda_host(nn_engine *e, size_t floats)
 {
     if (floats * sizeof(float) <= e->host_room)
         return true;
@@ -298,18 +293,19 @@ static bool host_grow(nn_engine *e, size_t floats)
     return e->host != NULL;
 }
 
-static pl_code batch_memory(nn_engine *e, const nn_batch *in, bool keep, pl_error *err)
+static pl_code batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err)
 {
     size_t bytes;
 
     fences_set(e, false);
     bytes = arena_cut(e, in, keep, NULL);
-    if (!device_grow(e, &e->batch, &e->batch_room, e->prep.bytes) || !device_grow(e, &e->arena, &e->arena_room, bytes)
-        || !host_grow(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
+    if (!device_grow(e, &to->device, &to->device_room, e->prep.most) || !device_grow(e, &e->arena, &e->arena_room, bytes)
+        || !nn_cuda_host(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
         e->n_fences = 0;
         return pl_fail(err, PL_ENOMEM, "no memory on the GPU for a batch of %d molecules and %d edges: %zu MB",
                        (int)in->n_graphs, (int)in->n_edges, bytes >> 20);
     }
+    e->batch = to->device;
     arena_cut(e, in, keep, e->arena);
     fences_set(e, true);
     return PL_OK;
@@ -356,24 +352,40 @@ static void modules_run(nn_engine *e, const nn_batch *in)
     }
 }
 
-static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
+pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int32_t n_targets, pl_error *err)
 {
-    size_t bytes = (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *y;
+    nn_cuda_slot *to = &e->slot[slot];
     pl_code rc = shape_check(e, in, err);
 
     e->kept = false;
+    e->prep.host = to->host;
+    e->prep.room = to->host_room;
+    e->prep.n_targets = n_targets;
     if (!rc)
         rc = nn_cuda_prep_make(&e->prep, in, prep_grow, e, err);
-    if (!rc)
-        rc = batch_memory(e, in, keep, err);
-    if (rc)
-        return rc;
-    e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
+    to->host = e->prep.host;
+    to->host_room = e->prep.room;
+    return rc ? rc : batch_memory(e, in, keep, to, err);
+}
+
+void nn_cuda_forward(nn_engine *e, const nn_batch *in)
+{
     nn_cuda_geometry(e);
     modules_run(e, in);
     nn_cuda_head(e, in, e->act[e->plan->n_modules - 1]);
+}
+
+static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
+{
+    size_t bytes = (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *y;
+    pl_code rc = nn_cuda_batch(e, in, keep, 0, 0, err);
+
+    if (rc)
+        return rc;
+    e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
+    nn_cuda_forward(e, in);
     e->ops->download(e->gpu, e->host, e->y, bytes);
-    rc = device_check(e, err);
+    rc = nn_cuda_check(e, err);
     if (!rc)
         memcpy(y, e->host, bytes);
     e->kept = keep && !rc;
@@ -381,7 +393,7 @@ static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *
 }
 
 /* Gradients of the model, made by the first backward. */
-static pl_code grads_open(nn_engine *e, pl_error *err)
+pl_code nn_cuda_grads(nn_engine *e, pl_error *err)
 {
     size_t floats = e->plan->model->n_floats, fold = (size_t)e->plan->most_table * NN_GPU_H;
 
@@ -389,7 +401,7 @@ static pl_code grads_open(nn_engine *e, pl_error *err)
         e->grads_bytes = (floats + fold + 128) * sizeof(float);
         e->grads = e->ops->alloc(e->gpu, e->grads_bytes);
     }
-    if (!e->grads || !host_grow(e, floats))
+    if (!e->grads || !nn_cuda_host(e, floats))
         return pl_fail(err, PL_ENOMEM, "no memory on the GPU for the gradients of a model");
     e->grad = (float *)(void *)e->grads;
     e->dfold = e->grad + (floats + 63) / 64 * 64;
@@ -413,24 +425,31 @@ static void modules_back(nn_engine *e, const nn_batch *in)
     }
 }
 
+void nn_cuda_backward(nn_engine *e, const nn_batch *in)
+{
+    size_t nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
+
+    e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
+    e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
+    nn_cuda_head_back(e, in, e->dnode[0]);
+    modules_back(e, in);
+    nn_cuda_hidden_back(e);
+}
+
 static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
 {
-    size_t n = e->plan->model->n_floats, nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
+    size_t n = e->plan->model->n_floats;
     pl_code rc;
 
     if (!e->kept)
         return pl_fail(err, PL_EBUG, "backward without a forward that keeps");
-    rc = grads_open(e, err);
+    rc = nn_cuda_grads(e, err);
     if (rc)
         return rc;
     e->ops->upload(e->gpu, e->dy, dy, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *dy);
-    e->ops->zero(e->gpu, e->grad, n * sizeof *grad);
-    e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *grad);
-    nn_cuda_head_back(e, in, e->dnode[0]);
-    modules_back(e, in);
-    nn_cuda_hidden_back(e);
+    nn_cuda_backward(e, in);
     e->ops->download(e->gpu, e->host, e->grad, n * sizeof *grad);
-    rc = device_check(e, err);
+    rc = nn_cuda_check(e, err);
     for (size_t i = 0; !rc && i < n; i++)
         grad[i] += e->host[i];
     return rc;
@@ -438,7 +457,11 @@ static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, 
 
 static size_t cuda_workspace_bytes(const nn_engine *e)
 {
-    return e->model_bytes + e->grads_bytes + e->batch_room + e->arena_room;
+    size_t batches = 0;
+
+    for (int i = 0; i < NN_CUDA_SLOTS; i++)
+        batches += e->slot[i].device_room;
+    return e->model_bytes + e->grads_bytes + e->training.bytes + batches + e->arena_room;
 }
 
 const nn_engine_kind nn_engine_cuda = {
@@ -451,4 +474,5 @@ const nn_engine_kind nn_engine_cuda = {
     .forward = cuda_forward,
     .backward = cuda_backward,
     .workspace_bytes = cuda_workspace_bytes,
+    .training = &nn_cuda_trains,
 };

@@ -14,7 +14,30 @@
 #include "models/cuda/prep.h"
 #include "models/engine.h"
 
-enum { NN_CUDA_SPLITS = 32, NN_CUDA_SPLIT_K = 1024 };
+enum { NN_CUDA_SPLITS = 32, NN_CUDA_SPLIT_K = 1024, NN_CUDA_SLOTS = 3 };
+
+/* Where a batch is laid out: on the host, pinned, and on the device. While a training
+ * step computes with one, the next ones are filled and go up. */
+typedef struct nn_cuda_slot {
+    char *host, *device;
+    size_t host_room, device_room;
+} nn_cuda_slot;
+
+/* A training whose parameters, moments and average are on the device (step.c). */
+typedef struct nn_cuda_training {
+    nn_training conf;
+    char *memory;                  /* of all that follows up to `came`           */
+    size_t bytes;
+    float *m, *v, *average;        /* [n_floats]; average NULL: none             */
+    double *part;
+    int64_t *step;
+    nn_gpu_adamw_rule *rule;
+    nn_gpu_step_result *result;
+    nn_gpu_step_result *came;      /* [NN_CUDA_SLOTS], on the host, pinned       */
+    int32_t graphs_of[NN_CUDA_SLOTS]; /* molecules of the steps in flight        */
+    int64_t queued, given;         /* steps; their slot is the rest by NN_CUDA_SLOTS */
+    bool captured;                 /* steps run as graphs                        */
+} nn_cuda_training;
 
 struct nn_engine {
     const nn_gpu_ops *ops;
@@ -25,8 +48,11 @@ struct nn_engine {
     nn_cuda_prep prep;
     bool fences, kept;
     size_t table_bytes;            /* of one table at most                       */
-    char *model, *grads, *batch, *arena;
-    size_t batch_room, arena_room, model_bytes, grads_bytes;
+    nn_cuda_slot slot[NN_CUDA_SLOTS];
+    nn_cuda_training training;
+    char *model, *grads, *arena;
+    char *batch;                   /* the present slot's `device`                */
+    size_t arena_room, model_bytes, grads_bytes;
     void **fence;
     int32_t n_fences, most_fences;
     /* the model, on the device */
@@ -71,8 +97,33 @@ typedef struct nn_cuda_step {
 
 nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i);
 
+/* engine.c */
+
+/* Cuts one piece of device memory into arrays with a fence behind each; p NULL: counts;
+ * e NULL: nobody looks at the fences. */
+typedef struct nn_cuda_cutter {
+    nn_engine *e;
+    char *p;
+    size_t at;
+} nn_cuda_cutter;
+
+void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
+
+/* Lays the batch out in a slot, with room for targets, and makes room on the device; the slot's
+ * work before must be done. What is laid out is not uploaded yet. */
+pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int32_t n_targets, pl_error *err);
+pl_code nn_cuda_grads(nn_engine *e, pl_error *err);    /* memory for e->grad; once  */
+void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* the batch on the device -> e->y */
+void nn_cuda_backward(nn_engine *e, const nn_batch *in); /* e->dy -> e->grad, overwritten */
+bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
+pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broken fences */
+
+/* step.c */
+extern const nn_engine_training nn_cuda_trains;
+void nn_cuda_training_close(nn_engine *e);
+
 /* run.c */
-void nn_cuda_fold(nn_engine *e);
+void nn_cuda_fold(nn_engine *e);      /* from e->params                          */
 void nn_cuda_geometry(nn_engine *e);  /* frames, hidden vectors                   */
 void nn_cuda_attention(nn_cuda_step *s);
 void nn_cuda_norm(nn_cuda_step *s);

@@ -6,8 +6,8 @@
  * library has the same table and is tested without a GPU. Op numbers are those of
  * spec performance 5.1.
  *
- * Rules: all work of one nn_gpu is in the order of the calls; calls return before
- * the work is done, except download. Pointers are device addresses unless called
+ * Rules: all work of one nn_gpu is in the order of the calls, except upload_beside;
+ * calls return before the work is done, except download. Pointers are device addresses unless called
  * host. No operation adds floats in an order that chance decides: equal calls give
  * equal bytes. Self-contained: no other header of the project is needed.
  *
@@ -35,7 +35,9 @@ enum {
     NN_GPU_FRAME = 164,      /* NN_FRAME_ALL                                 */
     NN_GPU_TERMS = 40,
     NN_GPU_TILE = 64,        /* rows of one cell worked on together, at most */
-    NN_GPU_FENCE = 64        /* bytes between two arrays that nobody touches */
+    NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
+    NN_GPU_MARKS = 4,        /* places in the order of work that can be waited for */
+    NN_GPU_SQUARES = 4096    /* numbers whose squares are summed together    */
 };
 
 typedef enum nn_gpu_precision { NN_GPU_FP32, NN_GPU_BF16X3, NN_GPU_BF16 } nn_gpu_precision;
@@ -249,6 +251,45 @@ typedef struct nn_gpu_bias {
     float *y, *dy;
 } nn_gpu_bias;
 
+/* ---- training (ops 14, 16, 17) ---- */
+
+typedef enum nn_gpu_loss_kind { NN_GPU_L1, NN_GPU_L2 } nn_gpu_loss_kind;
+
+/* What a step gives back. Sums over the measured numbers (nn_loss_sum), the norm of the
+ * gradient before clipping; taken 0: something was not finite, the parameters are as before. */
+typedef struct nn_gpu_step_result {
+    double loss, abs, square, norm;
+    int64_t measured, taken;
+} nn_gpu_step_result;
+
+/* y, t, dy [n]; t NaN: not measured. dy, result->loss, abs, square, measured are written. */
+typedef struct nn_gpu_loss {
+    int32_t n, kind;
+    int64_t measured;        /* how many t are                                   */
+    const float *y, *t;
+    float *dy;
+    nn_gpu_step_result *result;
+} nn_gpu_loss;
+
+/* The numbers of one step of AdamW (nn_adamw_rule). */
+typedef struct nn_gpu_adamw_rule {
+    float b1, b2, a1, a2, eps, keep, rate, fix, clip, average;
+    int32_t taken;
+} nn_gpu_adamw_rule;
+
+/* Norm of g, clipping, AdamW and the moving average: nothing is changed unless result->loss
+ * and the norm are finite. *step counts the steps taken; norm and taken go to the result. */
+typedef struct nn_gpu_optimise {
+    int64_t n;
+    double beta1, beta2, eps, decay, lr, grad_clip, ema; /* grad_clip 0: none       */
+    float *p, *m, *v, *average;                      /* [n]; average NULL: none     */
+    const float *g;                                  /* [n]                         */
+    double *part;                                    /* [n / NN_GPU_SQUARES + 1]    */
+    int64_t *step;
+    nn_gpu_adamw_rule *rule;
+    nn_gpu_step_result *result;
+} nn_gpu_optimise;
+
 typedef struct nn_gpu_ops {
     int32_t abi, bytes;     /* NN_GPU_ABI, sizeof(nn_gpu_ops)                    */
     const char *name;       /* "cuda", "emulated"                                */
@@ -271,6 +312,18 @@ typedef struct nn_gpu_ops {
     void (*fence)(nn_gpu *g, void *p, bool on); /* NN_GPU_FENCE bytes            */
     bool (*intact)(nn_gpu *g, void *p);        /* waits; nobody wrote the fence  */
 
+    /* Beside the work called before, which must have nothing to do with `to`; the work called
+     * after waits for it. host is pinned and stays as it is until then. */
+    void (*upload_beside)(nn_gpu *g, void *to, const void *host, size_t bytes);
+    /* In the order of the calls, without waiting; host is pinned. */
+    void (*download_later)(nn_gpu *g, void *host, const void *from, size_t bytes);
+    void (*mark)(nn_gpu *g, int32_t i);        /* mark i is here: below NN_GPU_MARKS */
+    const char *(*wait)(nn_gpu *g, int32_t i); /* until work before mark i is done; as status */
+    /* What is called between begin and run is captured and then runs as one graph. Between them
+     * only operations, zero and download_later. */
+    void (*graph_begin)(nn_gpu *g);
+    void (*graph_run)(nn_gpu *g);
+
     void (*gemm)(nn_gpu *g, const nn_gpu_gemm *a);
     void (*column_sum)(nn_gpu *g, const nn_gpu_column_sum *a);
     void (*frames)(nn_gpu *g, const nn_gpu_frames *a);
@@ -292,6 +345,8 @@ typedef struct nn_gpu_ops {
     void (*pool_back)(nn_gpu *g, const nn_gpu_pool *a);
     void (*bias)(nn_gpu *g, const nn_gpu_bias *a);
     void (*bias_back)(nn_gpu *g, const nn_gpu_bias *a);
+    void (*loss)(nn_gpu *g, const nn_gpu_loss *a);
+    void (*optimise)(nn_gpu *g, const nn_gpu_optimise *a);
 } nn_gpu_ops;
 
 /* The one symbol of the plugin. */

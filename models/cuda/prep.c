@@ -167,6 +167,7 @@ static size_t block_cut(nn_cuda_prep *p, const nn_batch *in, char *host)
     p->out_first = cut(&c, (size_t)in->n_nodes + 1, sizeof(int32_t));
     p->out_row = cut(&c, rows, sizeof(int32_t));
     p->graph = cut(&c, (size_t)in->n_graphs + 1, sizeof(int32_t));
+    p->target = cut(&c, (size_t)p->n_targets, sizeof(float));
     p->tile = cut(&c, (size_t)p->n_tiles, sizeof(nn_gpu_tile));
     p->span = cut(&c, nodes, sizeof(nn_gpu_span));
     if (!stored)
@@ -293,9 +294,11 @@ pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow
         return pl_fail(err, PL_EBUG, "pairs do not cover the %d edges of a batch once each", (int)in->n_edges);
     cells_cut(p, in);
     p->bytes = block_cut(p, in, NULL);
-    if (p->bytes > p->room) {
-        p->host = grow(ctx, p->bytes + p->bytes / 8);
-        p->room = p->host ? p->bytes + p->bytes / 8 : 0;
+    if (p->bytes > p->most)
+        p->most = p->bytes + p->bytes / 8;
+    if (p->most > p->room) {
+        p->host = grow(ctx, p->most);
+        p->room = p->host ? p->most : 0;
     }
     if (!p->host)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);

@@ -21,8 +21,9 @@ typedef struct nn_cuda_prep {
     nn_radial radial;
     double width;
     int32_t n_pairs, n_rows, n_nodes, n_tiles, n_cells, n_scalars; /* n_nodes: radial */
+    int32_t n_targets;           /* set by the caller, who fills `target`        */
     char *host;                  /* everything below up to `cell`, end to end    */
-    size_t bytes, room;
+    size_t bytes, room, most;    /* room of `host`; most: what the largest batch so far wants */
     const float *vec, *stored;   /* [n_pairs][3]; [n_pairs][83] or NULL          */
     const float *scalar;         /* [n_nodes][n_scalars]                         */
     const float *node;           /* [batch nodes][features]                      */
@@ -30,6 +31,7 @@ typedef struct nn_cuda_prep {
     const int32_t *src, *dst, *frame;  /* [n_rows]                               */
     const int32_t *in_first, *in_row, *out_first, *out_row;
     const int32_t *graph;        /* [n_graphs+1]                                 */
+    float *target;               /* [n_targets]                                  */
     const nn_gpu_tile *tile;
     const nn_gpu_span *span;     /* [n_nodes]                                    */
     nn_cuda_cell *cell;          /* [n_cells+1], host only, as are these:        */

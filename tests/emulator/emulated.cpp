@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plugin of models/cuda with fibers for threads and malloc for device memory. New
- * memory is full of NaN. */
-#include "emulator/emulator.h"
-
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35 };
-enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
-
-typedef int cudaStream_t;
+ * memory is full of NaN. Fences are poisoned at once, so who sets them waits for the
+ * device after every pass. */
+#include "emulator/streams.h"
 
 struct cudaDeviceProp {
     char name[64];
@@ -31,33 +27,6 @@ static cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 }
 
 static cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int) { return *s = 0, cudaSuccess; }
-static cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-
-static cudaError_t cudaMalloc(void **p, size_t bytes)
-{
-    *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
-    if (!*p)
-        return cudaErrorMemoryAllocation;
-    memset(*p, 0xff, bytes);
-    return cudaSuccess;
-}
-
-static cudaError_t cudaFree(void *p) { return free(p), cudaSuccess; }
-static cudaError_t cudaMallocHost(void **p, size_t bytes) { return cudaMalloc(p, bytes); }
-static cudaError_t cudaFreeHost(void *p) { return cudaFree(p); }
-
-static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int, cudaStream_t)
-{
-    return memcpy(to, from, bytes), cudaSuccess;
-}
-
-static cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
-{
-    return memset(p, value, bytes), cudaSuccess;
-}
-
 static void fence_poison(void *p, bool on)
 {
 #if EMU_ASAN

@@ -18,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <functional>
+#include <tuple>
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -322,12 +325,21 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
             }
 }
 
-template <class F> static void emu_launch_of(const char *kernel, dim3 grid, dim3 block, size_t shared, F body)
+/* Without a stream: now. Streams and their order are in streams.h. */
+static inline void emu_enqueue(int, const char *, std::function<void()> run) { run(); }
+
+template <class S, class... P, class A>
+static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
 {
-    emu_launch(kernel, grid, block, shared, [](void *p) { (*(F *)p)(); }, &body);
+    std::tuple<P...> kept(args);
+
+    emu_enqueue(stream, name, [=] {
+        auto call = [&] { std::apply(kernel, kept); };
+        emu_launch(name, grid, block, shared, [](void *p) { (*(decltype(call) *)p)(); }, &call);
+    });
 }
 
 #define LAUNCH(kernel, grid, block, shared, stream, ...) \
-    emu_launch_of(#kernel, grid, block, shared, [&] { kernel(__VA_ARGS__); })
+    emu_launch_in(stream, #kernel, grid, block, shared, kernel, std::make_tuple(__VA_ARGS__))
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The loop with the real engines, on small made-up molecules: it learns, stops
- * and goes on with the same bits, for one and two threads, and ref and cpu agree. */
+ * and goes on with the same bits, for one and two threads, and ref and cpu agree.
+ * With the argument cuda: the same of steps that the engine does by itself, on the
+ * emulator or, where MOLSIEVE_PLUGINS has the real plugin, on a GPU. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +21,9 @@
 #include "models/train.h"
 #include "pipeline/base/rng.h"
 
-enum { TRAIN = 40, VALID = 8, ALL = TRAIN + VALID };
+enum { TRAIN = 40, VALID = 8, ALL = TRAIN + VALID, EPOCHS = 4 };
+
+static const nn_engine_kind *engine_kind = &nn_engine_cpu;
 
 /* ---- every request for memory, or for a thread, of this program's own code (tests/train.cmake) ---- */
 
@@ -125,9 +129,11 @@ static int bench_open(void **state)
     b->inputs = (nn_inputs){ .n_elements = 4, .element = { 1, 6, 7, 8 }, .z = true, .bonds = true };
     conf.node_features = nn_inputs_node_features(&b->inputs);
     conf.edge_features = nn_inputs_edge_features(&b->inputs);
-    b->conf = (nn_train_conf){ .epochs = 4, .molecules = 16, .max_edges = 0, .lr = 0.003, .min_lr = 0.001,
+    b->conf = (nn_train_conf){ .epochs = EPOCHS, .molecules = 16, .max_edges = 0, .lr = 0.003, .min_lr = 0.001,
                                .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .grad_clip = 5,
                                .ema = 0.9, .schedule = NN_LR_COSINE_EPOCH, .loss = NN_LOSS_L1, .seed = 3 };
+    if (engine_kind == &nn_engine_cuda) /* less for the emulator */
+        conf.channels = 4;
     strcpy(b->dir, "/tmp/molsieve-engine-XXXXXX");
     if (nn_se3_plan(&b->model, &conf, b->mem, NULL) || !mkdtemp(b->dir))
         return 1;
@@ -165,8 +171,15 @@ static pl_code part_batch(void *ctx, int slot, nn_batch *out, const int64_t *whi
     return rc;
 }
 
+/* Losses of training and validation, epoch by epoch, of a whole training. */
+typedef struct curve {
+    double train[EPOCHS], valid[EPOCHS];
+    int n;
+} curve;
+
 typedef struct run {
     bench *b;
+    curve curve;
     nn_train_state s;
     int64_t polls, stop_at;
     long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
@@ -205,12 +218,16 @@ static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err
 
     (void)err;
     r->last_valid = report->valid.abs / (double)report->valid.n;
+    if (r->curve.n < EPOCHS) {
+        r->curve.train[r->curve.n] = report->train.loss / (double)report->train.n;
+        r->curve.valid[r->curve.n++] = r->last_valid;
+    }
     if (report->epoch == 1)
         r->first_valid = r->last_valid;
     return PL_OK;
 }
 
-static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
+static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
 {
     bench *b = r->b;
     part train = { b, { nn_collate_new(), nn_collate_new() }, 0 };
@@ -219,18 +236,25 @@ static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
     nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1 };
     nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
     nn_engine *engine = NULL;
-    pl_error err = { 0 };
-    pl_code rc = kind->open(&engine, b->model, &(nn_engine_conf){ .threads = threads }, &err);
+    pl_code rc = kind->open(&engine, b->model, &(nn_engine_conf){ .threads = threads }, err);
 
     if (!rc)
-        rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, &err);
-    if (rc && rc != PL_ESTOP)
-        fail_msg("%s", err.text);
+        rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
     kind->close(engine);
     for (int i = 0; i < 2; i++) {
         nn_collate_free(train.collate[i]);
         nn_collate_free(valid.collate[i]);
     }
+    return rc;
+}
+
+static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
+{
+    pl_error err = { 0 };
+    pl_code rc = run_train_err(r, kind, threads, &err);
+
+    if (rc && rc != PL_ESTOP)
+        fail_msg("%s", err.text);
     return rc;
 }
 
@@ -245,8 +269,12 @@ static run fresh(bench *b, int64_t stop_at)
 static void same_weights(const nn_train_state *x, const nn_train_state *y)
 {
     assert_memory_equal(x->params, y->params, x->n * sizeof(float));
+    assert_memory_equal(x->m, y->m, x->n * sizeof(float));
     assert_memory_equal(x->v, y->v, x->n * sizeof(float));
+    assert_memory_equal(x->ema, y->ema, x->n * sizeof(float));
     assert_memory_equal(x->best, y->best, x->n * sizeof(float));
+    assert_int_equal(x->step, y->step);
+    assert_memory_equal(&x->best_mae, &y->best_mae, sizeof x->best_mae);
 }
 
 static void a_stopped_training_goes_on_with_the_same_bits_for_any_threads(void **state)
@@ -254,23 +282,28 @@ static void a_stopped_training_goes_on_with_the_same_bits_for_any_threads(void *
     bench *b = *state;
     run whole = fresh(b, -1);
 
-    assert_int_equal(run_train(&whole, &nn_engine_cpu, 1), PL_OK);
-    for (int64_t at = 1; at < 14; at += 3) {
+    assert_int_equal(run_train(&whole, engine_kind, 1), PL_OK);
+    for (int64_t at = 1; at < 14; at += engine_kind == &nn_engine_cuda ? 5 : 3) {
         nn_checkpoint_from from;
         pl_error why;
         run first = fresh(b, at), second = fresh(b, -1);
-        assert_int_equal(run_train(&first, &nn_engine_cpu, 2), PL_ESTOP);
+        assert_int_equal(run_train(&first, engine_kind, 2), PL_ESTOP);
         assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
-        assert_int_equal(run_train(&second, &nn_engine_cpu, 1 + (int)(at % 2)), PL_OK);
+        assert_int_equal(run_train(&second, engine_kind, 1 + (int)(at % 2)), PL_OK);
         same_weights(&second.s, &whole.s);
     }
 }
 
 static void a_step_asks_for_no_memory_once_it_has_seen_the_batches(void **state)
 {
-    run r = fresh(*state, -1);
+    bench *b = *state;
+    run r = fresh(b, -1);
 
-    assert_int_equal(run_train(&r, &nn_engine_cpu, 2), PL_OK);
+    if (engine_kind == &nn_engine_cuda) { /* one step an epoch, so that its result comes before the next */
+        b->conf.molecules = TRAIN;
+        b->conf.epochs = 12;
+    }
+    assert_int_equal(run_train(&r, engine_kind, 2), PL_OK);
     assert_true(r.first > 0); /* the counter counts */
     assert_true(r.steps_later >= 9);
     assert_int_equal(r.later, 0);
@@ -306,15 +339,118 @@ static void ref_and_cpu_learn_alike(void **state)
         fail_msg("valid MAE %.9g by cpu, %.9g by ref", x.s.best_mae, y.s.best_mae);
 }
 
+/* ---- steps that the engine does by itself ---- */
+
+static curve curve_of(bench *b, const nn_engine_kind *kind)
+{
+    run r = fresh(b, -1);
+
+    assert_int_equal(run_train(&r, kind, 1), PL_OK);
+    return r.curve;
+}
+
+static void curves_near(const curve *got, const curve *want)
+{
+    assert_int_equal(got->n, want->n);
+    assert_true(want->n >= 2 && want->train[want->n - 1] > 0);
+    for (int i = 0; i < want->n; i++) {
+        print_message("epoch %d: train %.9g and %.9g, valid %.9g and %.9g\n", i + 1, got->train[i], want->train[i],
+                      got->valid[i], want->valid[i]);
+        if (!(fabs(got->train[i] - want->train[i]) <= 1e-4 * want->train[i])
+            || !(fabs(got->valid[i] - want->valid[i]) <= 1e-4 * want->valid[i]))
+            fail_msg("epoch %d: losses %.9g, %.9g, should be %.9g, %.9g", i + 1, got->train[i], got->valid[i],
+                     want->train[i], want->valid[i]);
+    }
+}
+
+static void the_losses_are_those_of_the_cpu(void **state)
+{
+    bench *b = *state;
+
+    for (int loss = 0; loss < 2; loss++) {
+        curve got, want;
+        b->conf.loss = loss;
+        b->conf.ema = loss ? 0 : 0.9;
+        b->conf.grad_clip = loss ? 0 : 1;
+        b->conf.molecules = 7;
+        b->conf.lr = 3e-4;
+        want = curve_of(b, &nn_engine_cpu);
+        got = curve_of(b, &nn_engine_cuda);
+        curves_near(&got, &want);
+    }
+}
+
+/* Results come later than steps; how much later changes no bit, nor does a graph. */
+static void graphs_fences_and_early_copies_change_no_bit(void **state)
+{
+    static const char *const set[][2] = { { "MOLSIEVE_CUDA_FENCES", "1" }, { "MOLSIEVE_CUDA_GRAPHS", "0" },
+                                          { "MOLSIEVE_EMULATOR_EAGER", "1" } };
+    bench *b = *state;
+    const char *had = getenv(set[0][0]);
+    char *keep = had ? strdup(had) : NULL;
+    run whole = fresh(b, -1);
+
+    b->conf.epochs = 2;
+    b->conf.molecules = 3;
+    (void)unsetenv(set[0][0]);
+    assert_int_equal(run_train(&whole, &nn_engine_cuda, 1), PL_OK);
+    for (int i = 0; i < 3; i++) {
+        run other = fresh(b, -1);
+        (void)setenv(set[i][0], set[i][1], 1);
+        assert_int_equal(run_train(&other, &nn_engine_cuda, 1), PL_OK);
+        (void)unsetenv(set[i][0]);
+        same_weights(&other.s, &whole.s);
+    }
+    if (keep)
+        (void)setenv(set[0][0], keep, 1);
+    free(keep);
+}
+
+static void steps_that_are_not_finite_are_left_out_and_many_end_the_training(void **state)
+{
+    bench *b = *state;
+    float was = b->target[5];
+    run all = fresh(b, -1), none = fresh(b, -1);
+    pl_error err = { 0 };
+
+    b->conf.epochs = 1;
+    b->conf.molecules = 4;
+    b->target[5] = INFINITY;
+    assert_int_equal(run_train(&all, engine_kind, 1), PL_OK);
+    assert_int_equal(all.s.bad_total, 1);
+    assert_int_equal(all.s.step, TRAIN / 4 - 1);
+    assert_true(isfinite(all.s.params[0]));
+    b->target[5] = was;
+    none.s.params[0] = NAN;
+    assert_int_equal(run_train_err(&none, engine_kind, 1, &err), PL_ELIMIT);
+    assert_non_null(strstr(err.text, "not finite in 10 steps in a row (epoch 1, step 0)"));
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
-int main(void)
+static const struct CMUnitTest host_tests[] = {
+    WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
+    WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
+    WITH_BENCH(the_distance_is_learned),
+    WITH_BENCH(ref_and_cpu_learn_alike),
+    WITH_BENCH(steps_that_are_not_finite_are_left_out_and_many_end_the_training),
+};
+
+static const struct CMUnitTest device_tests[] = {
+    WITH_BENCH(the_losses_are_those_of_the_cpu),
+    WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
+    WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
+    WITH_BENCH(graphs_fences_and_early_copies_change_no_bit),
+    WITH_BENCH(steps_that_are_not_finite_are_left_out_and_many_end_the_training),
+};
+
+/* [cuda [which tests]] */
+int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
-        WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
-        WITH_BENCH(the_distance_is_learned),
-        WITH_BENCH(ref_and_cpu_learn_alike),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc > 2)
+        cmocka_set_test_filter(argv[2]);
+    if (argc == 1)
+        return cmocka_run_group_tests(host_tests, NULL, NULL);
+    engine_kind = &nn_engine_cuda;
+    return cmocka_run_group_tests(device_tests, NULL, NULL);
 }

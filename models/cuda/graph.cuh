@@ -1,0 +1,81 @@
+/* models/cuda/graph.cuh - passes that were captured, made ready to run, and used again.
+ *
+ * Batches differ in size, so every pass is captured anew: that is cheap. Making a graph ready
+ * is not: a few ready graphs are kept, and one that was made of the same operations takes the new
+ * arguments (cudaGraphExecUpdate). Several, because a batch may need another number of
+ * operations (tables in pieces) than the one before. */
+#ifndef NN_CUDA_GRAPH_CUH
+#define NN_CUDA_GRAPH_CUH
+
+enum { GRAPHS = 4 };
+
+typedef struct ready_graph {
+    cudaGraphExec_t exec;
+    size_t nodes;
+} ready_graph;
+
+typedef struct graph_set {
+    ready_graph ready[GRAPHS];
+    int oldest;
+} graph_set;
+
+static void graph_free(graph_set *s)
+{
+    for (int i = 0; i < GRAPHS; i++)
+        if (s->ready[i].exec)
+            cudaGraphExecDestroy(s->ready[i].exec);
+}
+
+/* One made of as many nodes that takes these arguments; or NULL. */
+static cudaGraphExec_t graph_again(graph_set *s, cudaGraph_t captured, size_t nodes)
+{
+    cudaGraphExecUpdateResultInfo why;
+
+    for (int i = 0; i < GRAPHS; i++) {
+        if (!s->ready[i].exec || s->ready[i].nodes != nodes)
+            continue;
+        if (cudaGraphExecUpdate(s->ready[i].exec, captured, &why) == cudaSuccess)
+            return s->ready[i].exec;
+        cudaGetLastError(); /* other operations: no fault */
+    }
+    return NULL;
+}
+
+/* In the place of the oldest, which may still run. */
+static cudaError_t graph_new(graph_set *s, cudaGraph_t captured, size_t nodes, cudaStream_t stream, cudaGraphExec_t *out)
+{
+    ready_graph *to = &s->ready[s->oldest];
+
+    s->oldest = (s->oldest + 1) % GRAPHS;
+    if (to->exec) {
+        cudaStreamSynchronize(stream);
+        cudaGraphExecDestroy(to->exec);
+        to->exec = NULL;
+    }
+    to->nodes = nodes;
+    cudaError_t e = cudaGraphInstantiate(&to->exec, captured, 0);
+    *out = to->exec;
+    return e;
+}
+
+/* Ends the capture of the stream and runs what was captured, in the stream's order. */
+static cudaError_t graph_run(graph_set *s, cudaStream_t stream)
+{
+    cudaGraph_t captured = NULL;
+    cudaGraphExec_t exec;
+    size_t nodes = 0;
+    cudaError_t e = cudaStreamEndCapture(stream, &captured);
+
+    if (e != cudaSuccess || !captured)
+        return e;
+    e = cudaGraphGetNodes(captured, NULL, &nodes);
+    exec = e == cudaSuccess ? graph_again(s, captured, nodes) : NULL;
+    if (e == cudaSuccess && !exec)
+        e = graph_new(s, captured, nodes, stream, &exec);
+    if (e == cudaSuccess)
+        e = cudaGraphLaunch(exec, stream);
+    cudaGraphDestroy(captured);
+    return e;
+}
+
+#endif

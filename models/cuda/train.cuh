@@ -1,0 +1,128 @@
+/* models/cuda/train.cuh - loss and its gradient, norm of the gradient, AdamW with the moving
+ * average: ops 14, 16, 17. The arithmetic is that of models/loss.c and models/adam.c; sums are
+ * doubles in an order that depends on the number of summands alone. */
+#ifndef NN_CUDA_TRAIN_CUH
+#define NN_CUDA_TRAIN_CUH
+
+enum { TRAIN_THREADS = 256, ADAMW_EACH = 4, ADAMW_SPAN = TRAIN_THREADS * ADAMW_EACH };
+
+/* The sum over the block, in every thread. */
+static __device__ double block_sum(double v)
+{
+    __shared__ double part[TRAIN_THREADS / 32];
+    double sum = 0;
+
+    v = warp_sum(v);
+    __syncthreads(); /* the sum before may still be read */
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = v;
+    __syncthreads();
+    for (int i = 0; i < TRAIN_THREADS / 32; i++)
+        sum += part[i];
+    return sum;
+}
+
+/* One block: a batch has few numbers. */
+__global__ void loss_run(nn_gpu_loss a)
+{
+    double abs = 0, square = 0, per = a.measured ? 1.0 / (double)a.measured : 0;
+
+    for (int i = (int)threadIdx.x; i < a.n; i += TRAIN_THREADS) {
+        float t = a.t[i];
+        double e = (double)a.y[i] - (double)t, sign = (e > 0) - (e < 0);
+        bool measured = t == t;
+        a.dy[i] = measured ? (float)(per * (a.kind == NN_GPU_L2 ? 2 * e : sign)) : 0;
+        abs += measured ? fabs(e) : 0;
+        square += measured ? e * e : 0;
+    }
+    abs = block_sum(abs);
+    square = block_sum(square);
+    if (threadIdx.x)
+        return;
+    a.result->loss = a.kind == NN_GPU_L2 ? square : abs;
+    a.result->abs = abs;
+    a.result->square = square;
+    a.result->measured = a.measured;
+}
+
+__global__ void square_parts(nn_gpu_optimise a)
+{
+    int64_t first = (int64_t)blockIdx.x * NN_GPU_SQUARES + threadIdx.x;
+    double sum = 0;
+
+    UNROLL
+    for (int k = 0; k < NN_GPU_SQUARES / TRAIN_THREADS; k++) {
+        int64_t i = first + k * TRAIN_THREADS;
+        double x = i < a.n ? a.g[i] : 0.0f;
+        sum += x * x;
+    }
+    sum = block_sum(sum);
+    if (!threadIdx.x)
+        a.part[blockIdx.x] = sum;
+}
+
+/* nn_adamw_rule_make for the step that is taken now. */
+static __device__ nn_gpu_adamw_rule rule_of(const nn_gpu_optimise &a, int64_t step, double norm)
+{
+    double t = (double)step, most = (1 + t) / (10 + t);
+    nn_gpu_adamw_rule r;
+
+    r.b1 = (float)a.beta1;
+    r.b2 = (float)a.beta2;
+    r.a1 = (float)(1 - a.beta1);
+    r.a2 = (float)(1 - a.beta2);
+    r.eps = (float)a.eps;
+    r.keep = (float)(1 - a.lr * a.decay);
+    r.rate = (float)(a.lr / (1 - pow(a.beta1, t)));
+    r.fix = (float)(1 / sqrt(1 - pow(a.beta2, t)));
+    r.clip = a.grad_clip > 0 && norm > a.grad_clip ? (float)(a.grad_clip / norm) : 1;
+    r.average = (float)(1 - (a.ema < most ? a.ema : most));
+    r.taken = 1;
+    return r;
+}
+
+/* One block: is the step taken, and with which numbers. */
+__global__ void rule_make(nn_gpu_optimise a)
+{
+    int64_t parts = (a.n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
+    double norm = 0;
+
+    for (int64_t i = threadIdx.x; i < parts; i += TRAIN_THREADS)
+        norm += a.part[i];
+    norm = sqrt(block_sum(norm));
+    if (threadIdx.x)
+        return;
+    a.result->norm = norm;
+    a.result->taken = isfinite(norm) && isfinite(a.result->loss);
+    if (a.result->taken)
+        *a.rule = rule_of(a, ++*a.step, norm);
+    else
+        a.rule->taken = 0;
+}
+
+static __device__ __forceinline__ void adamw_one(const nn_gpu_optimise &a, const nn_gpu_adamw_rule &r, int64_t i)
+{
+    float x = a.g[i] * r.clip, m = r.b1 * a.m[i] + r.a1 * x, v = r.b2 * a.v[i] + r.a2 * x * x;
+    float p = r.keep * a.p[i] - r.rate * m / (sqrtf(v) * r.fix + r.eps);
+
+    a.m[i] = m;
+    a.v[i] = v;
+    a.p[i] = p;
+    if (a.average)
+        a.average[i] += r.average * (p - a.average[i]);
+}
+
+__global__ void adamw_run(nn_gpu_optimise a)
+{
+    int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;
+    nn_gpu_adamw_rule r = *a.rule;
+
+    if (!r.taken)
+        return;
+    UNROLL
+    for (int k = 0; k < ADAMW_EACH; k++)
+        if (first + k * TRAIN_THREADS < a.n)
+            adamw_one(a, r, first + k * TRAIN_THREADS);
+}
+
+#endif

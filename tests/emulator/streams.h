@@ -1,0 +1,244 @@
+/* tests/emulator/streams.h - streams, events, pinned memory and graphs of the emulated device.
+ *
+ * Work waits in its stream until somebody waits for it, so that host memory that is used
+ * again too early, or freed, shows. MOLSIEVE_EMULATOR_EAGER=1: work of a stream that has
+ * nothing before it is done at once, so that the stream of copies runs ahead of the
+ * stream of kernels and device memory that is used again too early shows. Host memory
+ * that is not pinned is read when it is named, as CUDA does. What CUDA forbids while a
+ * stream is captured ends the program. */
+#ifndef STREAMS_H
+#define STREAMS_H
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "emulator/emulator.h"
+
+enum cudaError_t {
+    cudaSuccess,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorGraphExecUpdateFailure = 910
+};
+enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
+enum { cudaEventDisableTiming, cudaEventBlockingSync, cudaStreamCaptureModeThreadLocal };
+
+struct emu_task {
+    const char *name;
+    std::function<void()> run;
+};
+
+struct emu_graph {
+    std::vector<emu_task> task;
+};
+
+struct emu_stream {
+    std::deque<emu_task> queue;
+    uint64_t done;
+    emu_graph *graph; /* being captured, or NULL */
+};
+
+struct emu_event {
+    emu_stream *on;
+    uint64_t at; /* so many tasks of that stream are before it */
+};
+
+typedef emu_stream *cudaStream_t;
+typedef emu_event *cudaEvent_t;
+typedef emu_graph *cudaGraph_t, *cudaGraphExec_t;
+struct cudaGraphExecUpdateResultInfo {};
+
+static std::map<const char *, size_t> emu_pinned;
+static int emu_capturing;
+
+[[noreturn]] static void emu_refuse(const char *call, const char *why)
+{
+    fprintf(stderr, "emulator: %s: %s\n", call, why);
+    abort();
+}
+
+static void emu_not_captured(const char *call)
+{
+    if (emu_capturing)
+        emu_refuse(call, "while a stream is captured");
+}
+
+static void emu_run(emu_stream *s, uint64_t until)
+{
+    while (s->done < until) {
+        emu_task t = std::move(s->queue.front());
+        s->queue.pop_front();
+        t.run();
+        s->done++;
+    }
+}
+
+static void emu_enqueue(emu_stream *s, const char *name, std::function<void()> run)
+{
+    if (s->graph)
+        return s->graph->task.push_back({ name, std::move(run) });
+    s->queue.push_back({ name, std::move(run) });
+    if (s->queue.size() == 1 && getenv("MOLSIEVE_EMULATOR_EAGER"))
+        emu_run(s, s->done + 1);
+}
+
+static bool emu_is_pinned(const void *p)
+{
+    auto after = emu_pinned.upper_bound((const char *)p);
+
+    return after != emu_pinned.begin() && (const char *)p < (--after)->first + after->second;
+}
+
+/* ---- streams and events ---- */
+
+static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int) { return *s = new emu_stream(), cudaSuccess; }
+
+static cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+    emu_not_captured("cudaStreamSynchronize");
+    emu_run(s, s->done + s->queue.size());
+    return cudaSuccess;
+}
+
+static cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+    if (s)
+        cudaStreamSynchronize(s);
+    delete s;
+    return cudaSuccess;
+}
+
+static cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, int) { return *e = new emu_event(), cudaSuccess; }
+static cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSuccess; }
+
+static cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+{
+    if (s->graph)
+        emu_refuse("cudaEventRecord", "while its stream is captured");
+    *e = { s, s->done + s->queue.size() };
+    return cudaSuccess;
+}
+
+static cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+    emu_not_captured("cudaEventSynchronize");
+    if (e->on)
+        emu_run(e->on, e->at);
+    return cudaSuccess;
+}
+
+static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
+{
+    emu_event now = *e;
+
+    if (s->graph)
+        emu_refuse("cudaStreamWaitEvent", "for an event of before the capture");
+    if (now.on)
+        emu_enqueue(s, "wait", [now] { emu_run(now.on, now.at); });
+    return cudaSuccess;
+}
+
+/* ---- memory ---- */
+
+static cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    emu_not_captured("cudaMalloc");
+    *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (!*p)
+        return cudaErrorMemoryAllocation;
+    memset(*p, 0xff, bytes);
+    return cudaSuccess;
+}
+
+static cudaError_t cudaFree(void *p)
+{
+    emu_not_captured("cudaFree");
+    return free(p), cudaSuccess;
+}
+
+static cudaError_t cudaMallocHost(void **p, size_t bytes)
+{
+    cudaError_t e = cudaMalloc(p, bytes);
+
+    if (e == cudaSuccess)
+        emu_pinned[(const char *)*p] = bytes;
+    return e;
+}
+
+static cudaError_t cudaFreeHost(void *p)
+{
+    emu_pinned.erase((const char *)p);
+    return cudaFree(p);
+}
+
+static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t s)
+{
+    bool pinned = emu_is_pinned(kind == cudaMemcpyHostToDevice ? from : to);
+
+    if (!pinned && s->graph)
+        emu_refuse("cudaMemcpyAsync", "host memory that is not pinned, while the stream is captured");
+    if (!pinned && kind == cudaMemcpyHostToDevice) {
+        auto kept = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
+        emu_enqueue(s, "upload", [=] { memcpy(to, kept->data(), bytes); });
+        return cudaSuccess;
+    }
+    emu_enqueue(s, kind == cudaMemcpyHostToDevice ? "upload" : "download", [=] { memcpy(to, from, bytes); });
+    return pinned ? cudaSuccess : cudaStreamSynchronize(s);
+}
+
+static cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
+{
+    emu_enqueue(s, "memset", [=] { memset(p, value, bytes); });
+    return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+static cudaError_t cudaStreamBeginCapture(cudaStream_t s, int)
+{
+    emu_not_captured("cudaStreamBeginCapture");
+    s->graph = new emu_graph();
+    emu_capturing++;
+    return cudaSuccess;
+}
+
+static cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
+{
+    *g = s->graph;
+    s->graph = nullptr;
+    emu_capturing--;
+    return cudaSuccess;
+}
+
+static cudaError_t cudaGraphGetNodes(cudaGraph_t g, void *, size_t *n) { return *n = g->task.size(), cudaSuccess; }
+static cudaError_t cudaGraphDestroy(cudaGraph_t g) { return delete g, cudaSuccess; }
+static cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
+
+static cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, int)
+{
+    return *out = new emu_graph(*g), cudaSuccess;
+}
+
+/* Other arguments for the same kernels, copies and memsets in the same order; nothing else. */
+static cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGraphExecUpdateResultInfo *)
+{
+    bool same = to->task.size() == g->task.size();
+
+    for (size_t i = 0; same && i < g->task.size(); i++)
+        same = !strcmp(to->task[i].name, g->task[i].name);
+    if (!same)
+        return cudaErrorGraphExecUpdateFailure;
+    to->task = g->task;
+    return cudaSuccess;
+}
+
+static cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
+{
+    for (const emu_task &t : g->task)
+        emu_enqueue(s, t.name, t.run);
+    return cudaSuccess;
+}
+
+#endif

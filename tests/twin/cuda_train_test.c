@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a training step has beside forward and backward, on the device against models/loss.c and
+ * models/adam.c; copies beside the work and graphs. On the emulator or, where MOLSIEVE_PLUGINS has
+ * the real plugin, on a GPU. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/adam.h"
+#include "models/cuda/plugin.h"
+#include "models/loss.h"
+#include "pipeline/base/arena.h"
+#include "pipeline/base/rng.h"
+
+enum { MOST = 12345, STEPS = 6 };
+
+static const nn_gpu_ops *ops;
+static nn_gpu *gpu;
+
+typedef struct arrays {
+    float p[MOST], m[MOST], v[MOST], ema[MOST], g[MOST];
+} arrays;
+
+static void *room(size_t bytes)
+{
+    void *p = ops->alloc(gpu, bytes);
+
+    assert_non_null(p);
+    return p;
+}
+
+static float *upload(const float *x, size_t n)
+{
+    float *p = room((n + 1) * sizeof *p);
+
+    ops->upload(gpu, p, x, n * sizeof *p);
+    return p;
+}
+
+static void near(const char *what, double got, double want, double tol)
+{
+    if (!(fabs(got - want) <= tol * (0.02 + fabs(want))))
+        fail_msg("%s is %.9g, should be %.9g", what, got, want);
+}
+
+static void all_near(const char *what, const float *device, const float *want, size_t n)
+{
+    static float got[MOST];
+
+    ops->download(gpu, got, device, n * sizeof *got);
+    assert_null(ops->status(gpu));
+    for (size_t i = 0; i < n; i++)
+        near(what, (double)got[i], (double)want[i], 2e-6);
+}
+
+/* ---- loss ---- */
+
+static void loss_check(nn_loss kind, int32_t n, pl_rng *r)
+{
+    float y[1000], t[1000], dy[1000];
+    nn_gpu_step_result *result = room(sizeof *result), got;
+    nn_loss_sum want;
+    nn_gpu_loss a = { .n = n, .kind = (int32_t)kind, .result = result };
+
+    for (int32_t i = 0; i < n; i++) {
+        y[i] = (float)pl_rng_normal(r);
+        t[i] = i % 7 == 3 ? NAN : i % 5 == 1 ? y[i] : (float)pl_rng_normal(r);
+    }
+    a.measured = nn_loss_measured(t, n);
+    want = nn_loss_backward(kind, y, t, n, a.measured, dy);
+    a.y = upload(y, (size_t)n);
+    a.t = upload(t, (size_t)n);
+    a.dy = room(1000 * sizeof(float));
+    ops->loss(gpu, &a);
+    all_near("dy", a.dy, dy, (size_t)n);
+    ops->download(gpu, &got, result, sizeof got);
+    near("loss", got.loss, want.loss, 1e-12);
+    near("abs", got.abs, want.abs, 1e-12);
+    near("square", got.square, want.square, 1e-12);
+    assert_int_equal(got.measured, want.n);
+    ops->free(gpu, (void *)a.y);
+    ops->free(gpu, (void *)a.t);
+    ops->free(gpu, a.dy);
+    ops->free(gpu, result);
+}
+
+static void losses_and_their_gradients_are_those_of_the_host(void **state)
+{
+    static const int32_t sizes[] = { 1, 4, 31, 256, 257, 1000 };
+    pl_rng r = pl_rng_at(5, 0, 0);
+    (void)state;
+
+    for (int i = 0; i < 6; i++) {
+        loss_check(NN_LOSS_L1, sizes[i], &r);
+        loss_check(NN_LOSS_L2, sizes[i], &r);
+    }
+}
+
+/* ---- optimiser ---- */
+
+typedef struct optimiser_case {
+    size_t n;
+    double grad_clip, ema, decay;
+} optimiser_case;
+
+static const nn_adamw_conf adam = { 0.9, 0.999, 1e-8, 0.1 };
+
+static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
+{
+    int64_t zero = 0;
+    nn_gpu_step_result result = { .loss = 1 };
+    nn_gpu_optimise o = { .n = (int64_t)c->n, .beta1 = adam.beta1, .beta2 = adam.beta2, .eps = adam.eps, .decay = c->decay,
+                          .grad_clip = c->grad_clip, .ema = c->ema, .p = upload(a->p, c->n), .m = upload(a->m, c->n),
+                          .v = upload(a->v, c->n), .average = c->ema > 0 ? upload(a->ema, c->n) : NULL,
+                          .part = room((c->n / NN_GPU_SQUARES + 1) * sizeof(double)), .step = room(sizeof(int64_t)),
+                          .rule = room(sizeof(nn_gpu_adamw_rule)), .result = room(sizeof result) };
+
+    ops->upload(gpu, o.step, &zero, sizeof zero);
+    ops->upload(gpu, o.result, &result, sizeof result);
+    return o;
+}
+
+static void device_close(const nn_gpu_optimise *o)
+{
+    void *all[] = { o->p, o->m, o->v, o->average, o->part, o->step, o->rule, o->result };
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        ops->free(gpu, all[i]);
+}
+
+/* What models/train.c does in one step. */
+static double host_step(arrays *a, const optimiser_case *c, int64_t step, double lr)
+{
+    nn_adamw_conf conf = adam;
+    nn_adamw_rule rule;
+    double norm = 0;
+
+    conf.decay = c->decay;
+    for (size_t i = 0; i < c->n; i++)
+        norm += (double)a->g[i] * (double)a->g[i];
+    norm = sqrt(norm);
+    rule = nn_adamw_rule_make(&conf, step, (float)lr);
+    if (c->grad_clip > 0 && norm > c->grad_clip)
+        rule.clip = (float)(c->grad_clip / norm);
+    rule.average = (float)(1.0 - fmin(c->ema, (1.0 + (double)step) / (10.0 + (double)step)));
+    nn_adamw_update(&(nn_adamw_arrays){ a->p, a->m, a->v, c->ema > 0 ? a->ema : NULL, a->g }, 0, c->n, &rule);
+    return norm;
+}
+
+static void arrays_fill(arrays *a, pl_rng *r)
+{
+    for (int i = 0; i < MOST; i++) {
+        a->p[i] = a->ema[i] = (float)pl_rng_normal(r);
+        a->m[i] = a->v[i] = 0;
+    }
+}
+
+static void optimiser_check(const optimiser_case *c)
+{
+    static arrays a;
+    pl_rng r = pl_rng_at(7, (uint64_t)c->n, 0);
+    nn_gpu_optimise o;
+
+    arrays_fill(&a, &r);
+    o = device_open(&a, c);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        double lr = 0.01 / (double)step, norm;
+        nn_gpu_step_result got;
+        for (size_t i = 0; i < c->n; i++)
+            a.g[i] = (float)(pl_rng_normal(&r) * (step % 2 ? 1 : 0.01));
+        o.g = upload(a.g, c->n);
+        o.lr = (double)(float)lr;
+        norm = host_step(&a, c, step, lr);
+        ops->optimise(gpu, &o);
+        ops->download(gpu, &got, o.result, sizeof got);
+        near("norm", got.norm, norm, 1e-12);
+        assert_int_equal(got.taken, 1);
+        ops->free(gpu, (void *)o.g);
+    }
+    all_near("p", o.p, a.p, c->n);
+    all_near("m", o.m, a.m, c->n);
+    all_near("v", o.v, a.v, c->n);
+    if (o.average)
+        all_near("average", o.average, a.ema, c->n);
+    device_close(&o);
+}
+
+static void adamw_clipping_and_average_are_those_of_the_host(void **state)
+{
+    static const optimiser_case cases[] = {
+        { 1, 0, 0, 0 }, { 255, 1, 0.99, 0.1 }, { 4096, 0, 0.9, 0 }, { 4097, 20, 0, 0.1 }, { MOST, 5, 0.999, 0.1 },
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        optimiser_check(&cases[i]);
+}
+
+/* An infinity or NaN anywhere: nothing is changed, and the steps are counted without it. */
+static void a_step_that_is_not_finite_changes_nothing(void **state)
+{
+    static const float bad[] = { INFINITY, NAN, 0 };
+    static const optimiser_case c = { 5000, 1, 0.9, 0.1 };
+    static arrays a;
+    pl_rng r = pl_rng_at(9, 0, 0);
+    nn_gpu_optimise o;
+    (void)state;
+
+    arrays_fill(&a, &r);
+    o = device_open(&a, &c);
+    o.lr = 0.01;
+    for (int i = 0; i < 3; i++) {
+        nn_gpu_step_result result = { .loss = bad[i] == 0 ? (double)NAN : 1 }, got;
+        int64_t steps = -1;
+        memset(a.g, 0, sizeof a.g);
+        a.g[4999] = bad[i];
+        o.g = upload(a.g, c.n);
+        ops->upload(gpu, o.result, &result, sizeof result);
+        ops->optimise(gpu, &o);
+        ops->download(gpu, &got, o.result, sizeof got);
+        ops->download(gpu, &steps, o.step, sizeof steps);
+        assert_int_equal(got.taken, 0);
+        assert_int_equal(steps, 0);
+        ops->free(gpu, (void *)o.g);
+    }
+    all_near("p", o.p, a.p, c.n);
+    all_near("average", o.average, a.ema, c.n);
+    all_near("v", o.v, a.v, c.n);
+    device_close(&o);
+}
+
+/* ---- copies and graphs ---- */
+
+/* y = x times 1, 2, 3 .. (op scale); shape: with another operation in between. */
+static void graph_times(float *x, float *y, const int32_t *first, int32_t n, bool shape)
+{
+    ops->graph_begin(gpu);
+    if (shape)
+        ops->zero(gpu, y, (size_t)n * sizeof *y);
+    ops->scale(gpu, &(nn_gpu_scale){ .n_nodes = n, .size = 1, .first = first, .x = x, .y = y });
+    ops->graph_run(gpu);
+}
+
+static void graphs_run_again_with_other_arguments_and_shapes(void **state)
+{
+    static const int32_t count[] = { 0, 1, 3, 6, 10 };
+    static const float x[] = { 5, 6, 7, 8 };
+    float *dx = upload(x, 4), *dy = room(16 * sizeof(float)), y[4];
+    int32_t *first = room(sizeof count);
+    (void)state;
+
+    ops->upload(gpu, first, count, sizeof count);
+    for (int round = 0; round < 12; round++) {
+        int32_t n = 1 + round % 4;
+        float *to = dy + 4 * (round % 3);
+        graph_times(dx, to, first, n, round % 5 > 2);
+        ops->download(gpu, y, to, (size_t)n * sizeof *y);
+        assert_null(ops->status(gpu));
+        for (int32_t i = 0; i < n; i++)
+            assert_true(y[i] == x[i] * (float)(i + 1));
+    }
+    ops->free(gpu, dx);
+    ops->free(gpu, dy);
+    ops->free(gpu, first);
+}
+
+static void copies_beside_the_work_come_before_what_is_called_after_them(void **state)
+{
+    enum { N = 4 };
+    float *host = ops->host_alloc(gpu, N * sizeof *host), *back = ops->host_alloc(gpu, N * sizeof *back);
+    float *device[N], *sum = room(N * sizeof *sum);
+    (void)state;
+
+    assert_true(host && back);
+    ops->zero(gpu, sum, N * sizeof *sum);
+    for (int i = 0; i < N; i++) {
+        device[i] = room(sizeof *sum);
+        host[i] = (float)(i + 1);
+        ops->upload_beside(gpu, device[i], &host[i], sizeof *host);
+        ops->column_sum(gpu, &(nn_gpu_column_sum){ 1, 1, 1, device[i], sum });
+        ops->download_later(gpu, &back[i], sum, sizeof *sum);
+        ops->mark(gpu, i);
+    }
+    for (int i = 0; i < N; i++) {
+        assert_null(ops->wait(gpu, i));
+        assert_true(back[i] == (float)((i + 1) * (i + 2) / 2));
+    }
+    for (int i = 0; i < N; i++)
+        ops->free(gpu, device[i]);
+    ops->free(gpu, sum);
+    ops->host_free(gpu, host);
+    ops->host_free(gpu, back);
+}
+
+static int device_setup(void **state)
+{
+    char text[240];
+    pl_error err = { 0 };
+    (void)state;
+
+    if (nn_cuda_plugin(&ops, &err)) {
+        print_error("%s\n", err.text);
+        return 1;
+    }
+    gpu = ops->open(0, text, sizeof text);
+    return gpu ? 0 : 1;
+}
+
+static int device_teardown(void **state)
+{
+    (void)state;
+    ops->close(gpu);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_and_their_gradients_are_those_of_the_host),
+        cmocka_unit_test(adamw_clipping_and_average_are_those_of_the_host),
+        cmocka_unit_test(a_step_that_is_not_finite_changes_nothing),
+        cmocka_unit_test(graphs_run_again_with_other_arguments_and_shapes),
+        cmocka_unit_test(copies_beside_the_work_come_before_what_is_called_after_them),
+    };
+
+    return cmocka_run_group_tests(tests, device_setup, device_teardown);
+}
