@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plugin of models/cuda with fibers for threads and malloc for device memory. New
- * memory is full of NaN. Fences are poisoned at once, so who sets them waits for the
- * device after every pass. */
+ * memory is full of NaN. */
 #include "emulator/streams.h"
 
 struct cudaDeviceProp {
@@ -27,8 +26,10 @@ static cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 }
 
 static cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+
 static void fence_poison(void *p, bool on)
 {
+    emu_settle(); /* what is called before still reaches the place */
 #if EMU_ASAN
     if (on)
         __asan_poison_memory_region(p, 64);

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "emulator/emulator.h"
@@ -51,6 +52,7 @@ typedef emu_graph *cudaGraph_t, *cudaGraphExec_t;
 struct cudaGraphExecUpdateResultInfo {};
 
 static std::map<const char *, size_t> emu_pinned;
+static std::set<emu_stream *> emu_streams;
 static int emu_capturing;
 
 [[noreturn]] static void emu_refuse(const char *call, const char *why)
@@ -93,7 +95,10 @@ static bool emu_is_pinned(const void *p)
 
 /* ---- streams and events ---- */
 
-static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int) { return *s = new emu_stream(), cudaSuccess; }
+static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
+{
+    return emu_streams.insert(*s = new emu_stream()), cudaSuccess;
+}
 
 static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
@@ -102,10 +107,17 @@ static cudaError_t cudaStreamSynchronize(cudaStream_t s)
     return cudaSuccess;
 }
 
+static void emu_settle()
+{
+    for (emu_stream *s : emu_streams)
+        cudaStreamSynchronize(s);
+}
+
 static cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
     if (s)
         cudaStreamSynchronize(s);
+    emu_streams.erase(s);
     delete s;
     return cudaSuccess;
 }
