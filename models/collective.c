@@ -12,8 +12,9 @@ static const char *none_library(void)
     return "one process";
 }
 
-static pl_code none_open(nn_ranks *r, pl_error *err)
+static pl_code none_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
+    (void)join;
     (void)err;
     r->rank = 0;
     r->size = 1;

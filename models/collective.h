@@ -1,8 +1,8 @@
 /* models/collective.h - several processes ("ranks") that train one model together.
  *
  * What they need of each other is in one record of functions; `none`, a single
- * rank, is built in, others are plugins opened at run time, so that the program
- * runs where their libraries are not. A call must be made by all ranks, in the
+ * rank, and `tcp` are built in, others are plugins opened at run time, so that the
+ * program runs where their libraries are not. A call must be made by all ranks, in the
  * same order, on the thread that opened. It returns when the result is there, on
  * every rank the same; a rank that is lost or silent for `patience` is EDEVICE.
  *
@@ -17,21 +17,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "models/launch.h"
 #include "pipeline/base/error.h"
 
 typedef struct nn_ranks nn_ranks;
 
 /* Raised when anything in this header changes its meaning. */
-enum { NN_COLLECTIVE_ABI = 1 };
+enum { NN_COLLECTIVE_ABI = 2 };
 #define NN_COLLECTIVE_SYMBOL "nn_collective_plugin" /* the one symbol of a plugin: a const nn_collective */
+
+/* How to find the others. Only read, and only by open. */
+typedef struct nn_join {
+    nn_launch launch;
+    const char *folder;            /* that all ranks see, for a small file; tcp             */
+    double patience;               /* seconds for all to come                               */
+    int device;                    /* the GPU of this rank; nccl                            */
+    nn_ranks *control;             /* open ranks that carry bytes, for a kind that only sums;
+                                      it closes them; nccl                                  */
+} nn_join;
 
 typedef struct nn_collective {
     int abi;                       /* NN_COLLECTIVE_ABI                                     */
     const char *name;              /* "mpi"                                                 */
     const char *(*library)(void);  /* one line about the library behind it; before open too */
 
-    /* Fills rank, size, ctx. */
-    pl_code (*open)(nn_ranks *r, pl_error *err);
+    /* Fills rank, size, ctx. join: NULL for none and mpi, which need none. */
+    pl_code (*open)(nn_ranks *r, const nn_join *join, pl_error *err);
     /* All ranks together; waits for them. */
     void (*close)(nn_ranks *r);
     /* Ends the other ranks, and this one, with that exit status. */
@@ -44,6 +55,9 @@ typedef struct nn_collective {
     pl_code (*gather)(nn_ranks *r, void *all, const int64_t *first, size_t item, pl_error *err);
     /* What rank 0 has in bytes [n]. */
     pl_code (*tell)(nn_ranks *r, void *bytes, size_t n, pl_error *err);
+    /* EDEVICE when another rank is known to be gone; waits for nothing. NULL: the launcher
+     * ends all when one dies. */
+    pl_code (*watch)(nn_ranks *r, pl_error *err);
 } nn_collective;
 
 struct nn_ranks {
@@ -54,6 +68,7 @@ struct nn_ranks {
 };
 
 extern const nn_collective nn_collective_none;
+extern const nn_collective nn_collective_tcp;
 
 /* Opens the plugin at path. ECONFIG in one line: not there, a library it needs is not,
  * made for another version. It stays open to the end of the process. */

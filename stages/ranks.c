@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/ranks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,31 +9,10 @@
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/text.h"
 #include "pipeline/stop.h"
+#include "stages/compute.h"
 #include "stages/share.h"
 #include "stages/train.h"
 #include "stages/version.h"
-
-/* ---- what the launcher says ---------------------------------------------- */
-
-static int number(const char *name)
-{
-    const char *text = getenv(name);
-    int64_t n = 0;
-
-    return text != NULL && pl_parse_int(text, &n) && n >= 0 && n < 1 << 24 ? (int)n : -1;
-}
-
-/* A batch script has SLURM_NTASKS too: only a process with a PMIx rank is one of them. */
-int st_launched_size(void)
-{
-    int open_mpi = number("OMPI_COMM_WORLD_SIZE"), pmi = number("PMI_SIZE"), slurm = number("SLURM_NTASKS");
-
-    if (open_mpi > 0)
-        return open_mpi;
-    if (pmi > 0)
-        return pmi;
-    return number("PMIX_RANK") >= 0 && slurm > 0 ? slurm : 1;
-}
 
 /* ---- plugins ------------------------------------------------------------- */
 
@@ -51,54 +31,123 @@ const char *st_plugin_path(const char *file, pl_arena *mem)
     return NULL;
 }
 
-static pl_code kind_find(const nn_collective **out, pl_error *err)
+static pl_code plugin_load(const nn_collective **out, const char *file, const char *needs, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
-    const char *path = mem ? st_plugin_path(ST_MPI_PLUGIN, mem) : NULL;
+    const char *path = mem ? st_plugin_path(file, mem) : NULL;
     pl_code rc = path ? nn_collective_load(out, path, err)
                       : pl_fail(err, PL_ECONFIG, "%s is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: "
-                                "build it where an MPI is installed, or set stages.train.ranks=none", ST_MPI_PLUGIN);
+                                "build it where %s is installed, or set stages.train.ranks=none", file, needs);
 
     pl_arena_free(mem);
     return rc;
 }
 
+static bool plugin_there(const char *file)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    bool there = mem && st_plugin_path(file, mem) != NULL;
+
+    pl_arena_free(mem);
+    return there;
+}
+
 /* ---- open ---------------------------------------------------------------- */
 
-static pl_code team_check(const st_team *team, const st_train_conf *c, pl_error *err)
+/* ST_RANKS_NONE: one process is enough. */
+static int choose(const st_train_conf *c, const nn_launch *l)
 {
-    const nn_ranks *r = &team->ranks;
+    if (c->ranks != ST_RANKS_AUTO)
+        return c->ranks;
+    if (l->size < 2)
+        return ST_RANKS_NONE;
+    if (st_compute_engine(&c->compute) == &nn_engine_cuda && plugin_there(ST_NCCL_PLUGIN))
+        return ST_RANKS_NCCL;
+    return l->mpi ? ST_RANKS_MPI : ST_RANKS_TCP;
+}
 
-    if (r->size < st_launched_size())
+/* What carries bytes: the MPI that started us, if its plugin is there, or TCP. */
+static pl_code bytes_open(nn_ranks *r, const nn_join *join, int which, pl_error *err)
+{
+    bool mpi = which == ST_RANKS_MPI || (which == ST_RANKS_NCCL && join->launch.mpi && plugin_there(ST_MPI_PLUGIN));
+    pl_code rc = PL_OK;
+
+    *r = (nn_ranks){ .kind = which == ST_RANKS_NONE ? &nn_collective_none : &nn_collective_tcp, .size = 1,
+                     .patience = join->patience };
+    if (mpi)
+        rc = plugin_load(&r->kind, ST_MPI_PLUGIN, "an MPI", err);
+    return rc ? rc : r->kind->open(r, join, err);
+}
+
+/* An error here is the same on all ranks. */
+static pl_code team_check(nn_ranks *r, const nn_launch *l, const st_train_conf *c, pl_error *err)
+{
+    pl_error why = { 0 };
+    char text[256];
+    pl_code rc;
+
+    if (r->size < l->size)
         return pl_fail(err, PL_EDEVICE, "the launcher started %d ranks, the MPI of the plugin (%s) sees %d: are they the same "
-                       "MPI?", st_launched_size(), r->kind->library(), r->size);
+                       "MPI?", l->size, r->kind->library(), r->size);
     if (r->size > c->loop.shards)
         return pl_fail(err, PL_ECONFIG, "%d ranks, but a batch is cut in %lld: with stages.train.batch.shards=%d any number of "
                        "ranks up to %d gives the same model", r->size, (long long)c->loop.shards, r->size, r->size);
-    return PL_OK;
+    memset(text, 0, sizeof text);
+    snprintf(text, sizeof text, "%s %s", st_version, st_commit);
+    rc = nn_ranks_agree(r, text, sizeof text, "version and commit", &why);
+    return rc ? pl_fail(err, rc == PL_EDATA ? PL_ECONFIG : rc, "ranks of different builds: this one is molsieve %s; %s", text,
+                        why.text) : PL_OK;
+}
+
+/* NCCL over what carries bytes already; that is closed with it. */
+static pl_code sum_open(st_team *team, nn_join *join, pl_error *err)
+{
+    pl_code rc;
+
+    team->control = team->ranks;
+    join->control = &team->control;
+    rc = plugin_load(&team->ranks.kind, ST_NCCL_PLUGIN, "NCCL", err);
+    if (!rc)
+        rc = team->ranks.kind->open(&team->ranks, join, err);
+    if (rc) { /* the others may wait for this rank: the close ends them */
+        team->ranks = team->control;
+        team->state = ST_TEAM_BUSY;
+    }
+    return rc;
+}
+
+static pl_code team_start(st_team *team, const pl_workflow *wf, const st_train_conf *c, nn_join *join, pl_error *err)
+{
+    int which = c ? choose(c, &join->launch) : ST_RANKS_NONE;
+    pl_code rc;
+
+    join->folder = wf->workdir;
+    join->patience = c ? c->rank_timeout : 0;
+    rc = bytes_open(&team->ranks, join, which, err);
+    if (rc || which == ST_RANKS_NONE)
+        return rc;
+    if (join->launch.size > 1)
+        pl_stop_begin(&team->stop, 0, 0);
+    rc = team_check(&team->ranks, &join->launch, c, err);
+    if (rc)
+        team->state = ST_TEAM_REFUSED;
+    return rc || which != ST_RANKS_NCCL ? rc : sum_open(team, join, err);
 }
 
 pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err)
 {
     const pl_step *step = pl_workflow_step(wf, "train");
     const st_train_conf *c = step ? step->conf : NULL;
-    bool several = st_launched_size() > 1 && !(c && c->ranks == ST_RANKS_NONE);
-    pl_code rc = PL_OK;
+    nn_join join = { .launch = nn_launch_read() };
+    pl_code rc;
 
-    *team = (st_team){ .ranks = { .kind = &nn_collective_none } };
-    if (several && !c)
+    *team = (st_team){ .ranks = { .kind = &nn_collective_none, .size = 1 } };
+    if (join.launch.size > 1 && !c)
         return pl_fail(err, PL_ECONFIG, "%d ranks were started, but only stage train shares its work among ranks, and this "
-                       "workflow has none", st_launched_size());
-    if (several || (c && c->ranks == ST_RANKS_MPI))
-        rc = kind_find(&team->ranks.kind, err);
+                       "workflow has none", join.launch.size);
+    rc = team_start(team, wf, c, &join, err);
     if (!rc)
-        rc = team->ranks.kind->open(&team->ranks, err);
-    if (rc)
-        return rc;
-    if (several)
-        pl_stop_begin(&team->stop, 0, 0);
-    rc = several ? team_check(team, c, err) : PL_OK;
-    team->state = rc ? ST_TEAM_REFUSED : ST_TEAM_READY;
+        team->state = ST_TEAM_READY;
     return rc;
 }
 
@@ -126,13 +175,19 @@ static pl_code digest_make(char out[65], const pl_workflow *wf, const pl_step *s
     return text ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
 }
 
+/* Until the first step: rank 0 reads the molecules, and all open their engines. */
+static double patience_begin(const pl_step *step)
+{
+    return 10 * ((const st_train_conf *)step->conf)->rank_timeout;
+}
+
 pl_code st_team_call(st_team *team, const pl_workflow *wf, const pl_step *step, pl_error *err)
 {
     order o = { .train = 1 };
     pl_code rc = digest_make(o.digest, wf, step, err);
 
     team->state = ST_TEAM_BUSY;
-    team->ranks.patience = ((const st_train_conf *)step->conf)->rank_timeout;
+    team->ranks.patience = patience_begin(step);
     return rc ? rc : team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
 }
 
@@ -144,7 +199,7 @@ static pl_code train_along(st_team *team, const pl_workflow *wf, const order *o,
 
     if (!rc && strcmp(own, o->digest) != 0)
         return pl_fail(err, PL_ECONFIG, "has read another workflow than rank 0, or is another version of the program");
-    team->ranks.patience = ((const st_train_conf *)step->conf)->rank_timeout;
+    team->ranks.patience = patience_begin(step);
     return rc ? rc : st_train_follow(wf, step, team, workers, err);
 }
 

@@ -1,4 +1,4 @@
-/* stages/ranks.h - one command started several times by mpirun or srun.
+/* stages/ranks.h - one command started several times by mpirun, srun or torchrun.
  *
  * Rank 0 does everything: it alone has the lock, the databases, the log. The others
  * wait until it comes to a training, take part in that, and wait again. They open no
@@ -12,24 +12,23 @@
 #include "pipeline/workflow.h"
 
 /* The setting `ranks` of stage train. */
-#define ST_RANKS_WORDS "auto|none|mpi"
-enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI };
+#define ST_RANKS_WORDS "auto|none|mpi|tcp|nccl"
+enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI, ST_RANKS_TCP, ST_RANKS_NCCL };
 
 #define ST_MPI_PLUGIN "libmolsieve_mpi.so"
+#define ST_NCCL_PLUGIN "libmolsieve_nccl.so"
 
 typedef struct st_team {
-    nn_ranks ranks;
+    nn_ranks ranks, control;     /* control: what carries bytes under NCCL */
     enum { ST_TEAM_NONE, ST_TEAM_REFUSED, ST_TEAM_READY, ST_TEAM_BUSY } state; /* busy: in a training */
     pl_stop stop;                /* to the end of the process: a signal that comes to a rank when another
                                     has stopped all of them already must not be its death */
 } st_team;
 
-/* One of how many processes, says the launcher's environment; 1 without a launcher. */
-int st_launched_size(void);
-
 /* Decides by the train step of the workflow. ECONFIG: several ranks and no plugin, or no
- * training, or more ranks than shards. EDEVICE: the plugin cannot start. Close it also
- * after an error; state REFUSED: the error is the same on all ranks. */
+ * training, or more ranks than shards, or another build. EDEVICE: the plugin cannot start,
+ * a rank does not come. Close it also after an error; state REFUSED: the error is the same
+ * on all ranks. */
 pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err);
 
 /* Rank 0: the others come along to the training `step`. */

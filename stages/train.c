@@ -352,6 +352,7 @@ static pl_code learn(train_state *t, pl_error *err)
         rc = checkpoint_load(t, err);
     if (!rc)
         rc = nn_train_state_tell(&t->team->ranks, &t->s, err);
+    t->team->ranks.patience = t->conf->rank_timeout;
     return rc ? rc : nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
 }
 

@@ -72,8 +72,8 @@ const pl_field st_train_fields[] = {
       PL_HOW, NULL, 0 },
     ST_COMPUTE_FIELDS(st_train_conf),
     { PL_CHOICE, "ranks", AT(ranks), ST_RANKS_AUTO, 0, 0, NULL, ST_RANKS_WORDS, NULL,
-      "processes that train together; auto: over MPI when mpirun or srun started several", PL_HOW, NULL, 0 },
-    { PL_DURATION, "rank_timeout", AT(rank_timeout), 600, 1, 86400, NULL, NULL, NULL,
+      "processes that train together; auto: if a launcher started several, over NCCL on GPUs, else over its MPI, else TCP", PL_HOW, NULL, 0 },
+    { PL_DURATION, "rank_timeout", AT(rank_timeout), 60, 1, 86400, NULL, NULL, NULL,
       "how long a rank waits for the others before all end with status 7", PL_HOW, NULL, 0 },
     { 0 }
 };

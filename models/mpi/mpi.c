@@ -103,11 +103,12 @@ static state *state_new(int size)
     return s;
 }
 
-static pl_code mpi_open(nn_ranks *r, pl_error *err)
+static pl_code mpi_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
     int got;
     pl_code rc = said(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &got), "start", err);
 
+    (void)join;
     if (rc)
         return rc;
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import uuid
@@ -70,9 +71,9 @@ def run(p, launcher, *args, expect=0, **more):
     return text
 
 
-def prepare(p, n=90, shards=4):
+def prepare(p, n=90, shards=4, mpi=True):
     """Everything before the training is in `run`, and what one process makes of it in `whole`."""
-    if shutil.which("mpirun") is None:
+    if mpi and shutil.which("mpirun") is None:
         sieve.skip("there is no mpirun; packages openmpi-bin and libopenmpi-dev")
     p.put("in.sdf", sieve.sdf_records(sieve.data(train_e2e.SDF), n))
     stages = train_e2e.train_stages().replace("molecules: 8}", "molecules: 8, shards: %d}" % shards)
@@ -228,6 +229,92 @@ def what_cannot_work_is_said_before_any_work():
         assert "Open MPI" in p.run("doctor", expect=None)[1]
 
 
+class Started:
+    """Ranks without an MPI: processes with the variables of torchrun, which is what any script can do."""
+
+    def __init__(self, p, n, *args, programs={}, **more):
+        self.p, self.children = p, []
+        for rank in range(n):
+            env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(n), LOCAL_RANK=str(rank), **more)
+            command = p.command("run", "w.yaml", "-q", *args)
+            command[0] = programs.get(rank, command[0])
+            self.children.append(subprocess.Popen(command, cwd=p.dir, text=True, env=env,
+                                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+
+    def end(self):
+        ended = [c.communicate(timeout=120) for c in self.children]
+        return [c.returncode for c in self.children], [a + b for a, b in ended]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+def ranks_over_tcp_give_the_same_model():
+    with sieve.Project() as p:
+        prepare(p, mpi=False)
+        p.run("run", "w.yaml", "-q", copy(p, "whole"))
+        want = train_e2e.trained(p, "whole")
+        for n, more in ((2, {}), (3, {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}),
+                        (2, {"MOLSIEVE_MASTER": "localhost:" + free_port()})):
+            status, text = Started(p, n, copy(p, "ranks"), **more).end()
+            assert status == [0] * n, (status, text)
+            assert train_e2e.trained(p, "ranks") == want, "%d ranks" % n
+            assert ranks_seen(p, "ranks") == ["training with %d ranks" % n]
+            assert not [f for f in os.listdir(p.path("ranks")) if f.startswith("ranks-")], "a file is left"
+
+
+def a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on():
+    with sieve.Project() as p:
+        prepare(p, mpi=False)
+        p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
+        want = train_e2e.trained(p, "whole")
+        where = copy(p, "killed")
+        for who, sig in ((1, signal.SIGKILL), (2, signal.SIGSTOP), (0, signal.SIGKILL)):
+            seen = p.one("SELECT count(*) FROM metric", workdir="killed")
+            job = Started(p, 3, where, LONG, "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s")
+            wait_for_metrics(p, "killed", seen)
+            job.children[who].send_signal(sig)
+            began = time.time()
+            others = [job.children[i].wait(60) for i in range(3) if i != who]
+            assert time.time() - began < 20
+            if sig == signal.SIGSTOP:
+                job.children[who].send_signal(signal.SIGCONT)
+            status, text = job.end()
+            assert others == [7, 7] or status == [0, 0, 0], (who, status, text)
+            assert others != [7, 7] or "rank %d" % who in text[1 if who == 0 else 0], text
+        job = Started(p, 4, where, LONG, "stages.train.rank_timeout=3s")  # one too few come
+        job.children[3].kill()
+        status, text = job.end()
+        assert status[:3] == [7, 7, 7], (status, text)
+        p.run("run", "w.yaml", "-q", where, LONG)
+        assert train_e2e.trained(p, "killed") == want
+
+
+def ranks_that_do_not_fit_are_refused_over_tcp():
+    with sieve.Project() as p:
+        prepare(p, 60, mpi=False)
+        with open(sieve.PROGRAM, "rb") as f:
+            bytes_ = f.read()
+        commit = p.run("--version", "-v")[1].split("commit")[1].split()[0].encode()
+        other = p.path("other/molsieve")  # the program of another commit
+        os.mkdir(p.path("other"))
+        with open(other, "wb") as f:
+            f.write(bytes_.replace(commit, b"x" + commit[1:]))
+        os.chmod(other, 0o755)
+        shutil.copy(os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "molsieve-chem"), p.path("other"))
+        status, text = Started(p, 3, copy(p, "mixed"), programs={1: other}).end()
+        assert status[0] == 2 and "ranks of different builds" in text[0] and "rank 1 has other" in text[0], (status, text)
+        status, text = Started(p, 2, "workdir=late", "stages.train.rank_timeout=1s",
+                               MOLSIEVE_MASTER="no.such.host.invalid:" + free_port()).end()
+        assert status == [7, 7] and "no.such.host.invalid" in text[1] and "rank 1" in text[0], (status, text)
+        status, text = Started(p, 2, "workdir=no", "stages.train.ranks=mpi", MOLSIEVE_PLUGINS=p.dir,
+                               programs={r: other for r in (0, 1)}).end()
+        assert status == [2, 2] and "libmolsieve_mpi.so is not beside" in text[0], (status, text)
+
+
 def srun_starts_ranks_in_a_real_slurm():
     """Two ranks on two nodes, only rank 0 with the work directory of its own; a signal; a batch job."""
     why = slurm.missing()
@@ -252,9 +339,14 @@ def srun_starts_ranks_in_a_real_slurm():
             assert done["ExitCode"] == "0:0", f.read()
         assert train_e2e.trained(p, "slurm") == want
         assert ranks_seen(p, "slurm") == ["training with 2 ranks"]
+        run(p, ["srun", "-N", "2", "-n", "2"], copy(p, "slurm"), env=cluster.env)  # no PMIx: over TCP, by a file
+        assert train_e2e.trained(p, "slurm") == want
+        assert ranks_seen(p, "slurm") == ["training with 2 ranks"]
 
 
 if __name__ == "__main__":
     sieve.main([any_number_of_ranks_gives_the_same_model, a_killed_rank_ends_all_and_the_run_goes_on,
                 a_signal_to_any_rank_stops_all_with_75, a_rank_that_is_stuck_ends_all_with_7,
-                what_cannot_work_is_said_before_any_work, srun_starts_ranks_in_a_real_slurm])
+                what_cannot_work_is_said_before_any_work, ranks_over_tcp_give_the_same_model,
+                a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on, ranks_that_do_not_fit_are_refused_over_tcp,
+                srun_starts_ranks_in_a_real_slurm])

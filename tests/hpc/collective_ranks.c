@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program for mpirun -n N: what a plugin promises in models/collective.h. */
+/* What a kind of ranks promises in models/collective.h. collective_ranks PLUGIN N is started by
+ * mpirun; collective_ranks tcp N and collective_ranks PLUGIN N nccl start their ranks themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -117,7 +120,13 @@ static void a_rank_that_differs_is_named(void **state)
     assert_non_null(strstr(err.text, "other weights"));
 }
 
-int main(int argc, char **argv)
+static int failed_to(const char *what, const pl_error *err)
+{
+    fprintf(stderr, "%s: %s\n", what, err->text);
+    return 1;
+}
+
+static int ranks_test(int size)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sum_has_the_bits_of_its_shards_in_their_order),
@@ -126,13 +135,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_flag_on_any_rank_is_a_flag_on_all),
         cmocka_unit_test(a_rank_that_differs_is_named),
     };
-    int size = argc > 2 ? atoi(argv[2]) : 1, failed;
-    pl_error err = { 0 };
+    int failed;
 
-    if (nn_collective_load(&ranks.kind, argc > 1 ? argv[1] : "", &err) || ranks.kind->open(&ranks, &err)) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     if (ranks.size != size) {
         fprintf(stderr, "%d ranks, %d expected\n", ranks.size, size);
         return 1;
@@ -143,4 +147,52 @@ int main(int argc, char **argv)
         ranks.kind->give_up(&ranks, 1);
     ranks.kind->close(&ranks);
     return failed;
+}
+
+/* One of the processes that this program started. plugin NULL: tcp alone. */
+static int rank_run(const char *plugin, int rank, int size, const char *folder)
+{
+    nn_ranks control = { .kind = &nn_collective_tcp, .patience = 60 };
+    nn_join join = { .launch = { .by = "a test", .rank = rank, .size = size, .local_rank = rank }, .folder = folder,
+                     .patience = 60, .device = rank, .control = &control };
+    pl_error err = { 0 };
+
+    if (control.kind->open(&control, &join, &err))
+        return failed_to("tcp", &err);
+    ranks = control;
+    if (plugin) {
+        ranks.patience = 60;
+        if (nn_collective_load(&ranks.kind, plugin, &err) || ranks.kind->open(&ranks, &join, &err))
+            return failed_to(plugin, &err);
+    }
+    return ranks_test(size);
+}
+
+static int ranks_start(const char *plugin, int size)
+{
+    char folder[] = "/tmp/molsieve-ranks-XXXXXX";
+    int failed = 0, status;
+
+    if (!mkdtemp(folder))
+        return 1;
+    for (int rank = 0; rank < size; rank++)
+        if (fork() == 0)
+            _exit(rank_run(plugin, rank, size, folder));
+    while (wait(&status) > 0)
+        failed += status != 0;
+    return failed + (rmdir(folder) != 0); /* nothing is left there */
+}
+
+int main(int argc, char **argv)
+{
+    int size = argc > 2 ? atoi(argv[2]) : 1;
+    pl_error err = { 0 };
+
+    if (argc > 1 && strcmp(argv[1], "tcp") == 0)
+        return ranks_start(NULL, size);
+    if (argc > 3 && strcmp(argv[3], "nccl") == 0)
+        return ranks_start(argv[1], size);
+    if (nn_collective_load(&ranks.kind, argc > 1 ? argv[1] : "", &err) || ranks.kind->open(&ranks, NULL, &err))
+        return failed_to("open", &err);
+    return ranks_test(size);
 }

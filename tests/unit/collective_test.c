@@ -93,7 +93,7 @@ static void one_rank_sums_its_shards_in_their_order(void **state)
     pl_error err;
 
     (void)state;
-    assert_int_equal(r.kind->open(&r, &err), PL_OK);
+    assert_int_equal(r.kind->open(&r, NULL, &err), PL_OK);
     assert_int_equal(r.size, 1);
     assert_int_equal(r.kind->sum(&r, part[0], 2, 3, &err), PL_OK);
     assert_true(part[0][0] == (1e8f + 1.0f) - 1e8f && part[0][1] == 6);

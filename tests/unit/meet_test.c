@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that find each other over TCP: real processes, on loopback and in a folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "models/collective.h"
+#include "models/tcp/meet.h"
+#include "pipeline/base/file.h"
+
+enum { MOST = 4 };
+
+/* What one process is to do, and (in memory that the test sees) how it ended. */
+typedef struct rank {
+    nn_launch launch;
+    const char *folder;
+    double patience, late;        /* seconds; late: it comes after these */
+    pl_code (*work)(nn_ranks *r, pl_error *err);
+    pid_t pid;
+    pl_error *end;
+} rank;
+
+typedef struct bench {
+    char folder[64];
+    rank rank[MOST];
+    pl_error *end;
+} bench;
+
+static void nap(double seconds)
+{
+    struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
+
+    (void)nanosleep(&t, NULL);
+}
+
+static int bench_open(void **state)
+{
+    bench *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return 1;
+    b->end = mmap(NULL, MOST * sizeof *b->end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    strcpy(b->folder, "/tmp/molsieve-meet-XXXXXX");
+    if (b->end == MAP_FAILED || !mkdtemp(b->folder))
+        return 1;
+    for (int i = 0; i < MOST; i++) {
+        b->rank[i] = (rank){ .folder = b->folder, .patience = 20, .end = &b->end[i] };
+        b->rank[i].launch = (nn_launch){ .by = "a test", .rank = i, .size = MOST, .local_rank = i };
+    }
+    *state = b;
+    return 0;
+}
+
+static int bench_close(void **state)
+{
+    bench *b = *state;
+    int rc = rmdir(b->folder); /* no file is left there */
+
+    (void)munmap(b->end, MOST * sizeof *b->end);
+    free(b);
+    return rc;
+}
+
+/* Everybody adds up 1 + 2 + ... and must have the same. */
+static pl_code work_sum(nn_ranks *r, pl_error *err)
+{
+    float x = (float)(r->rank + 1);
+
+    if (r->kind->sum(r, &x, 1, r->size, err))
+        return err->code;
+    return x == (float)(r->size * (r->size + 1) / 2) ? PL_OK : pl_fail(err, PL_EBUG, "the sum is %g", (double)x);
+}
+
+static void rank_live(const rank *k)
+{
+    nn_join join = { .launch = k->launch, .folder = k->folder, .patience = k->patience };
+    nn_ranks r = { .kind = &nn_collective_tcp, .patience = k->patience };
+    pl_code rc;
+
+    nap(k->late);
+    rc = r.kind->open(&r, &join, k->end);
+    if (!rc && k->work)
+        rc = k->work(&r, k->end);
+    if (rc)
+        r.kind->give_up(&r, pl_code_exit(rc));
+    else
+        r.kind->close(&r);
+    _exit(pl_code_exit(rc));
+}
+
+static void rank_start(rank *k)
+{
+    *k->end = (pl_error){ 0 };
+    k->pid = fork();
+    assert_true(k->pid >= 0);
+    if (k->pid == 0)
+        rank_live(k);
+}
+
+/* The exit status, or minus the signal. */
+static int rank_end(const rank *k)
+{
+    int status = 0;
+
+    assert_int_equal(waitpid(k->pid, &status, 0), k->pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void check_end(const rank *k, int status, const char *text)
+{
+    int got = rank_end(k);
+
+    if (got != status || !strstr(k->end->text, text))
+        fail_msg("rank %d ended with %d, \"%s\"; %d, \"%s\" expected", k->launch.rank, got, k->end->text, status, text);
+}
+
+static void all_start(bench *b, int size, pl_code (*work)(nn_ranks *r, pl_error *err))
+{
+    for (int i = 0; i < size; i++) {
+        b->rank[i].launch.size = size;
+        b->rank[i].work = work;
+        rank_start(&b->rank[i]);
+    }
+}
+
+/* ---- they meet ---- */
+
+static void ranks_meet_by_a_file_in_any_order(void **state)
+{
+    bench *b = *state;
+
+    for (int size = 1; size <= MOST; size++)
+        for (int late = 0; late < size; late++) {
+            for (int i = 0; i < size; i++)
+                b->rank[i].late = i == late ? 0.2 : 0;
+            all_start(b, size, work_sum);
+            for (int i = 0; i < size; i++)
+                check_end(&b->rank[i], 0, "");
+        }
+}
+
+/* A port that was free a moment ago. */
+static void port_make(char port[16])
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+    (void)close(fd);
+    snprintf(port, 16, "%d", (int)ntohs(at.sin_port));
+}
+
+static void masters_set(bench *b)
+{
+    char port[16];
+
+    port_make(port);
+    for (int i = 0; i < MOST; i++) {
+        strcpy(b->rank[i].launch.host, "127.0.0.1");
+        strcpy(b->rank[i].launch.port, port);
+        b->rank[i].folder = NULL;
+    }
+}
+
+static void ranks_meet_at_a_host_and_port(void **state)
+{
+    bench *b = *state;
+
+    masters_set(b);
+    b->rank[0].late = 0.3;
+    all_start(b, 3, work_sum);
+    for (int i = 0; i < 3; i++)
+        check_end(&b->rank[i], 0, "");
+}
+
+/* ---- they do not ---- */
+
+static void a_rank_that_never_comes_is_named_by_all(void **state)
+{
+    bench *b = *state;
+
+    for (int by_file = 0; by_file < 2; by_file++) {
+        if (!by_file)
+            masters_set(b);
+        for (int i = 0; i < MOST; i++) {
+            b->rank[i].folder = b->folder;
+            if (by_file)
+                b->rank[i].launch.host[0] = b->rank[i].launch.port[0] = '\0';
+            b->rank[i].patience = 1;
+            b->rank[i].launch.size = 4;
+            if (i != 2)
+                rank_start(&b->rank[i]);
+        }
+        check_end(&b->rank[0], 7, "1 of 4 ranks did not come within 1 s: rank 2");
+        check_end(&b->rank[1], 7, "1 of 4 ranks did not come within 1 s: rank 2");
+        check_end(&b->rank[3], 7, "did not come within 1 s: rank 2");
+    }
+}
+
+static void without_rank_0_the_others_say_where_they_looked(void **state)
+{
+    bench *b = *state;
+
+    b->rank[1].patience = b->rank[2].patience = 0.5;
+    rank_start(&b->rank[1]);
+    check_end(&b->rank[1], 7, "it is not there");
+    assert_non_null(strstr(b->end[1].text, b->folder));
+    masters_set(b);
+    rank_start(&b->rank[2]);
+    check_end(&b->rank[2], 7, "nobody answers there");
+    strcpy(b->rank[2].launch.host, "no.such.host.invalid");
+    rank_start(&b->rank[2]);
+    check_end(&b->rank[2], 7, "no.such.host.invalid");
+}
+
+static void notice_put(const bench *b, const rank *of, const char *text)
+{
+    const nn_meeting m = { .job = of->launch.job, .folder = b->folder };
+    char path[256];
+
+    assert_true(nn_meet_path(path, sizeof path, &m));
+    assert_int_equal(pl_file_write(path, (pl_bytes){ text, strlen(text) }, NULL), PL_OK);
+}
+
+/* Left by a start that was killed: a port where nobody is, garbage, or a program that is not ours. */
+static void a_file_of_an_earlier_start_is_passed_over(void **state)
+{
+    static const char *const left[] = { "", "garbage\n", "molsieve ranks 1\njob \nkey 00\nport 1\nat 127.0.0.1\n",
+                                        "molsieve ranks 1\njob another\nkey 00\nport 1\nat 127.0.0.1\n",
+                                        "molsieve ranks 1\njob \nkey 00\nport x\nat nowhere.invalid\n" };
+    bench *b = *state;
+
+    for (size_t k = 0; k < sizeof left / sizeof *left; k++) {
+        notice_put(b, &b->rank[0], left[k]);
+        b->rank[0].late = 0.3;
+        all_start(b, 2, work_sum);
+        check_end(&b->rank[0], 0, "");
+        check_end(&b->rank[1], 0, "");
+    }
+}
+
+/* The file of a start that still runs, but is another: who waits there does not take strangers. */
+static void a_rank_with_another_key_or_job_is_not_taken(void **state)
+{
+    bench *b = *state;
+
+    masters_set(b);
+    for (int i = 0; i < 3; i++)
+        b->rank[i].patience = 1.5;
+    b->rank[0].launch.size = b->rank[1].launch.size = b->rank[2].launch.size = 2;
+    strcpy(b->rank[0].launch.job, "17");
+    strcpy(b->rank[2].launch.job, "18");
+    b->rank[2].launch.rank = 1;
+    rank_start(&b->rank[0]);
+    rank_start(&b->rank[2]);
+    check_end(&b->rank[2], 7, "belongs to another run");
+    check_end(&b->rank[0], 7, "rank 1");
+}
+
+static void two_jobs_share_a_folder(void **state)
+{
+    bench *b = *state;
+
+    for (int i = 0; i < MOST; i++) {
+        b->rank[i].launch.rank = i / 2;
+        b->rank[i].launch.size = 2;
+        b->rank[i].work = work_sum;
+        snprintf(b->rank[i].launch.job, sizeof b->rank[i].launch.job, "job %d", i % 2);
+    }
+    for (int i = MOST - 1; i >= 0; i--)
+        rank_start(&b->rank[i]);
+    for (int i = 0; i < MOST; i++)
+        check_end(&b->rank[i], 0, "");
+}
+
+/* Two starts that nothing tells apart: the one too many is refused, and told what would help. */
+static void a_second_rank_of_the_same_number_is_refused(void **state)
+{
+    bench *b = *state;
+
+    for (int i = 0; i < 3; i++)
+        b->rank[i].launch.size = 3;
+    b->rank[0].patience = 3;
+    b->rank[2].launch.rank = 1;
+    rank_start(&b->rank[0]);
+    rank_start(&b->rank[1]);
+    nap(0.5);
+    rank_start(&b->rank[2]);
+    check_end(&b->rank[2], 2, "MOLSIEVE_RUN=NAME");
+    check_end(&b->rank[0], 7, "rank 2");
+    check_end(&b->rank[1], 7, "rank 2");
+    b->rank[1].launch.size = 2;
+    b->rank[0].patience = 1;
+    rank_start(&b->rank[0]);
+    rank_start(&b->rank[1]);
+    check_end(&b->rank[1], 2, "rank 1 of 2 came to rank 0 of 3");
+    check_end(&b->rank[0], 7, "2 of 3 ranks");
+}
+
+/* ---- they are lost ---- */
+
+/* The last rank dies, or stops; the others are in a sum. */
+static pl_code work_die(nn_ranks *r, pl_error *err)
+{
+    if (r->rank == r->size - 1)
+        (void)raise(SIGKILL);
+    return work_sum(r, err);
+}
+
+static pl_code work_stop(nn_ranks *r, pl_error *err)
+{
+    r->patience = 1;
+    if (r->rank == r->size - 1)
+        nap(6);
+    return work_sum(r, err);
+}
+
+static pl_code work_fail(nn_ranks *r, pl_error *err)
+{
+    r->patience = 0; /* as long as it takes */
+    return r->rank == r->size - 1 ? pl_fail(err, PL_EDEVICE, "I cannot") : work_sum(r, err);
+}
+
+static void check_lost(bench *b, pl_code (*work)(nn_ranks *r, pl_error *err), int last, const char *text)
+{
+    double began = nn_wires_clock();
+
+    all_start(b, 3, work);
+    check_end(&b->rank[0], 7, text);
+    check_end(&b->rank[1], 7, "rank 0");
+    assert_true(nn_wires_clock() - began < 5);
+    assert_int_equal(rank_end(&b->rank[2]), last);
+}
+
+static void a_dead_rank_ends_all_at_once(void **state)
+{
+    check_lost(*state, work_die, -SIGKILL, "rank 2 is gone");
+}
+
+static void a_silent_rank_ends_all_when_patience_is_spent(void **state)
+{
+    check_lost(*state, work_stop, 7, "rank 2 has been silent for 1 s");
+}
+
+static void a_rank_that_gives_up_ends_all(void **state)
+{
+    check_lost(*state, work_fail, 7, "rank 2");
+}
+
+static pl_code work_differ(nn_ranks *r, pl_error *err)
+{
+    char build[32];
+
+    snprintf(build, sizeof build, "0.1.0 %s", r->rank == 1 ? "0ld" : "new");
+    return nn_ranks_agree(r, build, sizeof build, "version and commit", err);
+}
+
+static void ranks_of_different_builds_are_refused_by_all(void **state)
+{
+    bench *b = *state;
+
+    all_start(b, 3, work_differ);
+    for (int i = 0; i < 3; i++)
+        check_end(&b->rank[i], 5, "rank 1 has other version and commit than rank 0");
+}
+
+#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BENCH(ranks_meet_by_a_file_in_any_order),
+        WITH_BENCH(ranks_meet_at_a_host_and_port),
+        WITH_BENCH(a_rank_that_never_comes_is_named_by_all),
+        WITH_BENCH(without_rank_0_the_others_say_where_they_looked),
+        WITH_BENCH(a_file_of_an_earlier_start_is_passed_over),
+        WITH_BENCH(a_rank_with_another_key_or_job_is_not_taken),
+        WITH_BENCH(two_jobs_share_a_folder),
+        WITH_BENCH(a_second_rank_of_the_same_number_is_refused),
+        WITH_BENCH(a_dead_rank_ends_all_at_once),
+        WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
+        WITH_BENCH(a_rank_that_gives_up_ends_all),
+        WITH_BENCH(ranks_of_different_builds_are_refused_by_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
