@@ -75,6 +75,13 @@ typedef struct st_bench_peak {
 } st_bench_peak;
 st_bench_peak st_bench_peak_find(int threads);
 
+/* ---- whole steps ---- */
+
+/* Wall seconds of a training step that the engine does by itself, as many in flight as it
+ * takes, mean of about so many seconds after a first round. The learning rate is 0. */
+pl_code st_bench_steps(double *each, const st_bench_case *c, const nn_engine_training *training, nn_engine *engine,
+                       double seconds, pl_error *err);
+
 /* ---- the reference formulation ---- */
 
 typedef struct st_bench_blas {

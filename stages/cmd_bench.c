@@ -261,7 +261,7 @@ static pl_code step(const st_bench_case *c, const nn_engine_kind *kind, nn_engin
 static pl_code step_best(const st_bench_case *c, const variant *v, nn_engine *e, double seconds, bool train,
                          double *best, pl_error *err)
 {
-    int threads = v->conf.threads;
+    int threads = v->kind->training ? 2 : v->conf.threads; /* a GPU's work is not this processor's time */
     double start = st_bench_now(threads);
     pl_code rc = step(c, v->kind, e, train, err);
 
@@ -286,7 +286,9 @@ static pl_code variant_time(row *r, const setup *s, const st_bench_case *c, vari
         rc = v->kind->set_params(e, c->params, err);
     if (!rc)
         rc = step_best(c, v, e, s->seconds, false, &r->forward, err);
-    if (!rc)
+    if (!rc && v->kind->training)
+        rc = st_bench_steps(&r->train, c, v->kind->training, e, s->seconds, err);
+    else if (!rc)
         rc = step_best(c, v, e, s->seconds, true, &r->train, err);
     r->bytes = rc ? 0 : (double)v->kind->workspace_bytes(e);
     v->kind->close(e);
@@ -497,7 +499,7 @@ static void foot_print(const setup *s)
     (void)getloadavg(&load, 1);
     (void)printf(
         "\nThe best step of about %g s a figure: processor time with one thread, wall time with more. Training: the weights\n"
-        "folded, forward, backward; no optimiser. us/e/l: microseconds an edge and hidden layer.\n"
+        "folded, forward, backward; no optimiser. cuda: wall time; training: mean of whole steps, optimiser too. us/e/l: microseconds an edge and hidden layer.\n"
         "\\* of the reference formulation's work along edges for the same molecules, whatever was really done.\n"
         "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
         "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n", s->seconds);
