@@ -21,8 +21,9 @@ typedef struct nn_engine nn_engine;
 typedef enum nn_radial { NN_RADIAL_EXACT, NN_RADIAL_NODES } nn_radial;
 
 /* Factors of matrix products; sums, and everything else, are float32. BF16X3: each
- * factor as a sum of two bf16 numbers, three products, about 4e-6. */
-typedef enum nn_precision { NN_PREC_FP32, NN_PREC_BF16X3, NN_PREC_BF16 } nn_precision;
+ * factor as a sum of two bf16 numbers, three products, about 4e-6. The last two: on a
+ * GPU alone; an engine's check refuses what it has not. */
+typedef enum nn_precision { NN_PREC_FP32, NN_PREC_BF16X3, NN_PREC_BF16, NN_PREC_TF32, NN_PREC_FP16 } nn_precision;
 
 typedef struct nn_engine_conf {
     int threads;

@@ -185,7 +185,7 @@ static void set_use(const char *set)
 static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, bool main, nn_radial radial,
                         nn_precision p)
 {
-    static const char *const radials[] = { "exact", "nodes" }, *const precisions[] = { "fp32", "bf16x3", "bf16" };
+    static const char *const radials[] = { "exact", "nodes" }, *const precisions[] = { "fp32", "bf16x3", "bf16", "tf32", "fp16" };
     variant *v = &s->variant[s->n_variants];
     pl_error err = { 0 };
 
@@ -208,8 +208,10 @@ static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, b
 
 static void modes_add(setup *s, const nn_engine_kind *kind, const char *set, bool main)
 {
-    for (int i = 0; i < 6; i++)
-        variant_add(s, kind, set, main, (nn_radial)(i / 3), (nn_precision)(i % 3));
+    int n = kind == &nn_engine_cuda ? NN_PREC_FP16 + 1 : NN_PREC_BF16 + 1; /* precisions it has */
+
+    for (int i = 0; i < 2 * n; i++)
+        variant_add(s, kind, set, main, (nn_radial)(i / n), (nn_precision)(i % n));
 }
 
 static void variants_list(setup *s)

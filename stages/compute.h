@@ -20,7 +20,7 @@ typedef struct st_compute {
     int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
 } st_compute;
 
-#define ST_PRECISIONS "fp32|bf16x3|bf16"
+#define ST_PRECISIONS "fp32|bf16x3|bf16|tf32|fp16"
 #define ST_COMPUTE_CHOICE(type, key, member, words, help, flags) \
     { PL_CHOICE, key, offsetof(type, compute.member), 0, 0, 0, NULL, words, NULL, help, flags, NULL, 0 }
 
@@ -32,7 +32,7 @@ typedef struct st_compute {
                       "radial networks at every distance, or at the nodes of a grid with interpolation between", 0), \
     { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \
       "between two radial nodes", 0, NULL, 0 }, \
-    ST_COMPUTE_CHOICE(type, "precision", precision, ST_PRECISIONS, "of the factors in matrix products; sums are fp32", 0), \
+    ST_COMPUTE_CHOICE(type, "precision", precision, ST_PRECISIONS, "of the factors in matrix products; sums are fp32; tf32 and fp16: on a GPU", 0), \
     ST_COMPUTE_CHOICE(type, "precision_of.radial", of_radial, "same|" ST_PRECISIONS, "of the radial networks' last layer", 0), \
     ST_COMPUTE_CHOICE(type, "precision_of.contract", of_contract, "same|" ST_PRECISIONS, "of the convolution along edges", 0), \
     ST_COMPUTE_CHOICE(type, "precision_of.linear", of_linear, "same|" ST_PRECISIONS, "of the linear layers of nodes", 0)

@@ -73,8 +73,15 @@ static pl_code weights_open(nn_engine *e, size_t n_packed, pl_error *err)
     return PL_OK;
 }
 
+static bool on_gpu_only(nn_precision p)
+{
+    return p == NN_PREC_TF32 || p == NN_PREC_FP16;
+}
+
 static pl_code cpu_check(const nn_engine_conf *conf, pl_error *err)
 {
+    if (on_gpu_only(conf->of_radial) || on_gpu_only(conf->of_contract) || on_gpu_only(conf->of_linear))
+        return pl_fail(err, PL_ECONFIG, "engine cpu has no precision tf32 or fp16; it has fp32, bf16x3 and bf16");
     if (conf->radial == NN_RADIAL_NODES && !(conf->width > 0))
         return pl_fail(err, PL_ECONFIG, "engine cpu: radial.width is %g, not above 0", conf->width);
     return PL_OK;

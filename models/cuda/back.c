@@ -1,32 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cuda/inner.h"
 
-static const nn_gpu_axis one = { INT32_MAX, 0, 1 };
-
 /* ---- convolutions ---------------------------------------------------------------------- */
-
-/* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. */
-static void table_back(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k)
-{
-    for (int i = 0; i < c->n_regions; i++) {
-        const nn_cuda_region *r = &c->region[0][i];
-        const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, table_rows = { INT32_MAX, 0, c->size };
-        const nn_gpu_axis h_rows = { INT32_MAX, 0, NN_GPU_H };
-        int64_t at = ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H;
-
-        e->ops->gemm(e->gpu, &(nn_gpu_gemm){
-            .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = true,
-            .a = e->h + at, .a_m = one, .a_k = h_rows,
-            .b = e->dtable + r->at, .b_k = table_rows, .b_n = cols,
-            .c = e->dfold + r->at, .c_m = table_rows, .c_n = cols });
-        e->ops->gemm(e->gpu, &(nn_gpu_gemm){
-            .m = k->n_nodes, .n = NN_GPU_H, .k = r->count, .splits = nn_cuda_splits(r->count), .add = true,
-            .work = e->work,
-            .a = e->dtable + r->at, .a_m = table_rows, .a_k = cols,
-            .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = table_rows,
-            .c = e->dh + at, .c_m = h_rows, .c_n = one });
-    }
-}
 
 static void unfold(nn_engine *e, const nn_cuda_conv *c)
 {
@@ -50,18 +25,10 @@ static void conv_back(nn_cuda_step *s)
     e->ops->turn(e->gpu, &t);
     e->ops->zero(e->gpu, e->dfold, (size_t)c->size * NN_GPU_H * sizeof(float));
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
-        nn_gpu_so2 outer = nn_cuda_so2(e, c, &k, false), back = nn_cuda_so2(e, c, &k, true);
-        outer.x = e->x_edge;
-        outer.y = e->d_edge;
-        outer.table = e->dtable;
-        e->ops->so2_outer(e->gpu, &outer);
-        table_back(e, c, &k);
-        if (!s->dx)
-            continue;
-        nn_cuda_table(e, c, &k, true);
-        back.x = e->d_edge;
-        back.y = e->y_edge;
-        e->ops->so2(e->gpu, &back);
+        nn_cuda_outer(e, c, &k, e->x_edge, e->d_edge);
+        nn_cuda_table_back(e, c, &k);
+        if (s->dx)
+            nn_cuda_product(e, c, &k, true, e->d_edge, e->y_edge);
     }
     unfold(e, c);
     if (s->dx) {
@@ -80,33 +47,25 @@ static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int 
     return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
 }
 
-/* z, the weighted sum of values, again. */
-static void values_again(nn_cuda_step *s)
-{
-    nn_gpu_sum sum = nn_cuda_sum(s->e, s->in->n_nodes, false, &s->m->z, &s->m->conv.value, s->edge);
-
-    sum.t.weight = s->alpha;
-    sum.t.heads = s->m->heads;
-    sum.to = s->e->z;
-    s->e->ops->sum(s->e->gpu, &sum);
-}
-
 static void project_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
+    nn_cuda_group grad = { .e = e }, back = { .e = e };
 
     for (int d = 0; d < m->out.n_degrees; d++) {
         nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
-        nn_cuda_linear_grad(&z, e->z, s->dy);
-        nn_cuda_linear_back(&z, s->dy, e->dz, false);
+        nn_cuda_join(&grad, nn_cuda_linear_grad(&z, e->z, s->dy));
+        nn_cuda_join(&back, nn_cuda_linear_back(&z, s->dy, e->dz, false));
         if (!x.l->n_in)
             continue;
-        nn_cuda_linear_grad(&x, s->x, s->dy);
+        nn_cuda_join(&grad, nn_cuda_linear_grad(&x, s->x, s->dy));
         if (s->dx)
-            nn_cuda_linear_back(&x, s->dy, s->dx, false);
+            nn_cuda_join(&back, nn_cuda_linear_back(&x, s->dy, s->dx, false));
     }
+    nn_cuda_group_run(&grad);
+    nn_cuda_group_run(&back);
 }
 
 /* From dz: gradients of the logits in dalpha, of values and keys in d_edge. */
@@ -134,6 +93,7 @@ static void query_back(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
     nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->q, &m->conv.key, s->edge);
+    nn_cuda_group grad = { .e = e }, back = { .e = e };
 
     sum.t.weight = e->dalpha;
     sum.t.heads = m->heads;
@@ -143,22 +103,20 @@ static void query_back(nn_cuda_step *s)
         nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
         if (!r.l->n_in)
             continue;
-        nn_cuda_linear_grad(&r, s->x, e->dq);
+        nn_cuda_join(&grad, nn_cuda_linear_grad(&r, s->x, e->dq));
         if (s->dx)
-            nn_cuda_linear_back(&r, e->dq, s->dx, true);
+            nn_cuda_join(&back, nn_cuda_linear_back(&r, e->dq, s->dx, true));
     }
+    nn_cuda_group_run(&grad);
+    nn_cuda_group_run(&back);
 }
 
 void nn_cuda_attention_back(nn_cuda_step *s)
 {
-    const nn_cuda_module *m = s->m;
+    nn_gpu_sum values = nn_cuda_values(s);
 
-    for (int d = 0; d < NN_DEGREES; d++)
-        if (m->query[d].n_in) {
-            nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
-            nn_cuda_linear_run(&r, s->x, s->e->q, false);
-        }
-    values_again(s);
+    nn_cuda_query(s);
+    s->e->ops->sum(s->e->gpu, &values);
     project_back(s);
     edges_back(s);
     query_back(s);
@@ -172,20 +130,14 @@ void nn_cuda_norm_back(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
     nn_gpu_norm a = { .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = e->params,
-                      .x = s->x, .dy = s->dy, .dx = s->dx, .dbias = e->dbias, .dgain = e->dgain };
-    int32_t skip = 0;
+                      .x = s->x, .dy = s->dy, .dx = s->dx, .dbias = e->dbias, .dgain = e->dgain,
+                      .work = e->work, .grad = e->grad };
 
     for (int d = 0; d < NN_DEGREES; d++) {
         a.gain[d] = m->gain[d];
         a.bias[d] = m->bias[d];
     }
     e->ops->norm_back(e->gpu, &a);
-    for (int d = 0; d < m->in.n_degrees; skip += m->in.ch[d++]) {
-        nn_gpu_column_sum bias = { s->in->n_nodes, m->in.ch[d], m->channels, e->dbias + skip, e->grad + m->bias[d] };
-        nn_gpu_column_sum gain = { s->in->n_nodes, m->in.ch[d], m->channels, e->dgain + skip, e->grad + m->gain[d] };
-        e->ops->column_sum(e->gpu, &bias);
-        e->ops->column_sum(e->gpu, &gain);
-    }
 }
 
 void nn_cuda_sum_back(nn_cuda_step *s)
@@ -193,6 +145,7 @@ void nn_cuda_sum_back(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_conv *c = &s->m->conv;
     nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &c->out, &c->out_edges, s->dy, e->d_edge);
+    nn_cuda_group grad = { .e = e }, back = { .e = e };
 
     e->ops->turn(e->gpu, &t);
     e->ops->scale(e->gpu, &(nn_gpu_scale){ s->in->n_nodes, c->out.size, nn_cuda_at(e, e->prep.in_first), s->dy, e->dz });
@@ -201,9 +154,11 @@ void nn_cuda_sum_back(nn_cuda_step *s)
         nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);
         if (!r.l->n_in)
             continue;
-        nn_cuda_linear_grad(&r, s->x, e->dz);
-        nn_cuda_linear_back(&r, e->dz, s->dx, false);
+        nn_cuda_join(&grad, nn_cuda_linear_grad(&r, s->x, e->dz));
+        nn_cuda_join(&back, nn_cuda_linear_back(&r, e->dz, s->dx, false));
     }
+    nn_cuda_group_run(&grad);
+    nn_cuda_group_run(&back);
     conv_back(s);
 }
 
@@ -215,9 +170,12 @@ static void dense_back(nn_engine *e, int layer, int32_t rows, const float *x, co
     nn_gpu_nodes in = { 1, l->n_in, { l->n_in }, { 0 } }, out = { 1, l->n_out, { l->n_out }, { 0 } };
     nn_cuda_rows r = { e, l, 0, rows, &in, &out };
     nn_gpu_column_sum bias = { rows, l->n_out, l->n_out, dy, e->grad + e->plan->head_bias[layer] };
+    nn_cuda_group grad = { .e = e }, back = { .e = e };
 
-    nn_cuda_linear_grad(&r, x, dy);
-    nn_cuda_linear_back(&r, dy, dx, false);
+    nn_cuda_join(&grad, nn_cuda_linear_grad(&r, x, dy));
+    nn_cuda_join(&back, nn_cuda_linear_back(&r, dy, dx, false));
+    nn_cuda_group_run(&grad);
+    nn_cuda_group_run(&back);
     e->ops->column_sum(e->gpu, &bias);
 }
 

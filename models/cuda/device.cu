@@ -9,15 +9,18 @@
 #include "models/cuda/ops.h"
 #include "models/cuda/prim.cuh"
 #include "models/cuda/graph.cuh"
+#include "models/cuda/mma.cuh"
 #include "models/cuda/gemm.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
 #include "models/cuda/so2.cuh"
+#include "models/cuda/conv.cuh"
 #include "models/cuda/nodes.cuh"
 #include "models/cuda/train.cuh"
 
 struct nn_gpu {
     int device;
+    size_t shared;         /* a block may have                           */
     cudaStream_t stream, copies;
     cudaEvent_t copied, mark[NN_GPU_MARKS];
     graph_set graphs;
@@ -111,6 +114,7 @@ static cudaError_t streams_open(nn_gpu *g)
 
 static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
 {
+    int shared = 0;
     nn_gpu *g;
 
     if (!device_find(device, text, n))
@@ -122,6 +126,8 @@ static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
         return NULL;
     }
     g->device = device;
+    cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    g->shared = (size_t)shared;
     return g;
 }
 
@@ -275,23 +281,75 @@ static unsigned channels_of(const nn_gpu_edges *e)
     return (unsigned)most;
 }
 
-static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a)
+/* Whether fours of an axis' numbers are 16 bytes that begin at a multiple of 16. */
+static bool axis_fours(const nn_gpu_axis *x, int extent, bool along)
 {
-    dim3 grid(blocks(a->n, GEMM_TILE), blocks(a->m, GEMM_TILE), (unsigned)a->splits);
+    bool whole = extent <= x->inner;
 
-    if (!a->m || !a->n)
-        return;
-    if (a->precision == NN_GPU_BF16)
-        LAUNCH(gemm_bf16, grid, GEMM_THREADS, 0, g->stream, *a);
-    else if (a->precision == NN_GPU_BF16X3)
-        LAUNCH(gemm_bf16x3, grid, GEMM_THREADS, 0, g->stream, *a);
+    if (along)
+        return x->inner_step == 1 && extent % 4 == 0 && (whole || (x->inner % 4 == 0 && x->outer_step % 4 == 0));
+    return x->inner_step % 4 == 0 && (whole || x->outer_step % 4 == 0);
+}
+
+static int32_t operand_fours(const float *p, const nn_gpu_axis *row, int rows, const nn_gpu_axis *k, int n_k)
+{
+    bool along = row->inner_step == 1;
+
+    return (uintptr_t)p % 16 == 0 && axis_fours(row, rows, along) && axis_fours(k, n_k, !along);
+}
+
+static void group_launch(nn_gpu *g, const gemm_group *s, nn_gpu_precision precision)
+{
+    unsigned n = (unsigned)s->block[s->n];
+
+    if (precision == NN_GPU_BF16)
+        LAUNCH(gemm_mma<NN_GPU_BF16>, n, GEMM_THREADS, 0, g->stream, *s);
+    else if (precision == NN_GPU_BF16X3)
+        LAUNCH(gemm_mma<NN_GPU_BF16X3>, n, GEMM_THREADS, 0, g->stream, *s);
+    else if (precision == NN_GPU_TF32)
+        LAUNCH(gemm_mma<NN_GPU_TF32>, n, GEMM_THREADS, 0, g->stream, *s);
+    else if (precision == NN_GPU_FP16)
+        LAUNCH(gemm_mma<NN_GPU_FP16>, n, GEMM_THREADS, 0, g->stream, *s);
     else
-        LAUNCH(gemm_fp32, grid, GEMM_THREADS, 0, g->stream, *a);
+        LAUNCH(gemm_fp32, n, GEMM_THREADS, 0, g->stream, *s);
     launched(g, "gemm");
-    if (a->splits > 1) {
-        LAUNCH(gemm_parts, blocks((int64_t)a->m * a->n, 256), 256, 0, g->stream, *a);
-        launched(g, "gemm_parts");
+}
+
+/* Adds up the parts of products whose k was cut. */
+static void parts_launch(nn_gpu *g, gemm_group *s)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < s->n; i++) {
+        s->block[i] = n;
+        n += s->product[i].splits > 1 ? (int32_t)blocks((int64_t)s->product[i].m * s->product[i].n, 256) : 0;
     }
+    s->block[s->n] = n;
+    if (n)
+        LAUNCH(gemm_parts, (unsigned)n, 256, 0, g->stream, *s);
+    launched(g, "gemm_parts");
+}
+
+/* All of one precision. */
+static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
+{
+    gemm_group s = {};
+
+    for (int32_t i = 0; i < n; i++) {
+        const nn_gpu_gemm *p = &a[i];
+        int64_t tiles = (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, GEMM_TILE) * p->splits;
+        if (!tiles)
+            continue;
+        s.product[s.n] = *p;
+        s.vector[s.n] = operand_fours(p->a, &p->a_m, p->m, &p->a_k, p->k)
+            | operand_fours(p->b, &p->b_n, p->n, &p->b_k, p->k) << 1;
+        s.block[s.n + 1] = s.block[s.n] + (int32_t)tiles;
+        s.n++;
+    }
+    if (!s.n)
+        return;
+    group_launch(g, &s, a->precision);
+    parts_launch(g, &s);
 }
 
 static void op_column_sum(nn_gpu *g, const nn_gpu_column_sum *a)
@@ -385,27 +443,122 @@ static void op_scale(nn_gpu *g, const nn_gpu_scale *a)
     launched(g, "scale");
 }
 
-static void op_so2(nn_gpu *g, const nn_gpu_so2 *a)
+/* Shared memory of a tile's block, the most of all orders. */
+template <int P> static size_t tile_bytes(const nn_gpu_so2 *s)
 {
-    unsigned orders = (unsigned)a->n_orders, real = orders * blocks(2 * a->most_n, GEMM_TILE);
+    int most = 0;
+
+    for (int m = 0; m < s->n_orders; m++) {
+        int side = tile_memory_of<P>(NULL, s->k[m], m).side;
+        most = side > most ? side : most;
+    }
+    return (size_t)(TILE_STAGES * tile_stage() + 2 * most) * sizeof(uint32_t);
+}
+
+/* On tensor cores, where the tile fits in shared memory. */
+template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
+{
+    size_t bytes = tile_bytes<P>(s);
+
+    if (bytes > g->shared)
+        return false;
+    note(g, SHARED_ALLOW(so2_mma<P>, (int)bytes), "so2");
+    LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s);
+    launched(g, "so2");
+    return true;
+}
+
+static bool op_so2(nn_gpu *g, const nn_gpu_so2 *a)
+{
+    unsigned orders = (unsigned)a->n_orders;
 
     if (!a->n_tiles)
-        return;
-    if (a->precision == NN_GPU_BF16)
-        LAUNCH(so2_bf16, dim3((unsigned)a->n_tiles, real), GEMM_THREADS, 0, g->stream, *a);
-    else if (a->precision == NN_GPU_BF16X3)
-        LAUNCH(so2_bf16x3, dim3((unsigned)a->n_tiles, real), GEMM_THREADS, 0, g->stream, *a);
-    else
-        LAUNCH(so2_rows, dim3((unsigned)a->n_tiles * (NN_GPU_TILE / SO2_ROWS), orders * blocks(a->most_n, SO2_THREADS)),
-               SO2_THREADS, 0, g->stream, *a);
+        return true;
+    switch (a->precision) {
+    case NN_GPU_BF16X3:
+        return tile_launch<NN_GPU_BF16X3>(g, a);
+    case NN_GPU_BF16:
+        return tile_launch<NN_GPU_BF16>(g, a);
+    case NN_GPU_TF32:
+        return tile_launch<NN_GPU_TF32>(g, a);
+    case NN_GPU_FP16:
+        return tile_launch<NN_GPU_FP16>(g, a);
+    case NN_GPU_FP32:
+        break;
+    }
+    LAUNCH(so2_rows, dim3((unsigned)a->n_tiles * (NN_GPU_TILE / SO2_ROWS), orders * blocks(a->most_n, SO2_THREADS)),
+           SO2_THREADS, 0, g->stream, *a);
     launched(g, "so2");
+    return true;
+}
+
+template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
+{
+    size_t bytes = tile_bytes<P>(&c->s);
+
+    if (bytes > g->shared || (int64_t)c->key_channels * 8 > TILE_STAGES * tile_stage())
+        return false;
+    note(g, SHARED_ALLOW(tile_conv<P>, (int)bytes), "conv");
+    if (c->s.n_tiles)
+        LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c);
+    launched(g, "conv");
+    return true;
+}
+
+static bool op_conv(nn_gpu *g, const nn_gpu_conv *c)
+{
+    switch (c->s.precision) {
+    case NN_GPU_BF16X3:
+        return conv_launch<NN_GPU_BF16X3>(g, c);
+    case NN_GPU_BF16:
+        return conv_launch<NN_GPU_BF16>(g, c);
+    case NN_GPU_TF32:
+        return conv_launch<NN_GPU_TF32>(g, c);
+    case NN_GPU_FP16:
+        return conv_launch<NN_GPU_FP16>(g, c);
+    case NN_GPU_FP32:
+        break;
+    }
+    return false;
+}
+
+static bool op_attend(nn_gpu *g, const nn_gpu_attend *a)
+{
+    if (a->sum.n_nodes)
+        LAUNCH(attend_run, blocks(a->sum.n_nodes, WARPS), WARPS * 32, 0, g->stream, *a);
+    launched(g, "attend");
+    return true;
+}
+
+template <int P> static void outer_launch(nn_gpu *g, const nn_gpu_so2 *a)
+{
+    bool fours = a->x_size % 4 == 0 && a->y_size % 4 == 0;
+    unsigned tiles = 0, rows = (unsigned)(a->n_nodes + 2 * a->slots);
+
+    for (int m = 0; m < a->n_orders; m++) {
+        fours = fours && (a->x_at[m] | a->y_at[m] | a->k[m] | a->n[m]) % 4 == 0;
+        tiles += blocks(a->k[m], GEMM_TILE) * blocks(a->n[m], GEMM_TILE);
+    }
+    if (tiles)
+        LAUNCH(so2_outer<P>, dim3(rows, tiles), GEMM_THREADS, 0, g->stream, *a, fours);
+    launched(g, "so2_outer");
 }
 
 static void op_so2_outer(nn_gpu *g, const nn_gpu_so2 *a)
 {
-    if (a->n_nodes)
-        LAUNCH(so2_outer, dim3((unsigned)a->n_nodes, (unsigned)a->n_orders * blocks(a->most_n, SO2_THREADS),
-                               blocks(a->most_k, OUTER_K)), SO2_THREADS, 0, g->stream, *a);
+    if (!a->n_nodes)
+        return;
+    if (a->precision == NN_GPU_BF16X3)
+        outer_launch<NN_GPU_BF16X3>(g, a);
+    else if (a->precision == NN_GPU_BF16)
+        outer_launch<NN_GPU_BF16>(g, a);
+    else if (a->precision == NN_GPU_TF32)
+        outer_launch<NN_GPU_TF32>(g, a);
+    else if (a->precision == NN_GPU_FP16)
+        outer_launch<NN_GPU_FP16>(g, a);
+    else
+        outer_launch<NN_GPU_FP32>(g, a);
+    LAUNCH(outer_add, dim3((unsigned)a->n_nodes, blocks(a->table_size, 256)), 256, 0, g->stream, *a);
     launched(g, "so2_outer");
 }
 
@@ -420,6 +573,8 @@ static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
 {
     if (a->n_nodes)
         LAUNCH(norm_grad, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
+    LAUNCH(norm_parts, dim3(blocks(a->channels, 32), NN_GPU_PARTS, 2), 256, 0, g->stream, *a);
+    LAUNCH(norm_sums, dim3(blocks(a->channels, 128), 2), 128, 0, g->stream, *a);
     launched(g, "norm_back");
 }
 
@@ -477,8 +632,8 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
         gpu_upload_beside, gpu_download_later, gpu_mark, gpu_wait, gpu_graph_begin, gpu_graph_run,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
-        op_softmax, op_softmax_back, op_scale, op_so2, op_so2_outer, op_norm, op_norm_back, op_pool, op_pool_back,
-        op_bias, op_bias_back, op_loss, op_optimise,
+        op_softmax, op_softmax_back, op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_norm, op_norm_back, op_pool,
+        op_pool_back, op_bias, op_bias_back, op_loss, op_optimise,
     };
 
     return &ops;

@@ -138,17 +138,21 @@ UNROLL
     }
 }
 
-__global__ void sum_run(nn_gpu_sum s)
+static __device__ __forceinline__ void sum_node(const nn_gpu_sum &s, int node)
 {
-    int node = warp_of_grid();
-
-    if (node >= s.n_nodes)
-        return;
     sum_degree<0>(s, node);
     sum_degree<1>(s, node);
     sum_degree<2>(s, node);
     sum_degree<3>(s, node);
     sum_degree<4>(s, node);
+}
+
+__global__ void sum_run(nn_gpu_sum s)
+{
+    int node = warp_of_grid();
+
+    if (node < s.n_nodes)
+        sum_node(s, node);
 }
 
 /* ---- softmax over the edges into a node: one thread per node and head ---- */
@@ -199,6 +203,48 @@ __global__ void softmax_grad(nn_gpu_softmax s)
         bool alone = s.first[node + 1] - s.first[node] == 1;
         s.dalpha[at] = alone ? 0 : s.alpha[at] * (s.dalpha[at] - mean) * s.scale;
     }
+}
+
+/* ---- softmax and sum in one: a warp is a node ---- */
+
+static __device__ __forceinline__ float logit_of(const nn_gpu_attend &a, int row, int head)
+{
+    float sum = 0;
+
+    for (int i = 0; i < a.n_parts; i++)
+        sum += a.logit[((int64_t)i * a.n_rows + row) * a.softmax.heads + head];
+    return sum;
+}
+
+static __device__ void attend_weights(const nn_gpu_attend &a, int node, int head)
+{
+    const nn_gpu_softmax &s = a.softmax;
+    int first = s.first[node], end = s.first[node + 1];
+    float top = 0, sum = 0;
+
+    for (int e = first; e < end; e++) {
+        float v = logit_of(a, s.row[e], head);
+        s.alpha[(int64_t)s.row[e] * s.heads + head] = v;
+        top = e == first || v > top ? v : top;
+    }
+    for (int e = first; e < end; e++) {
+        float *p = s.alpha + (int64_t)s.row[e] * s.heads + head;
+        sum += *p = end - first == 1 ? 1 : expf(*p - top);
+    }
+    for (int e = first; e < end; e++)
+        s.alpha[(int64_t)s.row[e] * s.heads + head] /= sum;
+}
+
+__global__ void attend_run(const __grid_constant__ nn_gpu_attend a)
+{
+    int node = warp_of_grid();
+
+    if (node >= a.sum.n_nodes)
+        return;
+    for (int head = (int)threadIdx.x % 32; head < a.softmax.heads; head += 32)
+        attend_weights(a, node, head);
+    __syncwarp();
+    sum_node(a.sum, node);
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

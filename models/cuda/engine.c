@@ -89,6 +89,7 @@ static pl_code model_open(nn_engine *e, pl_error *err)
     e->ops->upload(e->gpu, e->path, p->path, (size_t)p->n_paths * sizeof *p->path);
     e->ops->upload(e->gpu, e->net, p->net, (size_t)p->n_nets * sizeof *p->net);
     e->ops->upload(e->gpu, e->rule, rule, sizeof *rule);
+    e->ops->zero(e->gpu, e->fold, p->fold_size * sizeof *e->fold); /* the filling of tables stays so */
     return PL_OK;
 }
 
@@ -211,9 +212,12 @@ static size_t table_floats(const nn_engine *e)
 
 static size_t work_floats(const nn_engine *e)
 {
-    size_t hidden = (size_t)e->prep.n_nodes * NN_GPU_H;
+    size_t tile = 64 * 64, one = e->plan->most_matrix < tile ? e->plan->most_matrix : tile;
+    size_t group = NN_GPU_GROUP * one, hidden = 64 * NN_GPU_H;
+    size_t products = NN_CUDA_BLOCKS * (group > hidden ? group : hidden);
+    size_t norms = 2 * NN_GPU_PARTS * (size_t)e->plan->most_channels;
 
-    return NN_CUDA_SPLITS * (hidden > e->plan->most_matrix ? hidden : e->plan->most_matrix);
+    return products > norms ? products : norms;
 }
 
 static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
@@ -226,6 +230,7 @@ static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
     e->h_work = cut_floats(c, 7 * hidden);
     e->dtable = cut_floats(c, table_floats(e));
     e->work = cut_floats(c, work_floats(e));
+    e->outer = cut_floats(c, 2 * (size_t)nn_cuda_slots(e, e->prep.n_rows) * (size_t)p->most_table);
     e->y_edge = cut_floats(c, rows * (size_t)p->most_edge);
     e->d_edge = cut_floats(c, rows * (size_t)p->most_edge);
     e->dalpha = cut_floats(c, rows * (size_t)p->most_heads);
@@ -251,6 +256,7 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
     e->h = cut_floats(&c, (size_t)p->n_nets * (size_t)e->prep.n_nodes * NN_GPU_H);
     e->table = cut_floats(&c, table_floats(e));
     e->x_edge = cut_floats(&c, (size_t)e->prep.n_rows * (size_t)p->most_edge);
+    e->logit = cut_floats(&c, (size_t)(p->l_max + 1) * (size_t)e->prep.n_rows * (size_t)p->most_heads);
     e->z = cut_floats(&c, (size_t)in->n_nodes * (size_t)p->most_node);
     e->q = cut_floats(&c, (size_t)in->n_nodes * (size_t)p->most_node);
     e->pooled = cut_floats(&c, g * (size_t)p->head[0].n_in);

@@ -1,76 +1,158 @@
 /* models/cuda/gemm.cuh - matrix products with any strides, ops 5, 10 and 13.
  *
- * A block makes 64 x 64 of c, in float32 by 256 threads with 4 x 4 each, or in
- * bf16 by 8 warps with 32 x 16 each. The sum over k has one order, whatever m is. */
+ * A launch makes a group of products; a block 64 x 64 of one of them, in float32
+ * by 256 threads with 4 x 4 each, or on tensor cores by 8 warps with 32 x 16 each.
+ * Numbers for the next part of k are fetched while this one is multiplied. The sum
+ * over k has one order, whatever m is. */
 #ifndef NN_CUDA_GEMM_CUH
 #define NN_CUDA_GEMM_CUH
 
-enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, MMA_K = 32, MMA_LD = MMA_K / 2 + 4 };
+enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32 };
 
-static __device__ __forceinline__ int64_t axis_at(nn_gpu_axis x, int i)
+/* block[i]: the first of product i; vector[i]: 1 a, 2 b can be read 16 bytes at once. */
+typedef struct gemm_group {
+    int32_t n, block[NN_GPU_GROUP + 1], vector[NN_GPU_GROUP];
+    nn_gpu_gemm product[NN_GPU_GROUP];
+} gemm_group;
+
+static __device__ __forceinline__ int64_t axis_at(const nn_gpu_axis &x, int i)
 {
+    if (i < x.inner)
+        return (int64_t)i * x.inner_step;
     return (int64_t)(i / x.inner) * x.outer_step + (int64_t)(i % x.inner) * x.inner_step;
 }
 
-/* One operand: `row` is m for a and n for b. */
+/* One operand: `row` is m for a and n for b; along: contiguous along rows, not along k. */
 typedef struct operand {
     const float *p;
     nn_gpu_axis row, k;
     int first, rows, k_end;
+    bool along, vector;
 } operand;
 
-static __device__ __forceinline__ float operand_get(const operand &x, int row, int k)
+/* Four numbers of it side by side in memory; zeros behind the end. */
+static __device__ __forceinline__ void operand_get(const operand &x, int row, int k, float v[4])
 {
-    row += x.first;
-    return row < x.rows && k < x.k_end ? x.p[axis_at(x.row, row) + axis_at(x.k, k)] : 0;
-}
+    bool here = row < x.rows && k < x.k_end;
 
-static __device__ __forceinline__ operand gemm_a(const nn_gpu_gemm &g, int k_end)
-{
-    return operand{ g.a, g.a_m, g.a_k, (int)blockIdx.y * GEMM_TILE, g.m, k_end };
-}
-
-static __device__ __forceinline__ operand gemm_b(const nn_gpu_gemm &g, int k_end)
-{
-    return operand{ g.b, g.b_n, g.b_k, (int)blockIdx.x * GEMM_TILE, g.n, k_end };
-}
-
-/* This block's part of k. */
-static __device__ __forceinline__ void gemm_range(const nn_gpu_gemm &g, int *k, int *end)
-{
-    int per = ((g.k + g.splits - 1) / g.splits + MMA_K - 1) / MMA_K * MMA_K;
-
-    *k = (int)blockIdx.z * per;
-    *end = *k + per < g.k ? *k + per : g.k;
-}
-
-static __device__ __forceinline__ void gemm_put(const nn_gpu_gemm &g, int m, int n, float v)
-{
-    float *c;
-
-    m += (int)blockIdx.y * GEMM_TILE;
-    n += (int)blockIdx.x * GEMM_TILE;
-    if (m >= g.m || n >= g.n)
-        return;
-    if (g.splits > 1) {
-        g.work[((int64_t)blockIdx.z * g.m + m) * g.n + n] = v;
+    if (here && x.vector) {
+        load4(v, x.p + axis_at(x.row, row) + axis_at(x.k, k));
         return;
     }
-    c = g.c + axis_at(g.c_m, m) + axis_at(g.c_n, n);
-    *c = g.add ? *c + v : v;
+UNROLL
+    for (int i = 0; i < 4; i++) {
+        int r = x.along ? row + i : row, c = x.along ? k : k + i;
+        v[i] = here && r < x.rows && c < x.k_end ? x.p[axis_at(x.row, r) + axis_at(x.k, c)] : 0;
+    }
 }
 
-/* to[k][row], threads along whichever axis is contiguous in memory. */
-static __device__ __forceinline__ void gemm_load(const operand &x, int k, float to[GEMM_K][GEMM_TILE + 4])
+/* This thread's part of 64 rows and K along k: `row` and `k` of its fours. */
+template <int K> static __device__ __forceinline__ void part_of(bool along, int i, int *row, int *k)
 {
     int t = (int)threadIdx.x;
 
-    for (int i = 0; i < GEMM_TILE * GEMM_K / GEMM_THREADS; i++) {
-        bool along = x.row.inner_step == 1;
-        int row = along ? t % GEMM_TILE : t / GEMM_K + GEMM_THREADS / GEMM_K * i;
-        int kk = along ? t / GEMM_TILE + GEMM_THREADS / GEMM_TILE * i : t % GEMM_K;
-        to[kk][row] = operand_get(x, row, k + kk);
+    *row = along ? t % 16 * 4 : t / (K / 4) + GEMM_THREADS / (K / 4) * i;
+    *k = along ? t / 16 * (K / 16) + i : t % (K / 4) * 4;
+}
+
+template <int K> static __device__ __forceinline__ void operand_fetch(const operand &x, int k0, float v[K / 16][4])
+{
+UNROLL
+    for (int i = 0; i < K / 16; i++) {
+        int row, k;
+        part_of<K>(x.along, i, &row, &k);
+        operand_get(x, x.first + row, k0 + k, v[i]);
     }
+}
+
+/* ---- which product, which part of it ------------------------------------------------- */
+
+typedef struct gemm_part {
+    int m, n, split, k, k_end; /* first row and column */
+    operand a, b;
+} gemm_part;
+
+static __device__ __forceinline__ operand operand_of(const float *p, const nn_gpu_axis &row, const nn_gpu_axis &k,
+                                                     bool vector)
+{
+    return operand{ p, row, k, 0, 0, 0, row.inner_step == 1, vector };
+}
+
+static __device__ __forceinline__ int gemm_find(const gemm_group &s)
+{
+    int i = 0;
+
+    while (i + 1 < s.n && (int)blockIdx.x >= s.block[i + 1])
+        i++;
+    return i;
+}
+
+static __device__ __forceinline__ gemm_part gemm_open(const gemm_group &s, int i)
+{
+    const nn_gpu_gemm &g = s.product[i];
+    int at = (int)blockIdx.x - s.block[i], across = (g.n + GEMM_TILE - 1) / GEMM_TILE;
+    int down = (g.m + GEMM_TILE - 1) / GEMM_TILE, per = ((g.k + g.splits - 1) / g.splits + SPLIT_K - 1) / SPLIT_K * SPLIT_K;
+    gemm_part p;
+
+    p.n = at % across * GEMM_TILE;
+    p.m = at / across % down * GEMM_TILE;
+    p.split = at / across / down;
+    p.k = p.split * per;
+    p.k_end = p.k + per < g.k ? p.k + per : g.k;
+    p.a = operand_of(g.a, g.a_m, g.a_k, s.vector[i] & 1);
+    p.b = operand_of(g.b, g.b_n, g.b_k, s.vector[i] & 2);
+    p.a.first = p.m;
+    p.b.first = p.n;
+    p.a.rows = g.m;
+    p.b.rows = g.n;
+    p.a.k_end = p.b.k_end = p.k_end;
+    return p;
+}
+
+/* A number as tables hold it. */
+static __device__ __forceinline__ void number_put(void *c, int64_t at, float v, nn_gpu_precision as)
+{
+    if (as == NN_GPU_BF16)
+        ((uint16_t *)c)[at] = (uint16_t)bf16_pair(v, 0);
+    else if (as == NN_GPU_FP16)
+        ((uint16_t *)c)[at] = (uint16_t)fp16_pair(v, 0);
+    else if (as == NN_GPU_TF32)
+        ((uint32_t *)c)[at] = tf32_round(v);
+    else
+        ((float *)c)[at] = v;
+}
+
+static __device__ __forceinline__ void gemm_put(const nn_gpu_gemm &g, const gemm_part &p, int m, int n, float v)
+{
+    int64_t at;
+
+    m += p.m;
+    n += p.n;
+    if (m >= g.m || n >= g.n)
+        return;
+    if (g.splits > 1) {
+        g.work[((int64_t)p.split * g.m + m) * g.n + n] = v;
+        return;
+    }
+    at = axis_at(g.c_m, m) + axis_at(g.c_n, n);
+    if (g.add)
+        ((float *)g.c)[at] += v;
+    else
+        number_put(g.c, at, v, g.c_as);
+}
+
+/* ---- float32 ---------------------------------------------------------------------------- */
+
+typedef float gemm_side[GEMM_K][GEMM_TILE + 4];
+
+static __device__ __forceinline__ void gemm_side_put(bool along, const float v[4], gemm_side to)
+{
+    int row, k;
+
+    part_of<GEMM_K>(along, 0, &row, &k);
+UNROLL
+    for (int i = 0; i < 4; i++)
+        to[along ? k : k + i][along ? row + i : row] = v[i];
 }
 
 static __device__ __forceinline__ void gemm_step(float acc[4][4], const float *a, const float *b)
@@ -82,155 +164,126 @@ UNROLL
             acc[i][j] += a[i] * b[j];
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(nn_gpu_gemm g)
+__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(const __grid_constant__ gemm_group s)
 {
-    __shared__ __align__(16) float a[GEMM_K][GEMM_TILE + 4], b[GEMM_K][GEMM_TILE + 4];
-    int ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4, k, end;
-    float acc[4][4] = { { 0 } };
+    __shared__ __align__(16) gemm_side a, b;
+    int i = gemm_find(s), ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4;
+    gemm_part p = gemm_open(s, i);
+    float acc[4][4] = { { 0 } }, va[1][4], vb[1][4];
 
-    gemm_range(g, &k, &end);
-    for (; k < end; k += GEMM_K) {
-        gemm_load(gemm_a(g, end), k, a);
-        gemm_load(gemm_b(g, end), k, b);
+    operand_fetch<GEMM_K>(p.a, p.k, va);
+    operand_fetch<GEMM_K>(p.b, p.k, vb);
+    for (int k = p.k; k < p.k_end; k += GEMM_K) {
+        gemm_side_put(p.a.along, va[0], a);
+        gemm_side_put(p.b.along, vb[0], b);
         __syncthreads();
+        operand_fetch<GEMM_K>(p.a, k + GEMM_K, va);
+        operand_fetch<GEMM_K>(p.b, k + GEMM_K, vb);
 UNROLL
         for (int kk = 0; kk < GEMM_K; kk++)
             gemm_step(acc, &a[kk][ty], &b[kk][tx]);
         __syncthreads();
     }
 UNROLL
+    for (int q = 0; q < 16; q++)
+        gemm_put(s.product[i], p, ty + q / 4, tx + q % 4, acc[q / 4][q % 4]);
+}
+
+/* ---- tensor cores -------------------------------------------------------------------------- */
+
+/* Which of a four a thread stores first: neighbours differ, for the banks. */
+static __device__ __forceinline__ void words_turn(uint32_t w[4], int by)
+{
+    uint32_t u[4];
+
+UNROLL
     for (int i = 0; i < 4; i++)
+        u[i] = by & 1 ? w[(i + 1) % 4] : w[i];
 UNROLL
-        for (int j = 0; j < 4; j++)
-            gemm_put(g, ty + i, tx + j, acc[i][j]);
+    for (int i = 0; i < 4; i++)
+        w[i] = by & 2 ? u[(i + 2) % 4] : u[i];
 }
 
-/* ---- bf16 on tensor cores ---------------------------------------------------------- */
-
-/* One operand's 64 rows and 32 k as pairs of bf16; `low`: what rounding left over. */
-typedef struct mma_side {
-    uint32_t high[GEMM_TILE][MMA_LD], low[GEMM_TILE][MMA_LD];
-} mma_side;
-
-static __device__ __forceinline__ void mma_put(mma_side *s, int row, int pair, float x, float y, const bool x3)
+/* Fours that go along rows: one word of each of four rows. */
+template <int P>
+static __device__ __forceinline__ void side_put_along(const float v[mma_kind<P>::k / 16][4], mma_side<P> *to)
 {
-    uint32_t bits = bf16_pair(x, y);
+    const int second = mma_kind<P>::per - 1;
+    int t = (int)threadIdx.x, row = t % 16 * 4, turn = t % 16 / 2 % 4;
+    uint32_t high[4], low[4];
 
-    s->high[row][pair] = bits;
-    if (x3)
-        s->low[row][pair] = bf16_pair(bf16_rest(x, bits & 0xffffu), bf16_rest(y, bits >> 16));
-}
-
-static __device__ __forceinline__ void mma_load(const operand &x, int k, mma_side *s, const bool x3)
-{
-    int t = (int)threadIdx.x;
-
-    for (int i = 0; i < GEMM_TILE * MMA_K / 2 / GEMM_THREADS; i++) {
-        bool along = x.row.inner_step == 1;
-        int row = along ? t % GEMM_TILE : t / (MMA_K / 2) + GEMM_THREADS / (MMA_K / 2) * i;
-        int pair = along ? t / GEMM_TILE + GEMM_THREADS / GEMM_TILE * i : t % (MMA_K / 2);
-        mma_put(s, row, pair, operand_get(x, row, k + 2 * pair), operand_get(x, row, k + 2 * pair + 1), x3);
+UNROLL
+    for (int i = 0; i < 4; i++) {
+        high[i] = word_of<P>(v[0][i], v[second][i]);
+        low[i] = mma_kind<P>::x3 ? word_rest(v[0][i], v[second][i], high[i]) : 0;
+    }
+    words_turn(high, turn);
+    words_turn(low, turn);
+UNROLL
+    for (int i = 0; i < 4; i++) {
+        to->word[0][row + (i + turn) % 4][t / 16] = high[i];
+        if (mma_kind<P>::x3)
+            to->word[mma_kind<P>::x3][row + (i + turn) % 4][t / 16] = low[i];
     }
 }
 
-static __device__ __forceinline__ void frag_a(uint32_t f[4], const uint32_t side[GEMM_TILE][MMA_LD], int row, int pair)
+template <int P>
+static __device__ __forceinline__ void side_put_all(bool along, const float v[mma_kind<P>::k / 16][4], mma_side<P> *to)
 {
-    int lane = (int)threadIdx.x % 32, g = row + lane / 4, t = pair + lane % 4;
+    const int per = mma_kind<P>::per;
 
-    f[0] = side[g][t];
-    f[1] = side[g + 8][t];
-    f[2] = side[g][t + 4];
-    f[3] = side[g + 8][t + 4];
-}
-
-static __device__ __forceinline__ void frag_b(uint32_t f[2], const uint32_t side[GEMM_TILE][MMA_LD], int row, int pair)
-{
-    int lane = (int)threadIdx.x % 32, g = row + lane / 4, t = pair + lane % 4;
-
-    f[0] = side[g][t];
-    f[1] = side[g][t + 4];
-}
-
-/* acc[2][2][4] of this warp's 32 x 16 += a b over 32 k. */
-static __device__ __forceinline__ void mma_tile(float acc[2][2][4], const mma_side *a, const mma_side *b, const bool x3)
-{
-    int warp = (int)threadIdx.x / 32, m0 = warp / 4 * 32, n0 = warp % 4 * 16;
-
+    if (along) {
+        side_put_along<P>(v, to);
+        return;
+    }
 UNROLL
-    for (int pair = 0; pair < MMA_K / 2; pair += 8)
+    for (int i = 0; i < mma_kind<P>::k / 16; i++) {
+        int row, k;
+        part_of<mma_kind<P>::k>(false, i, &row, &k);
 UNROLL
-        for (int i = 0; i < 2; i++) {
-            uint32_t ah[4], al[4], bh[2], bl[2];
-            frag_a(ah, a->high, m0 + 16 * i, pair);
-            if (x3)
-                frag_a(al, a->low, m0 + 16 * i, pair);
-UNROLL
-            for (int j = 0; j < 2; j++) {
-                frag_b(bh, b->high, n0 + 8 * j, pair);
-                if (x3) {
-                    frag_b(bl, b->low, n0 + 8 * j, pair);
-                    mma_bf16(acc[i][j], al, bh);
-                    mma_bf16(acc[i][j], ah, bl);
-                }
-                mma_bf16(acc[i][j], ah, bh);
-            }
-        }
+        for (int w = 0; w < 4 / per; w++)
+            side_put<P>(to, row, k / per + w, v[i][w * per], v[i][w * per + per - 1]);
+    }
 }
 
-/* Row and column of number r of acc[i][j] in the block's 64 x 64. */
-static __device__ __forceinline__ int mma_row(int i, int r)
+template <int P> __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_mma(const __grid_constant__ gemm_group s)
 {
-    return (int)threadIdx.x / 128 * 32 + 16 * i + (int)threadIdx.x % 32 / 4 + 8 * (r / 2);
-}
+    const int K = mma_kind<P>::k;
+    __shared__ mma_side<P> a, b;
+    int i = gemm_find(s);
+    gemm_part p = gemm_open(s, i);
+    float acc[4][4] = { { 0 } }, va[K / 16][4], vb[K / 16][4];
 
-static __device__ __forceinline__ int mma_col(int j, int r)
-{
-    return (int)threadIdx.x / 32 % 4 * 16 + 8 * j + 2 * ((int)threadIdx.x % 4) + r % 2;
-}
-
-static __device__ __forceinline__ void gemm_mma(const nn_gpu_gemm &g, mma_side *a, mma_side *b, const bool x3)
-{
-    float acc[2][2][4] = { { { 0 } } };
-    int k, end;
-
-    gemm_range(g, &k, &end);
-    for (; k < end; k += MMA_K) {
-        mma_load(gemm_a(g, end), k, a, x3);
-        mma_load(gemm_b(g, end), k, b, x3);
+    operand_fetch<K>(p.a, p.k, va);
+    operand_fetch<K>(p.b, p.k, vb);
+    for (int k = p.k; k < p.k_end; k += K) {
+        side_put_all<P>(p.a.along, va, &a);
+        side_put_all<P>(p.b.along, vb, &b);
         __syncthreads();
-        mma_tile(acc, a, b, x3);
+        operand_fetch<K>(p.a, k + K, va);
+        operand_fetch<K>(p.b, k + K, vb);
+        mma_tile<P>(acc, a, b, false);
         __syncthreads();
     }
 UNROLL
-    for (int r = 0; r < 16; r++)
-        gemm_put(g, mma_row(r / 8, r % 4), mma_col(r / 4 % 2, r % 4), acc[r / 8][r / 4 % 2][r % 4]);
+    for (int q = 0; q < 16; q++)
+        gemm_put(s.product[i], p, mma_row(q / 8, q / 2 % 2), mma_col(q / 4 % 2) + q % 2, acc[q / 4][q % 4]);
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_bf16(nn_gpu_gemm g)
+/* c from the parts of k, in order; blocks as in the group, of 256 numbers. */
+__global__ void gemm_parts(const __grid_constant__ gemm_group s)
 {
-    __shared__ mma_side a, b;
-
-    gemm_mma(g, &a, &b, false);
-}
-
-__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_bf16x3(nn_gpu_gemm g)
-{
-    __shared__ mma_side a, b;
-
-    gemm_mma(g, &a, &b, true);
-}
-
-/* c from the parts of k, in order. */
-__global__ void gemm_parts(nn_gpu_gemm g)
-{
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, size = (int64_t)g.m * g.n;
+    int which = gemm_find(s);
+    const nn_gpu_gemm &g = s.product[which];
+    int64_t i = (int64_t)((int)blockIdx.x - s.block[which]) * blockDim.x + threadIdx.x, size = (int64_t)g.m * g.n;
     float sum = 0, *c;
 
     if (i >= size)
         return;
-    for (int s = 0; s < g.splits; s++)
-        sum += g.work[s * size + i];
-    c = g.c + axis_at(g.c_m, (int)(i / g.n)) + axis_at(g.c_n, (int)(i % g.n));
+UNROLL_BY(8)
+    for (int k = 0; k < g.splits; k++)
+        sum += g.work[k * size + i];
+    c = (float *)g.c + axis_at(g.c_m, (int)(i / g.n)) + axis_at(g.c_n, (int)(i % g.n));
     *c = g.add ? *c + sum : sum;
 }
 

@@ -14,7 +14,7 @@
 #include "models/cuda/prep.h"
 #include "models/engine.h"
 
-enum { NN_CUDA_SPLITS = 32, NN_CUDA_SPLIT_K = 1024, NN_CUDA_SLOTS = 3 };
+enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SLOTS = 3 };
 
 /* Where a batch is laid out: on the host, pinned, and on the device. While a training
  * step computes with one, the next ones are filled and go up. */
@@ -67,7 +67,8 @@ struct nn_engine {
     float *frames;                 /* [n_pairs][2][size]                         */
     float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
     float *table, *dtable;
-    float *work;                   /* parts of products                          */
+    float *work, *outer;           /* parts of products, of gradients of tables  */
+    float *logit;                  /* [orders][n_rows][most_heads]               */
     float *x_edge, *y_edge, *d_edge; /* [n_rows][most_edge]                      */
     float *dalpha;                 /* [n_rows][most_heads]                       */
     float *z, *q, *dz, *dq;        /* [nodes][most_node]                         */
@@ -125,6 +126,8 @@ void nn_cuda_training_close(nn_engine *e);
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */
 void nn_cuda_geometry(nn_engine *e);  /* frames, hidden vectors                   */
+void nn_cuda_query(nn_cuda_step *s);
+nn_gpu_sum nn_cuda_values(const nn_cuda_step *s); /* of the edges, by their weights, into z */
 void nn_cuda_attention(nn_cuda_step *s);
 void nn_cuda_norm(nn_cuda_step *s);
 void nn_cuda_sum_layer(nn_cuda_step *s);
@@ -148,9 +151,20 @@ typedef struct nn_cuda_rows {
     const nn_gpu_nodes *in, *out;
 } nn_cuda_rows;
 
-void nn_cuda_linear_run(const nn_cuda_rows *r, const float *x, float *y, bool add);
-void nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *dx, bool add);
-void nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy);
+nn_gpu_gemm nn_cuda_linear_run(const nn_cuda_rows *r, const float *x, float *y, bool add);
+nn_gpu_gemm nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *dx, bool add);
+nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy);
+
+/* Products of one precision, none of which needs another, in as few launches as it takes. */
+typedef struct nn_cuda_group {
+    const nn_engine *e;
+    int32_t n;
+    int64_t work;
+    nn_gpu_gemm product[NN_GPU_GROUP];
+} nn_cuda_group;
+
+void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p);
+void nn_cuda_group_run(nn_cuda_group *g);
 
 /* `node` and its layout against the rows' frames; a pl of zeros otherwise. */
 nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes,
@@ -165,9 +179,14 @@ typedef struct nn_cuda_chunk {
 
 /* The chunk that begins at cell `first`; false at the end. */
 bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k);
-void nn_cuda_table(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned);
-/* The products of a chunk's tiles: with the table as is, x along in_edges; turned: x along out_edges. */
-nn_gpu_so2 nn_cuda_so2(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned);
-int32_t nn_cuda_splits(int64_t k);
+/* A chunk's tables and the products of its tiles; turned: x along out_edges, y along in_edges. */
+void nn_cuda_product(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x,
+                     float *y);
+/* The same with what is around it in one kernel, s of `all` filled here; false: not for this precision or shape. */
+bool nn_cuda_conv_fused(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all);
+/* Gradients of a chunk's tables, and from them of the radial networks' last layer. */
+void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const float *x, float *dy);
+void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k);
+int32_t nn_cuda_slots(const nn_engine *e, int32_t rows);
 
 #endif

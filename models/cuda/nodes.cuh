@@ -110,6 +110,44 @@ __global__ void norm_grad(nn_gpu_norm a)
         norm_channel_back(p, dy, a.dx + (int64_t)node * a.nodes.size + a.nodes.at[l], k, mean, dot);
 }
 
+/* ---- sums over nodes: parts of them by 8 warps a block, then the parts in order ---- */
+
+__global__ void norm_parts(nn_gpu_norm a)
+{
+    __shared__ float part[8][32];
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, col = (int)blockIdx.x * 32 + lane;
+    int per = (a.n_nodes + NN_GPU_PARTS - 1) / NN_GPU_PARTS, first = (int)blockIdx.y * per;
+    int end = first + per < a.n_nodes ? first + per : a.n_nodes;
+    const float *x = blockIdx.z ? a.dgain : a.dbias;
+    float sum = 0;
+
+UNROLL_BY(4)
+    for (int node = first + warp; node < end; node += 8)
+        sum += col < a.channels ? x[(int64_t)node * a.channels + col] : 0;
+    part[warp][lane] = sum;
+    __syncthreads();
+    for (int i = 1; i < 8; i++)
+        sum += part[i][lane];
+    if (warp == 0 && col < a.channels)
+        a.work[((int64_t)blockIdx.z * NN_GPU_PARTS + blockIdx.y) * a.channels + col] = sum;
+}
+
+__global__ void norm_sums(nn_gpu_norm a)
+{
+    int col = (int)(blockIdx.x * blockDim.x + threadIdx.x), l = 0, k = col;
+    const float *part = a.work + (int64_t)blockIdx.y * NN_GPU_PARTS * a.channels + col;
+    float sum = 0;
+
+    if (col >= a.channels)
+        return;
+UNROLL_BY(8)
+    for (int i = 0; i < NN_GPU_PARTS; i++)
+        sum += part[(int64_t)i * a.channels];
+    for (; k >= a.nodes.ch[l]; l++)
+        k -= a.nodes.ch[l];
+    a.grad[(blockIdx.y ? a.gain[l] : a.bias[l]) + k] += sum;
+}
+
 /* ---- pooling: one thread per graph and channel ---- */
 
 __global__ void pool_run(nn_gpu_pool a)

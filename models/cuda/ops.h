@@ -35,12 +35,17 @@ enum {
     NN_GPU_FRAME = 164,      /* NN_FRAME_ALL                                 */
     NN_GPU_TERMS = 40,
     NN_GPU_TILE = 64,        /* rows of one cell worked on together, at most */
+    NN_GPU_PAD = 8,          /* rows and columns of tables: 16 bytes of 16-bit numbers */
+    NN_GPU_GROUP = 10,       /* products in one launch, at most               */
+    NN_GPU_OUTER = 512,      /* rows of a cell that one block sums            */
+    NN_GPU_PARTS = 64,       /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
     NN_GPU_MARKS = 4,        /* places in the order of work that can be waited for */
     NN_GPU_SQUARES = 4096    /* numbers whose squares are summed together    */
 };
 
-typedef enum nn_gpu_precision { NN_GPU_FP32, NN_GPU_BF16X3, NN_GPU_BF16 } nn_gpu_precision;
+/* Of the factors of products; sums are float32. */
+typedef enum nn_gpu_precision { NN_GPU_FP32, NN_GPU_BF16X3, NN_GPU_BF16, NN_GPU_TF32, NN_GPU_FP16 } nn_gpu_precision;
 
 typedef struct nn_gpu nn_gpu; /* a device and its stream */
 
@@ -62,14 +67,16 @@ typedef struct nn_gpu_axis {
 } nn_gpu_axis;
 
 /* c[m][n] (=, +=) sum over k of a[m][k] b[k][n]. splits > 1: k is cut in so many
- * parts, added in order; work is then [splits][m][n]. */
+ * parts, added in order; work is then [splits][m][n]. c_as: what c is kept as, without
+ * splits and `add`: float32, float32 with the bits of tf32 alone, or 16-bit numbers. */
 typedef struct nn_gpu_gemm {
     int32_t m, n, k, splits;
     bool add;
-    nn_gpu_precision precision;
+    nn_gpu_precision precision, c_as;
     nn_gpu_axis a_m, a_k, b_k, b_n, c_m, c_n;
     const float *a, *b;
-    float *c, *work;
+    void *c;
+    float *work;
 } nn_gpu_gemm;
 
 /* y[j] += sum over rows of x[row][j]. */
@@ -127,8 +134,10 @@ typedef struct nn_gpu_path {
 } nn_gpu_path;
 
 /* Op 4. A table has, for every order m, matrix a [k[m]][n[m]] and (m > 0) matrix b
- * behind it; k counts channels in, n channels out (turned: the other way round).
- * folded[hidden unit][size]. unfold adds to grad, from a table that is not turned. */
+ * behind it; k counts channels in, n channels out (turned: the other way round). Rows
+ * and columns of both are filled up to multiples of NN_GPU_PAD: nobody writes the
+ * filling of `folded`, which is zero. folded[hidden unit][size]. unfold adds to grad,
+ * from a table that is not turned. */
 typedef struct nn_gpu_fold {
     int32_t n_paths, most_in, most_out;
     bool turned;
@@ -203,7 +212,10 @@ typedef struct nn_gpu_span {
 } nn_gpu_span;
 
 /* Op 7. For every row and order: y+ = A x+ - sign B x-, y- = A x- + sign B x+, with
- * A, B = sum over the cell's nodes of phi * table. outer: table gradients from x, y. */
+ * A, B = sum over the cell's nodes of phi * table. The table's matrices are [k][n] in
+ * float32 for NN_GPU_FP32; for others [n][k], kept as nn_gpu_gemm.c_as has them: TF32,
+ * BF16, FP16 as such, BF16X3 as float32.
+ * outer: table gradients from x and y, [k][n] in float32. */
 typedef struct nn_gpu_so2 {
     int32_t n_orders, n_tiles, x_size, y_size, most_n, most_k;
     int32_t k[NN_GPU_DEGREES], n[NN_GPU_DEGREES], x_at[NN_GPU_DEGREES], y_at[NN_GPU_DEGREES];
@@ -215,21 +227,45 @@ typedef struct nn_gpu_so2 {
     const float *phi;            /* [rows][2]                                    */
     int32_t first_node, n_nodes; /* the table holds nodes first_node ..          */
     int32_t first_row, end_row;  /* outer: only rows in this range               */
+    int32_t slots;               /* outer: times NN_GPU_OUTER, at least that many rows */
     const float *x;
     float *y;
-    float *table;                /* [n_nodes][table_size]                        */
+    void *table;                 /* [n_nodes][table_size]                        */
+    float *work;                 /* outer: [2 slots][table_size]                 */
 } nn_gpu_so2;
+
+/* Ops 6, 7, 8 in one: s with its x made from nodes (`x`, whose y is unused), and where
+ * there is a logit, the part of every order in q . keys (`q`, whose y is s.y):
+ * logit[order][row][head]. Not for NN_GPU_FP32. */
+typedef struct nn_gpu_conv {
+    nn_gpu_turn x, q;
+    nn_gpu_so2 s;
+    int32_t channels, key_channels; /* of the degree that has most               */
+    float scale;
+    float *logit;
+} nn_gpu_conv;
+
+/* Ops 8, 9 in one: a softmax whose logits are the sum of n_parts parts [part][row][head]
+ * (alpha is written only), then a sum with its weights. */
+typedef struct nn_gpu_attend {
+    nn_gpu_softmax softmax;
+    nn_gpu_sum sum;
+    int32_t n_parts, n_rows;
+    const float *logit;
+} nn_gpu_attend;
 
 /* ---- nodes and graphs (ops 11, 12, 13) ---- */
 
 /* Op 11. gain[l], bias[l]: places in the parameters. back writes dx, and for every
- * node and channel (degrees end to end) the gradients of bias and gain. */
+ * node and channel (degrees end to end) the gradients of bias and gain, and adds
+ * their sums over nodes to grad. */
 typedef struct nn_gpu_norm {
     int32_t n_nodes, channels;
     nn_gpu_nodes nodes;
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
     const float *params, *x, *dy;
     float *y, *dx, *dbias, *dgain; /* the last two [n_nodes][channels]           */
+    float *work, *grad;            /* work [2][NN_GPU_PARTS][channels]           */
 } nn_gpu_norm;
 
 typedef enum nn_gpu_pooling { NN_GPU_POOL_MAX, NN_GPU_POOL_MEAN, NN_GPU_POOL_SUM } nn_gpu_pooling;
@@ -324,7 +360,7 @@ typedef struct nn_gpu_ops {
     void (*graph_begin)(nn_gpu *g);
     void (*graph_run)(nn_gpu *g);
 
-    void (*gemm)(nn_gpu *g, const nn_gpu_gemm *a);
+    void (*gemm)(nn_gpu *g, const nn_gpu_gemm *a, int32_t n); /* of each other independent */
     void (*column_sum)(nn_gpu *g, const nn_gpu_column_sum *a);
     void (*frames)(nn_gpu *g, const nn_gpu_frames *a);
     void (*hidden)(nn_gpu *g, const nn_gpu_hidden *a);
@@ -337,8 +373,11 @@ typedef struct nn_gpu_ops {
     void (*softmax)(nn_gpu *g, const nn_gpu_softmax *a);
     void (*softmax_back)(nn_gpu *g, const nn_gpu_softmax *a);
     void (*scale)(nn_gpu *g, const nn_gpu_scale *a);
-    void (*so2)(nn_gpu *g, const nn_gpu_so2 *a);
+    bool (*so2)(nn_gpu *g, const nn_gpu_so2 *a); /* false: no room for such a tile in this precision */
     void (*so2_outer)(nn_gpu *g, const nn_gpu_so2 *a);
+    /* Ops in one; false, and nothing done, where a precision or shape is not theirs. */
+    bool (*conv)(nn_gpu *g, const nn_gpu_conv *a);
+    bool (*attend)(nn_gpu *g, const nn_gpu_attend *a);
     void (*norm)(nn_gpu *g, const nn_gpu_norm *a);
     void (*norm_back)(nn_gpu *g, const nn_gpu_norm *a);
     void (*pool)(nn_gpu *g, const nn_gpu_pool *a);

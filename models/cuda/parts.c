@@ -14,16 +14,60 @@ static nn_gpu_axis rows_axis(const nn_gpu_nodes *f, int d)
     return (nn_gpu_axis){ 2 * d + 1, f->size, f->ch[d] };
 }
 
-int32_t nn_cuda_splits(int64_t k)
+/* So many parts of k that the blocks of all fill a GPU. */
+static int32_t splits_of(int64_t m, int64_t n, int64_t k)
 {
-    int64_t n = k / NN_CUDA_SPLIT_K;
+    int64_t blocks = (m + 63) / 64 * ((n + 63) / 64), most = NN_CUDA_BLOCKS / (blocks ? blocks : 1);
+    int64_t parts = k / NN_CUDA_SPLIT_K;
 
-    return n < 1 ? 1 : n > NN_CUDA_SPLITS ? NN_CUDA_SPLITS : (int32_t)n;
+    parts = parts < most ? parts : most;
+    return parts < 1 ? 1 : (int32_t)parts;
 }
 
 static nn_gpu_precision precision_of(nn_precision p)
 {
-    return p == NN_PREC_FP32 ? NN_GPU_FP32 : p == NN_PREC_BF16 ? NN_GPU_BF16 : NN_GPU_BF16X3;
+    static const nn_gpu_precision of[] = { [NN_PREC_FP32] = NN_GPU_FP32, [NN_PREC_BF16X3] = NN_GPU_BF16X3,
+                                           [NN_PREC_BF16] = NN_GPU_BF16, [NN_PREC_TF32] = NN_GPU_TF32,
+                                           [NN_PREC_FP16] = NN_GPU_FP16 };
+
+    return of[p];
+}
+
+/* Of gradients: as many bits as fp16, and the range of float32. */
+static nn_gpu_precision back_of(nn_precision p)
+{
+    return precision_of(p == NN_PREC_FP16 ? NN_PREC_TF32 : p);
+}
+
+/* Of gradients of radial networks, a small part of the work, never less than tf32. */
+static nn_gpu_precision radial_back_of(nn_precision p)
+{
+    return back_of(p == NN_PREC_BF16 ? NN_PREC_TF32 : p);
+}
+
+/* ---- groups of products --------------------------------------------------------------- */
+
+void nn_cuda_group_run(nn_cuda_group *g)
+{
+    if (g->n)
+        g->e->ops->gemm(g->e->gpu, g->product, g->n);
+    g->n = 0;
+    g->work = 0;
+}
+
+void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p)
+{
+    int64_t parts = (int64_t)p.splits * p.m * p.n;
+
+    if (!p.k && p.add)
+        return;
+    if (g->n == NN_GPU_GROUP)
+        nn_cuda_group_run(g);
+    if (p.splits > 1) {
+        p.work = g->e->work + g->work;
+        g->work += parts;
+    }
+    g->product[g->n++] = p;
 }
 
 /* ---- linear layers ------------------------------------------------------------------ */
@@ -33,40 +77,40 @@ static int32_t rows_count(const nn_cuda_rows *r)
     return r->n_nodes * (2 * r->d + 1);
 }
 
-void nn_cuda_linear_run(const nn_cuda_rows *r, const float *x, float *y, bool add)
+nn_gpu_gemm nn_cuda_linear_run(const nn_cuda_rows *r, const float *x, float *y, bool add)
 {
     const nn_cuda_linear *l = r->l;
 
-    r->e->ops->gemm(r->e->gpu, &(nn_gpu_gemm){
+    return (nn_gpu_gemm){
         .m = rows_count(r), .n = l->n_out, .k = l->n_in, .splits = 1, .add = add,
         .precision = precision_of(r->e->conf.of_linear),
         .a = x + r->in->at[r->d], .a_m = rows_axis(r->in, r->d), .a_k = one,
         .b = r->e->params + l->w, .b_k = one, .b_n = step(l->ld),
-        .c = y + r->out->at[r->d], .c_m = rows_axis(r->out, r->d), .c_n = one });
+        .c = y + r->out->at[r->d], .c_m = rows_axis(r->out, r->d), .c_n = one };
 }
 
-void nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *dx, bool add)
+nn_gpu_gemm nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *dx, bool add)
 {
     const nn_cuda_linear *l = r->l;
 
-    r->e->ops->gemm(r->e->gpu, &(nn_gpu_gemm){
+    return (nn_gpu_gemm){
         .m = rows_count(r), .n = l->n_in, .k = l->n_out, .splits = 1, .add = add,
-        .precision = precision_of(r->e->conf.of_linear),
+        .precision = back_of(r->e->conf.of_linear),
         .a = dy + r->out->at[r->d], .a_m = rows_axis(r->out, r->d), .a_k = one,
         .b = r->e->params + l->w, .b_k = step(l->ld), .b_n = one,
-        .c = dx + r->in->at[r->d], .c_m = rows_axis(r->in, r->d), .c_n = one });
+        .c = dx + r->in->at[r->d], .c_m = rows_axis(r->in, r->d), .c_n = one };
 }
 
-void nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy)
+nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy)
 {
     const nn_cuda_linear *l = r->l;
 
-    r->e->ops->gemm(r->e->gpu, &(nn_gpu_gemm){
-        .m = l->n_out, .n = l->n_in, .k = rows_count(r), .splits = nn_cuda_splits(rows_count(r)), .add = true,
-        .precision = precision_of(r->e->conf.of_linear), .work = r->e->work,
+    return (nn_gpu_gemm){
+        .m = l->n_out, .n = l->n_in, .k = rows_count(r), .splits = splits_of(l->n_out, l->n_in, rows_count(r)),
+        .add = true, .precision = back_of(r->e->conf.of_linear),
         .a = dy + r->out->at[r->d], .a_m = one, .a_k = rows_axis(r->out, r->d),
         .b = x + r->in->at[r->d], .b_k = rows_axis(r->in, r->d), .b_n = one,
-        .c = r->e->grad + l->w, .c_m = step(l->ld), .c_n = one });
+        .c = r->e->grad + l->w, .c_m = step(l->ld), .c_n = one };
 }
 
 /* ---- along edges ---------------------------------------------------------------------- */
@@ -108,17 +152,32 @@ bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk
     return true;
 }
 
-void nn_cuda_table(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned)
+/* A table's numbers, as so2 wants them for a precision. */
+static nn_gpu_precision kept_as(nn_gpu_precision p)
 {
+    return p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p;
+}
+
+/* Tensor cores read a table along the sum, ordinary ones along its results. */
+static void table_make(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned,
+                       nn_gpu_precision as)
+{
+    bool t = turned != (as != NN_GPU_FP32);
+    nn_cuda_group all = { .e = e };
+
+    if (c->n_regions > 1 && c->padded)
+        e->ops->zero(e->gpu, e->table, (size_t)k->n_nodes * (size_t)c->size * sizeof(float));
     for (int i = 0; i < c->n_regions; i++) {
-        const nn_cuda_region *r = &c->region[turned][i];
-        e->ops->gemm(e->gpu, &(nn_gpu_gemm){
+        const nn_cuda_region *r = &c->region[t][i];
+        nn_cuda_join(&all, (nn_gpu_gemm){
             .m = k->n_nodes, .n = r->count, .k = NN_GPU_H, .splits = 1,
-            .precision = precision_of(e->conf.of_radial),
+            .precision = precision_of(e->conf.of_radial), .c_as = kept_as(as),
             .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .a_m = step(NN_GPU_H), .a_k = one,
-            .b = e->fold + c->fold[turned] + r->at, .b_k = step(c->size), .b_n = { r->inner, r->outer_step, 1 },
-            .c = e->table + r->at, .c_m = step(c->size), .c_n = { r->inner, r->outer_step, 1 } });
+            .b = e->fold + c->fold[t] + r->at, .b_k = step(c->size), .b_n = { r->inner, r->outer_step, 1 },
+            .c = (char *)e->table + (size_t)r->at * (as == NN_GPU_BF16 || as == NN_GPU_FP16 ? 2 : 4),
+            .c_m = step(c->size), .c_n = { r->inner, r->outer_step, 1 } });
     }
+    nn_cuda_group_run(&all);
 }
 
 static void so2_sides(nn_gpu_so2 *a, const nn_gpu_edges *x, const nn_gpu_edges *y)
@@ -136,11 +195,12 @@ static void so2_sides(nn_gpu_so2 *a, const nn_gpu_edges *x, const nn_gpu_edges *
     }
 }
 
-nn_gpu_so2 nn_cuda_so2(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned)
+static nn_gpu_so2 so2_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned)
 {
     const nn_cuda_cell *cell = e->prep.cell;
     nn_gpu_so2 a = { .n_tiles = cell[k->end].tile - cell[k->first].tile, .sign = turned ? -1.0f : 1.0f,
-                     .precision = precision_of(e->conf.of_contract), .table_size = c->size,
+                     .precision = turned ? back_of(e->conf.of_contract) : precision_of(e->conf.of_contract),
+                     .table_size = c->size,
                      .tile = (const nn_gpu_tile *)nn_cuda_at(e, e->prep.tile) + cell[k->first].tile,
                      .span = nn_cuda_at(e, e->prep.span), .phi = nn_cuda_at(e, e->prep.phi), .first_node = k->node,
                      .n_nodes = k->n_nodes, .first_row = cell[k->first].row, .end_row = cell[k->end].row,
@@ -150,4 +210,74 @@ nn_gpu_so2 nn_cuda_so2(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_
         a.table_at[m] = c->at[m];
     so2_sides(&a, turned ? &c->out_edges : &c->in_edges, turned ? &c->in_edges : &c->out_edges);
     return a;
+}
+
+void nn_cuda_product(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x,
+                     float *y)
+{
+    nn_gpu_so2 a = so2_of(e, c, k, turned);
+
+    a.x = x;
+    a.y = y;
+    table_make(e, c, k, turned, a.precision);
+    if (e->ops->so2(e->gpu, &a))
+        return;
+    a.precision = NN_GPU_FP32;
+    table_make(e, c, k, turned, a.precision);
+    e->ops->so2(e->gpu, &a);
+}
+
+bool nn_cuda_conv_fused(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all)
+{
+    all->s = so2_of(e, c, k, false);
+    if (!e->ops->conv || all->s.precision == NN_GPU_FP32)
+        return false;
+    all->s.y = all->q.y;
+    table_make(e, c, k, false, all->s.precision);
+    return e->ops->conv(e->gpu, all);
+}
+
+/* Cells of exact radial networks are one pair. */
+int32_t nn_cuda_slots(const nn_engine *e, int32_t rows)
+{
+    return e->prep.radial == NN_RADIAL_EXACT ? 0 : (rows + NN_GPU_OUTER - 1) / NN_GPU_OUTER;
+}
+
+void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const float *x, float *dy)
+{
+    nn_gpu_so2 a = so2_of(e, c, k, false);
+
+    a.precision = back_of(e->conf.of_contract);
+    a.slots = nn_cuda_slots(e, a.end_row - a.first_row);
+    a.x = x;
+    a.y = dy;
+    a.table = e->dtable;
+    a.work = e->outer;
+    e->ops->so2_outer(e->gpu, &a);
+}
+
+/* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. */
+void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k)
+{
+    nn_gpu_precision precision = radial_back_of(e->conf.of_radial);
+    nn_cuda_group all = { .e = e }, one_by_one = { .e = e }; /* regions of a network add to the same vectors */
+
+    for (int i = 0; i < c->n_regions; i++) {
+        const nn_cuda_region *r = &c->region[0][i];
+        const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size), h_rows = step(NN_GPU_H);
+        int64_t at = ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H;
+
+        nn_cuda_join(&all, (nn_gpu_gemm){
+            .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = true, .precision = precision,
+            .a = e->h + at, .a_m = one, .a_k = h_rows, .b = e->dtable + r->at, .b_k = rows, .b_n = cols,
+            .c = e->dfold + r->at, .c_m = rows, .c_n = cols });
+        nn_cuda_join(c->n_regions > 1 ? &one_by_one : &all, (nn_gpu_gemm){
+            .m = k->n_nodes, .n = NN_GPU_H, .k = r->count, .splits = splits_of(k->n_nodes, NN_GPU_H, r->count),
+            .add = true, .precision = precision,
+            .a = e->dtable + r->at, .a_m = rows, .a_k = cols,
+            .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = rows,
+            .c = e->dh + at, .c_m = h_rows, .c_n = one });
+        nn_cuda_group_run(&one_by_one);
+    }
+    nn_cuda_group_run(&all);
 }

@@ -112,18 +112,25 @@ static void path_add(builder *b, const nn_group *g, const nn_path *p)
             to->coef[q][f] = (float)coef[q][f];
 }
 
+static int64_t padded(int32_t n)
+{
+    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
+}
+
 static void table_shape(nn_cuda_conv *c)
 {
     for (int m = 0; m < NN_DEGREES; m++) {
+        int32_t n_k = c->in_edges.half[m], n_n = c->out_edges.half[m];
         c->at[m] = c->size;
-        c->size += (m ? 2 : 1) * (int64_t)c->in_edges.half[m] * c->out_edges.half[m];
+        c->size += (m ? 2 : 1) * padded(n_k) * padded(n_n);
+        c->padded |= n_k % NN_GPU_PAD || n_n % NN_GPU_PAD;
     }
 }
 
 /* Where the columns of one path, order m and matrix (b or a) are. */
 static nn_cuda_region region_of(const nn_cuda_conv *c, const nn_path *p, int m, int b, bool turned)
 {
-    int64_t n_k = c->in_edges.half[m], n_n = c->out_edges.half[m];
+    int64_t n_k = padded(c->in_edges.half[m]), n_n = padded(c->out_edges.half[m]);
     int64_t k = c->in_edges.at[p->d_in][p->d_in + m] - c->in_edges.order[m];
     int64_t n = c->out_edges.at[p->d_out][p->d_out + m] - c->out_edges.order[m];
     int32_t c_in = c->in.ch[p->d_in], c_out = c->out.ch[p->d_out];

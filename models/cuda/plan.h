@@ -31,6 +31,7 @@ typedef struct nn_cuda_conv {
     int32_t net;                  /* number of its first radial network          */
     int32_t path, n_paths, most_in, most_out;
     int64_t at[NN_GPU_DEGREES], size;    /* of a table                           */
+    bool padded;                  /* some of it is filling                       */
     int64_t fold[2];              /* places of the folded matrices: as is, turned */
     int32_t n_regions;
     nn_cuda_region *region[2];

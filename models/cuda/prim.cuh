@@ -3,11 +3,19 @@
  * names for the host; kernels use nothing else of that kind.
  *
  *   warp_get(v, lane), warp_xor(v, mask)   a value of another lane; all 32 take part
- *   bf16_round(x), bf16_pair(low, high)    float -> bf16 bits, to nearest even
- *   mma_bf16(c, a, b)                      c += a b, m16n8k16, fragments as in PTX
- *   UNROLL                                 the loop that follows, all of it
+ *   bf16_pair(low, high), fp16_pair(..)    two floats -> 16 bits each, to nearest even
+ *   tf32_round(x)                          float -> the bits of a tf32 number, to nearest
+ *   mma_bf16(c, a, b), mma_fp16(..)        c += a b, m16n8k16, fragments as in PTX
+ *   mma_tf32(c, a, b)                      c += a b, m16n8k8
+ *   load4(v, p)                            16 bytes at once; p is a multiple of 16
+ *   copy_async(to, from, bytes)            16 bytes to shared memory, zeros behind `bytes`;
+ *                                          both are multiples of 16
+ *   copy_close()                           what was begun since the last one is a group
+ *   copy_wait<n>()                         all groups of this thread but the last n are there
+ *   UNROLL, UNROLL_BY(n)                   the loop that follows, all of it, n times
  *   SHARED_BYTES(name)                     the block's dynamic shared memory
  *   LAUNCH(kernel, grid, block, shared, stream, ...)
+ *   SHARED_ALLOW(kernel, bytes)            before launches with more than 48 KB of it
  *
  * Needs compute capability 8.0. */
 #ifndef NN_CUDA_PRIM_CUH
@@ -43,24 +51,78 @@ static __device__ __forceinline__ uint32_t bf16_pair(float low, float high)
     return out;
 }
 
-static __device__ __forceinline__ uint32_t bf16_round(float x)
+static __device__ __forceinline__ uint32_t fp16_pair(float low, float high)
 {
-    return bf16_pair(x, 0) & 0xffffu;
+    uint32_t out;
+
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
 }
+
+static __device__ __forceinline__ uint32_t tf32_round(float x)
+{
+    uint32_t out;
+
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(x));
+    return out;
+}
+
+#define NN_GPU_MMA(shape, type) \
+    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, " \
+                 "{%8,%9}, {%0,%1,%2,%3};" \
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
 static __device__ __forceinline__ void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-                 "{%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    NN_GPU_MMA("m16n8k16", "bf16");
+}
+
+static __device__ __forceinline__ void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    NN_GPU_MMA("m16n8k16", "f16");
+}
+
+static __device__ __forceinline__ void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    NN_GPU_MMA("m16n8k8", "tf32");
+}
+
+static __device__ __forceinline__ void load4(float v[4], const float *p)
+{
+    float4 q = *reinterpret_cast<const float4 *>(p);
+
+    v[0] = q.x;
+    v[1] = q.y;
+    v[2] = q.z;
+    v[3] = q.w;
+}
+
+static __device__ __forceinline__ void copy_async(void *to, const void *from, int bytes)
+{
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void copy_close(void)
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+
+template <int n> static __device__ __forceinline__ void copy_wait(void)
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory");
 }
 
 extern __shared__ __align__(128) char nn_gpu_shared[];
 
 #define UNROLL _Pragma("unroll")
+#define NN_GPU_PRAGMA(words) _Pragma(#words)
+#define UNROLL_BY(n) NN_GPU_PRAGMA(unroll n)
 #define SHARED_BYTES(name) char *name = nn_gpu_shared
 #define LAUNCH(kernel, grid, block, shared, stream, ...) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
+#define SHARED_ALLOW(kernel, bytes) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)
 
 #endif
 

@@ -220,11 +220,16 @@ __global__ void hidden_grad(nn_gpu_hidden a)
 
 /* ---- the last radial layer, from frequencies J to orders m (spec performance 2.1) ---- */
 
+static __device__ __forceinline__ int padded(int n)
+{
+    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
+}
+
 /* Column of number q (a_m: q = m; b_m: q = low + m) of channels i -> o. */
 static __device__ __forceinline__ int64_t fold_column(const nn_gpu_fold &f, const nn_gpu_path &p, int q, int i, int o)
 {
     int low = p.d_in < p.d_out ? p.d_in : p.d_out, b = q > low, m = b ? q - low : q;
-    int64_t n_k = f.in.half[m], n_n = f.out.half[m];
+    int64_t n_k = padded(f.in.half[m]), n_n = padded(f.out.half[m]);
     int64_t k = f.in.at[p.d_in][p.d_in + m] - f.in.order[m] + i, n = f.out.at[p.d_out][p.d_out + m] - f.out.order[m] + o;
 
     return f.at[m] + b * n_k * n_n + (f.turned ? n * n_k + k : k * n_n + n);

@@ -33,19 +33,42 @@ void nn_cuda_geometry(nn_engine *e)
 /* ---- modules ---------------------------------------------------------------------------- */
 
 /* Values (and keys) of the edges, in their frames, from the features of their sources. */
-static void conv_run(nn_engine *e, const nn_cuda_conv *c, const float *x, float *y)
+static void conv_parts(nn_engine *e, const nn_cuda_conv *c, const float *x, float *y)
 {
     nn_gpu_turn t = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, x, e->x_edge);
     nn_cuda_chunk k = { 0 };
 
     e->ops->turn(e->gpu, &t);
-    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
-        nn_gpu_so2 a = nn_cuda_so2(e, c, &k, false);
-        nn_cuda_table(e, c, &k, false);
-        a.x = e->x_edge;
-        a.y = y;
-        e->ops->so2(e->gpu, &a);
-    }
+    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
+        nn_cuda_product(e, c, &k, false, e->x_edge, y);
+}
+
+static int32_t most_channels(const nn_gpu_edges *f)
+{
+    int32_t most = 1;
+
+    for (int l = 0; l < NN_GPU_DEGREES; l++)
+        most = f->ch[l] > most ? f->ch[l] : most;
+    return most;
+}
+
+/* The same, and where there is attention the parts of its logits; false, before anything is
+ * done, where it takes the parts. */
+static bool conv_fused(nn_cuda_step *s, bool attention)
+{
+    nn_engine *e = s->e;
+    const nn_cuda_conv *c = &s->m->conv;
+    nn_gpu_conv all = { .x = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, s->x, NULL),
+                        .q = nn_cuda_turn(e, e->prep.dst, &s->m->q, &c->key, e->q, s->edge),
+                        .channels = most_channels(&c->in_edges), .key_channels = most_channels(&c->key),
+                        .scale = s->m->scale, .logit = attention ? e->logit : NULL };
+    nn_cuda_chunk k = { 0 };
+
+    all.q.heads = attention ? s->m->heads : 1;
+    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
+        if (!nn_cuda_conv_fused(e, c, &k, &all))
+            return false;
+    return true;
 }
 
 static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int d, const nn_gpu_nodes *in,
@@ -54,45 +77,73 @@ static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int 
     return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
 }
 
-/* The weights of the edges into every node. */
-static void weights_run(nn_cuda_step *s)
+void nn_cuda_query(nn_cuda_step *s)
 {
-    nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, e->q, s->edge);
+    nn_cuda_group all = { .e = s->e };
 
     for (int d = 0; d < NN_DEGREES; d++)
         if (m->query[d].n_in) {
             nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
-            nn_cuda_linear_run(&r, s->x, e->q, false);
+            nn_cuda_join(&all, nn_cuda_linear_run(&r, s->x, s->e->q, false));
         }
-    t.heads = m->heads;
-    e->ops->dot(e->gpu, &(nn_gpu_dot){ t, m->scale, s->alpha });
-    e->ops->softmax(e->gpu, &(nn_gpu_softmax){ .n_nodes = s->in->n_nodes, .heads = m->heads,
-                                               .first = nn_cuda_at(e, e->prep.in_first),
-                                               .row = nn_cuda_at(e, e->prep.in_row), .alpha = s->alpha });
+    nn_cuda_group_run(&all);
+}
+
+static nn_gpu_softmax softmax_of(const nn_cuda_step *s)
+{
+    return (nn_gpu_softmax){ .n_nodes = s->in->n_nodes, .heads = s->m->heads,
+                             .first = nn_cuda_at(s->e, s->e->prep.in_first),
+                             .row = nn_cuda_at(s->e, s->e->prep.in_row), .alpha = s->alpha };
+}
+
+/* z: values with the weights of the edges into every node; from the edges' vectors. */
+static void attend_parts(nn_cuda_step *s, const nn_gpu_sum *sum)
+{
+    nn_engine *e = s->e;
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &s->m->q, &s->m->conv.key, e->q, s->edge);
+    nn_gpu_softmax softmax = softmax_of(s);
+
+    t.heads = s->m->heads;
+    e->ops->dot(e->gpu, &(nn_gpu_dot){ t, s->m->scale, s->alpha });
+    e->ops->softmax(e->gpu, &softmax);
+    e->ops->sum(e->gpu, sum);
+}
+
+nn_gpu_sum nn_cuda_values(const nn_cuda_step *s)
+{
+    nn_gpu_sum sum = nn_cuda_sum(s->e, s->in->n_nodes, false, &s->m->z, &s->m->conv.value, s->edge);
+
+    sum.t.weight = s->alpha;
+    sum.t.heads = s->m->heads;
+    sum.to = s->e->z;
+    return sum;
 }
 
 void nn_cuda_attention(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_gpu_sum sum;
+    nn_gpu_sum sum = nn_cuda_values(s);
+    nn_cuda_group first = { .e = e }, second = { .e = e };
 
-    conv_run(e, &m->conv, s->x, s->edge);
-    weights_run(s);
-    sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->z, &m->conv.value, s->edge);
-    sum.t.weight = s->alpha;
-    sum.t.heads = m->heads;
-    sum.to = e->z;
-    e->ops->sum(e->gpu, &sum);
+    nn_cuda_query(s);
+    if (conv_fused(s, true)) {
+        e->ops->attend(e->gpu, &(nn_gpu_attend){ .softmax = softmax_of(s), .sum = sum, .n_rows = e->prep.n_rows,
+                                                 .n_parts = m->conv.out_edges.n_degrees, .logit = e->logit });
+    } else {
+        conv_parts(e, &m->conv, s->x, s->edge);
+        attend_parts(s, &sum);
+    }
     for (int d = 0; d < m->out.n_degrees; d++) {
         nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
-        nn_cuda_linear_run(&z, e->z, s->y, false);
+        nn_cuda_join(&first, nn_cuda_linear_run(&z, e->z, s->y, false));
         if (x.l->n_in)
-            nn_cuda_linear_run(&x, s->x, s->y, true);
+            nn_cuda_join(&second, nn_cuda_linear_run(&x, s->x, s->y, true));
     }
+    nn_cuda_group_run(&first);
+    nn_cuda_group_run(&second);
 }
 
 void nn_cuda_norm(nn_cuda_step *s)
@@ -113,14 +164,17 @@ void nn_cuda_sum_layer(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_conv *c = &s->m->conv;
     nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, false, &c->out, &c->out_edges, s->edge);
+    nn_cuda_group self = { .e = e };
 
-    conv_run(e, c, s->x, s->edge);
+    if (!conv_fused(s, false))
+        conv_parts(e, c, s->x, s->edge);
     e->ops->zero(e->gpu, s->y, (size_t)s->in->n_nodes * (size_t)c->out.size * sizeof(float));
     for (int d = 0; d < NN_DEGREES; d++)
         if (c->self[d].n_in) {
             nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);
-            nn_cuda_linear_run(&r, s->x, s->y, false);
+            nn_cuda_join(&self, nn_cuda_linear_run(&r, s->x, s->y, false));
         }
+    nn_cuda_group_run(&self);
     sum.add = sum.count = true;
     sum.to = s->y;
     e->ops->sum(e->gpu, &sum);
@@ -138,8 +192,10 @@ static void dense_run(nn_engine *e, int layer, int32_t rows, const float *x, flo
     const nn_cuda_linear *l = &e->plan->head[layer];
     nn_gpu_nodes in = flat(l->n_in), out = flat(l->n_out);
     nn_cuda_rows r = { e, l, 0, rows, &in, &out };
+    nn_cuda_group one = { .e = e };
 
-    nn_cuda_linear_run(&r, x, y, false);
+    nn_cuda_join(&one, nn_cuda_linear_run(&r, x, y, false));
+    nn_cuda_group_run(&one);
     e->ops->bias(e->gpu, &(nn_gpu_bias){ .rows = rows, .cols = l->n_out, .relu = layer == 0,
                                          .bias = e->params + e->plan->head_bias[layer], .y = y });
 }

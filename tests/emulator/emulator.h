@@ -9,7 +9,7 @@
  * kernels' accesses are checked like any others.
  *
  * It cannot show: races inside one step of a warp, the order of memory between
- * blocks, alignment of vector loads, asynchronous copies, speed. */
+ * blocks, what the asynchronous copies of two threads do to each other, speed. */
 #ifndef EMULATOR_H
 #define EMULATOR_H
 
@@ -34,17 +34,19 @@
 
 #define __global__ static
 #define __device__
+#define __host__
 #define __forceinline__ inline
 #define __shared__ static thread_local
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct dim3 {
     unsigned x, y, z;
     dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
 };
 
-enum { EMU_THREADS = 1024, EMU_STACK = 128 << 10, EMU_SHARED = 228 << 10 };
+enum { EMU_THREADS = 1024, EMU_STACK = 128 << 10, EMU_SHARED = 228 << 10, EMU_COPIES = 96 };
 enum emu_state { EMU_RUNS, EMU_AT_BLOCK, EMU_AT_WARP, EMU_DONE };
 
 union emu_slot { /* what a lane shows to its warp */
@@ -52,9 +54,16 @@ union emu_slot { /* what a lane shows to its warp */
     uint32_t frag[6];
 };
 
+struct emu_copy {
+    void *to;
+    const void *from;
+    int bytes, group;
+};
+
 struct emu_fiber {
     emu_state state;
-    int parity;
+    int parity, n_copies, group;
+    emu_copy copy[EMU_COPIES];
     char *stack;
     void *at; /* its saved stack pointer or context */
     emu_slot slot[2];
@@ -126,6 +135,8 @@ static void emu_entry()
     __sanitizer_finish_switch_fiber(nullptr, &emu.home_stack, &emu.home_bytes);
 #endif
     emu.call(emu.args);
+    if (emu.fiber[emu.now].n_copies)
+        emu_fail("a copy that nobody waited for");
     emu.fiber[emu.now].state = EMU_DONE;
     emu.done++;
     emu_to_home(true);
@@ -134,7 +145,7 @@ static void emu_entry()
 static void emu_fiber_reset(emu_fiber *f)
 {
     f->state = EMU_RUNS;
-    f->parity = 0;
+    f->parity = f->n_copies = f->group = 0;
     if (!f->stack)
         f->stack = (char *)aligned_alloc(64, EMU_STACK);
     if (!f->stack)
@@ -220,12 +231,32 @@ template <class T> static T warp_get(T value, int lane)
 
 template <class T> static T warp_xor(T value, int mask) { return warp_get(value, (int)(emu.now % 32) ^ mask); }
 
-static float emu_bf16(uint32_t pair, int high)
+/* One number of a fragment's word: half `high` of 16-bit ones, all of it for tf32. */
+static float emu_bf16(uint32_t pair, unsigned high)
 {
     uint32_t bits = high ? pair & 0xffff0000u : pair << 16;
     float x;
 
     memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float emu_fp16(uint32_t pair, unsigned high)
+{
+    uint16_t bits = (uint16_t)(high ? pair >> 16 : pair);
+    _Float16 x;
+
+    memcpy(&x, &bits, sizeof x);
+    return (float)x;
+}
+
+static float emu_tf32(uint32_t word, unsigned)
+{
+    float x;
+
+    if (word & 0x1fff)
+        emu_fail("a factor that was not rounded to tf32");
+    memcpy(&x, &word, sizeof x);
     return x;
 }
 
@@ -239,9 +270,26 @@ static uint32_t bf16_round(float x) /* to nearest even; NaN stays one */
 
 static uint32_t bf16_pair(float low, float high) { return bf16_round(low) | bf16_round(high) << 16; }
 
-/* Fragments as in the PTX manual: lane = 4 g + t has a: (g, 2t..), (g+8, 2t..),
- * (g, 2t+8..), (g+8, 2t+8..); b: (2t.., g), (2t+8.., g); c: (g, 2t..), (g+8, 2t..). */
-static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
+static uint32_t fp16_pair(float low, float high)
+{
+    _Float16 x[2] = { (_Float16)low, (_Float16)high };
+    uint32_t u;
+
+    memcpy(&u, x, sizeof u);
+    return u;
+}
+
+static uint32_t tf32_round(float x) /* to nearest, halves away from zero */
+{
+    uint32_t u;
+
+    memcpy(&u, &x, sizeof u);
+    return x != x ? 0x7fffe000u : (u & 0x7f800000u) == 0x7f800000u ? u : (u + 0x1000u) & ~0x1fffu;
+}
+
+/* Fragments as in the PTX manual: lane = 4 g + t has a: (g, t), (g+8, t), (g, t+4), (g+8, t+4);
+ * b: (t, g), (t+4, g) in words along k; c: (g, 2t..), (g+8, 2t..). */
+static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsigned per, float (*get)(uint32_t, unsigned))
 {
     emu_fiber *f = &emu.fiber[emu.now];
     unsigned lane = emu.now % 32, first = emu.now - lane, g = lane / 4, t = lane % 4;
@@ -251,15 +299,65 @@ static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
     memcpy(f->slot[f->parity].frag + 4, b, 2 * sizeof *b);
     __syncwarp();
     for (unsigned i = 0; i < 4; i++)
-        for (unsigned k = 0; k < 16; k++) {
-            unsigned row = g + 8 * (i / 2), col = 2 * t + i % 2;
-            const uint32_t *fa = emu.fiber[first + row % 8 * 4 + k % 8 / 2].slot[f->parity].frag;
-            const uint32_t *fb = emu.fiber[first + col * 4 + k % 8 / 2].slot[f->parity].frag;
-            c[i] += emu_bf16(fa[row / 8 + 2 * (k / 8)], k % 2) * emu_bf16(fb[4 + k / 8], k % 2);
+        for (unsigned k = 0; k < 8 * per; k++) {
+            unsigned row = g + 8 * (i / 2), col = 2 * t + i % 2, word = k / per;
+            const uint32_t *fa = emu.fiber[first + row % 8 * 4 + word % 4].slot[f->parity].frag;
+            const uint32_t *fb = emu.fiber[first + col * 4 + word % 4].slot[f->parity].frag;
+            c[i] += get(fa[row / 8 + 2 * (word / 4)], k % per) * get(fb[4 + word / 4], k % per);
         }
 }
 
+static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma(c, a, b, 2, emu_bf16); }
+static void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma(c, a, b, 2, emu_fp16); }
+static void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma(c, a, b, 1, emu_tf32); }
+
+/* ---- vector loads and asynchronous copies ------------------------------------------ */
+
+static void emu_aligned(const void *p)
+{
+    if ((uintptr_t)p % 16)
+        emu_fail("16 bytes at an address that is no multiple of 16");
+}
+
+static void load4(float v[4], const float *p)
+{
+    emu_aligned(p);
+    memcpy(v, p, 4 * sizeof *v);
+}
+
+/* The bytes arrive when the thread waits for them, and not before. */
+static void copy_async(void *to, const void *from, int bytes)
+{
+    emu_fiber *f = &emu.fiber[emu.now];
+
+    emu_aligned(to);
+    emu_aligned(from);
+    if (f->n_copies == EMU_COPIES)
+        emu_fail("more copies under way than the emulator keeps");
+    f->copy[f->n_copies++] = emu_copy{ to, from, bytes, f->group };
+}
+
+static void copy_close() { emu.fiber[emu.now].group++; }
+
+template <int n> static void copy_wait()
+{
+    emu_fiber *f = &emu.fiber[emu.now];
+    int left = 0;
+
+    for (int i = 0; i < f->n_copies; i++) {
+        const emu_copy *c = &f->copy[i];
+        if (c->group >= f->group - n) {
+            f->copy[left++] = *c;
+            continue;
+        }
+        memcpy(c->to, c->from, (size_t)c->bytes);
+        memset((char *)c->to + c->bytes, 0, 16 - (size_t)c->bytes);
+    }
+    f->n_copies = left;
+}
+
 #define UNROLL
+#define UNROLL_BY(n)
 #define SHARED_BYTES(name) char *name = emu.shared
 
 /* ---- launching -------------------------------------------------------------------- */
@@ -341,5 +439,6 @@ static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, siz
 
 #define LAUNCH(kernel, grid, block, shared, stream, ...) \
     emu_launch_in(stream, #kernel, grid, block, shared, kernel, std::make_tuple(__VA_ARGS__))
+#define SHARED_ALLOW(kernel, bytes) cudaSuccess
 
 #endif

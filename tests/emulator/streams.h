@@ -25,6 +25,7 @@ enum cudaError_t {
 };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
 enum { cudaEventDisableTiming, cudaEventBlockingSync, cudaStreamCaptureModeThreadLocal };
+enum { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 
 struct emu_task {
     const char *name;

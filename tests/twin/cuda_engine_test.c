@@ -233,22 +233,40 @@ static void on_a_coarse_grid_the_gradient_is_that_of_the_interpolated_model(void
     pl_arena_free(f.mem);
 }
 
+/* Root mean square of the difference, relative. */
+static double distance(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+    return sqrt(sum / (double)n) / scale_of(b, n);
+}
+
 static void lower_precision_stays_near(void **state)
 {
     static const struct {
         nn_precision p;
         double times;
-    } cases[] = { { NN_PREC_BF16X3, 15 }, { NN_PREC_BF16, 5000 } };
-    static const int shape_of[] = { 0, 4, 7 };
+    } cases[] = { { NN_PREC_BF16X3, 15 }, { NN_PREC_BF16, 5000 }, { NN_PREC_TF32, 600 }, { NN_PREC_FP16, 600 } };
+    static const int shape_of[] = { 0, 4, 5, 7, 9, 8 };
     (void)state;
 
-    for (int i = 0; i < 6; i++) {
-        nn_engine_conf conf = { 1, NN_RADIAL_EXACT, 0, cases[i % 2].p, cases[i % 2].p, cases[i % 2].p };
-        fixture f = fixture_open(shape_of[i / 2]);
-        result want = engine_run(&nn_engine_cuda, &exact, f.model, &f.made.b, f.mem);
-        result got = engine_run(&nn_engine_cuda, &conf, f.model, &f.made.b, f.mem);
-        near("y", got.y, want.y, (size_t)(f.made.b.n_graphs * f.model->conf.outputs), 2e-5 * cases[i % 2].times);
-        assert_memory_not_equal(got.y, want.y, sizeof(float));
+    for (int k = 0; k < (int)(sizeof shape_of / sizeof *shape_of); k++) {
+        fixture f = fixture_open(shape_of[k]);
+        nn_engine_conf plain = { .threads = 1, .radial = k % 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES, .width = 0.17 };
+        size_t n = (size_t)(f.made.b.n_graphs * f.model->conf.outputs);
+        result want = engine_run(&nn_engine_cuda, &plain, f.model, &f.made.b, f.mem), got;
+        for (int i = 0; i < 4; i++) {
+            nn_engine_conf conf = plain;
+            conf.of_radial = conf.of_contract = conf.of_linear = cases[i].p;
+            got = engine_run(&nn_engine_cuda, &conf, f.model, &f.made.b, f.mem);
+            print_message("precision %d: y off by %.2g, gradient by %.2g\n", (int)cases[i].p,
+                          distance(got.y, want.y, n), distance(got.grad, want.grad, f.model->n_floats));
+            near("y", got.y, want.y, n, 2e-5 * cases[i].times);
+            assert_true(distance(got.grad, want.grad, f.model->n_floats) < 1e-4 * cases[i].times);
+            assert_memory_not_equal(got.y, want.y, sizeof(float));
+        }
         pl_arena_free(f.mem);
     }
 }

@@ -75,25 +75,30 @@ static void every_warp_exchanges_among_its_own_lanes(void **)
         assert_int_equal(out[t], 496 * 100 + (t + 1) % 32);
 }
 
-/* a [16][16], b [16][8] (k first), c [16][8], small whole numbers: exact in bf16. */
-__global__ void one_mma(const float *a, const float *b, float *c)
+/* a [16][k], b [k][8] (k first), c [16][8], small whole numbers: exact in all precisions. */
+template <int P> __global__ void one_mma(const float *a, const float *b, float *c)
 {
-    int g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4 * 2;
+    int per = P == 3 ? 1 : 2, k = 8 * per, g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
     uint32_t fa[4], fb[2];
     float acc[4] = { 0 };
 
-    for (int i = 0; i < 4; i++) {
-        int row = g + 8 * (i % 2), k = t + 8 * (i / 2);
-        fa[i] = bf16_pair(a[row * 16 + k], a[row * 16 + k + 1]);
+    for (int i = 0; i < 6; i++) {
+        const float *p = i < 4 ? a + (g + 8 * (i % 2)) * k + per * (t + 4 * (i / 2)) : b + per * (t + 4 * (i - 4)) * 8 + g;
+        float x = p[0], y = p[i < 4 ? per - 1 : 8 * (per - 1)];
+        uint32_t word = P == 3 ? tf32_round(x) : P == 4 ? fp16_pair(x, y) : bf16_pair(x, y);
+        (i < 4 ? fa[i] : fb[i - 4]) = word;
     }
-    for (int i = 0; i < 2; i++)
-        fb[i] = bf16_pair(b[(t + 8 * i) * 8 + g], b[(t + 8 * i + 1) * 8 + g]);
-    mma_bf16(acc, fa, fb);
+    if (P == 3)
+        mma_tf32(acc, fa, fb);
+    else if (P == 4)
+        mma_fp16(acc, fa, fb);
+    else
+        mma_bf16(acc, fa, fb);
     for (int i = 0; i < 4; i++)
-        c[(g + 8 * (i / 2)) * 8 + t + i % 2] = acc[i];
+        c[(g + 8 * (i / 2)) * 8 + 2 * t + i % 2] = acc[i];
 }
 
-static void a_matrix_product_has_the_layout_of_the_ptx_manual(void **)
+static void matrix_products_have_the_layout_of_the_ptx_manual(void **)
 {
     float a[256], b[128], c[128];
 
@@ -101,17 +106,48 @@ static void a_matrix_product_has_the_layout_of_the_ptx_manual(void **)
         a[i] = (float)((i * 7) % 13 - 6);
     for (int i = 0; i < 128; i++)
         b[i] = (float)((i * 5) % 11 - 5);
-    LAUNCH(one_mma, 1, 32, 0, 0, a, b, c);
-    for (int i = 0; i < 16; i++)
-        for (int j = 0; j < 8; j++) {
+    for (int p = 2; p < 5; p++) {
+        int n = p == 3 ? 8 : 16;
+        LAUNCH(p == 2 ? one_mma<2> : p == 3 ? one_mma<3> : one_mma<4>, 1, 32, 0, 0, a, b, c);
+        for (int i = 0; i < 128; i++) {
             float want = 0;
-            for (int k = 0; k < 16; k++)
-                want += a[i * 16 + k] * b[k * 8 + j];
-            assert_true(c[i * 8 + j] == want);
+            for (int k = 0; k < n; k++)
+                want += a[i / 8 * n + k] * b[k * 8 + i % 8];
+            assert_true(c[i] == want);
         }
+    }
 }
 
-static void bf16_rounds_to_nearest_even(void **)
+/* Two groups under way, the second partly filled with zeros; out: before and after each wait. */
+__global__ void copies(const int *from, int *out)
+{
+    __shared__ __align__(16) int to[8];
+
+    memset(to, 0x77, sizeof to);
+    copy_async(to, from, 16);
+    copy_close();
+    copy_async(to + 4, from + 4, 8);
+    copy_close();
+    out[0] = to[0];
+    copy_wait<1>();
+    out[1] = to[3];
+    out[2] = to[4];
+    copy_wait<0>();
+    for (int i = 0; i < 4; i++)
+        out[3 + i] = to[4 + i];
+}
+
+static void a_copy_arrives_when_it_is_waited_for(void **)
+{
+    alignas(16) static const int from[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    static const int want[7] = { 0x77777777, 4, 0x77777777, 5, 6, 0, 0 };
+    int out[7];
+
+    LAUNCH(copies, 1, 1, 0, 0, from, out);
+    assert_memory_equal(out, want, sizeof out);
+}
+
+static void numbers_are_rounded_to_nearest(void **)
 {
     assert_int_equal(bf16_round(1.0f), 0x3f80);
     assert_int_equal(bf16_round(1.00390625f), 0x3f80); /* half way: even below */
@@ -119,6 +155,10 @@ static void bf16_rounds_to_nearest_even(void **)
     assert_int_equal(bf16_round(-2.5f), 0xc020);
     assert_int_equal(bf16_round(INFINITY), 0x7f80);
     assert_int_equal(bf16_round(NAN), 0x7fc0);
+    assert_int_equal(fp16_pair(1.0f, -65536.0f), 0xfc003c00);
+    assert_int_equal(fp16_pair(0x1.002p0f, 0x1.006p0f), 0x3c023c00); /* half way: even */
+    assert_int_equal(tf32_round(0x1.002p0f), 0x3f802000);             /* half way: away from zero */
+    assert_int_equal(tf32_round(INFINITY), 0x7f800000);
 }
 
 __global__ void split_barrier()
@@ -168,8 +208,9 @@ int main()
         cmocka_unit_test(barriers_hold_in_any_order_of_threads),
         cmocka_unit_test(without_its_barriers_a_sum_depends_on_the_order),
         cmocka_unit_test(every_warp_exchanges_among_its_own_lanes),
-        cmocka_unit_test(a_matrix_product_has_the_layout_of_the_ptx_manual),
-        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(matrix_products_have_the_layout_of_the_ptx_manual),
+        cmocka_unit_test(a_copy_arrives_when_it_is_waited_for),
+        cmocka_unit_test(numbers_are_rounded_to_nearest),
         cmocka_unit_test(a_barrier_that_some_threads_miss_ends_the_program),
     };
 
