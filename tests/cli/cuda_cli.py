@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+from train_e2e import tensors
+
 PROGRAM = os.environ.get("MOLSIEVE") or shutil.which("molsieve")
 MODEL = os.path.join(os.environ.get("MOLSIEVE_SOURCE", "."), "workflows", "models", "esol.safetensors")
 EMULATED = os.environ.get("MOLSIEVE_EMULATED", "")
@@ -26,6 +28,27 @@ stages:
   basis: {{}}
   score: {{models: [esol]}}
 """
+
+TRAIN = """format: 1
+name: learn
+inputs:
+  - {path: b.csv, format: csv, columns: {smiles: smiles, title: name}}
+stages:
+  read: {}
+  prepare: {labels: [logS]}
+  graph: {edges: bonds}
+  split: {fractions: {train: 0.8, valid: 0.2, test: 0}}
+  train:
+    name: learn
+    engine: cuda
+    targets: [{name: logS, unit: "log10(mol/L)", better: high}]
+    model: {layers: 1, degrees: 2, channels: 4, heads: 2}
+    batch: {molecules: 4}
+    epochs: 3
+    ema: 0.9
+    checkpoint: {every: 1s}
+"""
+DATA = os.path.join(os.environ.get("MOLSIEVE_SOURCE", "."), "workflows", "data", "esol.csv")
 
 
 class Cuda(unittest.TestCase):
@@ -66,6 +89,23 @@ class Cuda(unittest.TestCase):
         said, auto = self.scores("auto", MOLSIEVE_EMULATOR_NO_DRIVER="1")
         self.assertIn("engine auto: the cpu; engine cuda: no NVIDIA driver", said)
         self.assertEqual(auto, self.scores("cpu")[1])
+
+    def weights(self, name):
+        return tensors(os.path.join(self.dir, "runs", name, "models", "learn.safetensors"))
+
+    def test_training_that_was_killed_ends_with_the_same_weights(self):
+        with open(DATA) as data, open(os.path.join(self.dir, "b.csv"), "w") as f:
+            f.writelines(data.readlines()[:41])
+        with open(os.path.join(self.dir, "t.yaml"), "w") as f:
+            f.write(TRAIN)
+        self.sieve("run", "t.yaml", "-q", "workdir=runs/prepared", "--until", "split")
+        for name in ("whole", "killed"):
+            shutil.copytree(os.path.join(self.dir, "runs", "prepared"), os.path.join(self.dir, "runs", name))
+        self.sieve("run", "t.yaml", "-q", "workdir=runs/whole")
+        for point in ("checkpoint.before:2", "checkpoint.after:1", "epoch.before_commit:1"):
+            self.sieve("run", "t.yaml", "-q", "workdir=runs/killed", status=137, MOLSIEVE_FAULT="train." + point)
+        self.sieve("run", "t.yaml", "-q", "workdir=runs/killed")
+        self.assertEqual(self.weights("whole"), self.weights("killed"))
 
     def test_doctor_says_what_there_is(self):
         self.assertIn("emulator, compute capability 8.0", self.sieve("doctor"))
