@@ -36,13 +36,30 @@ static uint64_t key_of(const nn_batch *in, int32_t e)
     return (uint64_t)kind << 32 | float_bits(in->dist[e]);
 }
 
-static int pair_compare(const void *a, const void *b)
-{
-    const nn_cuda_pair *x = a, *y = b;
+enum { DIGIT = 11, DIGITS = 6, VALUES = 1 << DIGIT }; /* of a key, for sorting */
 
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return (x->pair > y->pair) - (x->pair < y->pair);
+static unsigned digit_of(const nn_cuda_pair *p, int digit)
+{
+    return (unsigned)(p->key >> (digit * DIGIT)) & (VALUES - 1);
+}
+
+/* By one digit into `to`, equal ones in the order they have; false: all have the same. */
+static bool digit_sort(nn_cuda_pair *to, const nn_cuda_pair *from, int32_t n, int digit)
+{
+    int32_t at[VALUES] = { 0 }, sum = 0;
+
+    for (int32_t i = 0; i < n; i++)
+        at[digit_of(&from[i], digit)]++;
+    if (n == 0 || at[digit_of(&from[0], digit)] == n)
+        return false;
+    for (int v = 0; v < VALUES; v++) {
+        int32_t count = at[v];
+        at[v] = sum;
+        sum += count;
+    }
+    for (int32_t i = 0; i < n; i++)
+        to[at[digit_of(&from[i], digit)]++] = from[i];
+    return true;
 }
 
 /* Without pairs every edge is its own. */
@@ -74,7 +91,18 @@ static bool room(void **p, size_t *have, size_t bytes)
     return *p != NULL;
 }
 
-/* Sorted pairs; the number of edges they cover. */
+static void pairs_swap(nn_cuda_prep *p)
+{
+    nn_cuda_pair *pair = p->pair;
+    size_t bytes = p->pair_room;
+
+    p->pair = p->spare;
+    p->pair_room = p->spare_room;
+    p->spare = pair;
+    p->spare_room = bytes;
+}
+
+/* Pairs sorted by key, equal ones by number; how many edges they cover. */
 static int32_t pairs_sort(nn_cuda_prep *p, const nn_batch *in)
 {
     int32_t covered = 0;
@@ -83,8 +111,9 @@ static int32_t pairs_sort(nn_cuda_prep *p, const nn_batch *in)
         p->pair[i] = pair_of(in, i);
         covered += p->pair[i].second >= 0 ? 2 : 1;
     }
-    if (p->n_pairs)
-        qsort(p->pair, (size_t)p->n_pairs, sizeof *p->pair, pair_compare);
+    for (int d = 0; d < DIGITS; d++)
+        if (digit_sort(p->spare, p->pair, p->n_pairs, d))
+            pairs_swap(p);
     return covered;
 }
 
@@ -287,6 +316,7 @@ pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow
     p->n_pairs = has_pairs(in) ? in->n_pairs : in->n_edges;
     p->n_scalars = in->n_edge_features + 1;
     if (!room((void **)&p->pair, &p->pair_room, ((size_t)p->n_pairs + 1) * sizeof *p->pair)
+        || !room((void **)&p->spare, &p->spare_room, ((size_t)p->n_pairs + 1) * sizeof *p->spare)
         || !room((void **)&p->cell, &p->cell_room, ((size_t)p->n_pairs + 1) * sizeof *p->cell)
         || !room((void **)&p->row_of, &p->edge_room, ((size_t)in->n_edges + 1) * sizeof *p->row_of))
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
@@ -310,6 +340,7 @@ pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow
 void nn_cuda_prep_free(nn_cuda_prep *p)
 {
     free(p->pair);
+    free(p->spare);
     free(p->cell);
     free(p->row_of);
 }

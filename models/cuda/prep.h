@@ -35,9 +35,9 @@ typedef struct nn_cuda_prep {
     const nn_gpu_tile *tile;
     const nn_gpu_span *span;     /* [n_nodes]                                    */
     nn_cuda_cell *cell;          /* [n_cells+1], host only, as are these:        */
-    struct nn_cuda_pair *pair;
+    struct nn_cuda_pair *pair, *spare;
     int32_t *row_of;             /* [n_edges]                                    */
-    size_t cell_room, pair_room, edge_room;
+    size_t cell_room, pair_room, spare_room, edge_room;
 } nn_cuda_prep;
 
 /* Host memory for the big block; contents are lost when it grows. NULL: refused. */
