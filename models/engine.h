@@ -32,6 +32,7 @@ typedef struct nn_engine_conf {
     nn_precision of_radial;        /* last layer of the radial networks (ops 4, 5)   */
     nn_precision of_contract;      /* SO(2) products along edges (op 7)              */
     nn_precision of_linear;        /* linear layers of nodes (op 10)                 */
+    int32_t device;                /* cuda: which of the visible GPUs                */
 } nn_engine_conf;
 
 /* ---- training done by the engine ---- */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/compute.h"
 
+#include <string.h>
+
+#include "models/cuda/plugin.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/text.h"
 #include "pipeline/store.h"
 
 static nn_precision precision_of(const st_compute *c, int32_t own)
@@ -36,6 +40,69 @@ const nn_engine_kind *st_compute_engine(const st_compute *c)
     return nn_engine_cuda.check(&conf, &err) ? &nn_engine_cpu : &nn_engine_cuda;
 }
 
+/* ---- GPUs ---------------------------------------------------------------- */
+
+static bool devices_all(const pl_list *list)
+{
+    const char *const *word = list->items;
+
+    return list->n == 0 || (list->n == 1 && !strcmp(word[0], "all"));
+}
+
+static pl_code device_read(const char *word, int32_t count, int32_t *device, pl_error *err)
+{
+    int64_t i;
+
+    if (!pl_parse_int(word, &i) || i < 0)
+        return pl_fail(err, PL_ECONFIG, "devices: %s is neither all nor the number of a GPU", word);
+    if (i >= count)
+        return pl_fail(err, PL_ECONFIG, "devices: there is no GPU %s; this machine shows %d", word, (int)count);
+    *device = (int32_t)i;
+    return PL_OK;
+}
+
+pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_error *err)
+{
+    const char *const *word = c->devices.items;
+    bool all = devices_all(&c->devices);
+    const nn_gpu_ops *ops;
+    int32_t count;
+    pl_code rc = PL_OK;
+
+    *n = 1;
+    device[0] = 0;
+    if (st_compute_engine(c) != &nn_engine_cuda)
+        return PL_OK;
+    rc = nn_cuda_plugin(&ops, err);
+    if (rc)
+        return rc;
+    count = ops->count();
+    *n = all ? (int)count : (int)c->devices.n;
+    if (*n < 1 || *n > ST_DEVICES)
+        return pl_fail(err, PL_ECONFIG, "devices: %d GPUs; 1 to %d can be used", *n, (int)ST_DEVICES);
+    for (int i = 0; i < *n && !rc; i++) {
+        device[i] = i;
+        if (!all)
+            rc = device_read(word[i], count, &device[i], err);
+    }
+    return rc;
+}
+
+pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t *device, pl_error *err)
+{
+    int32_t list[ST_DEVICES];
+    int n, own = launch->local_rank > 0 ? launch->local_rank : 0;
+    pl_code rc = st_compute_devices(c, list, &n, err);
+
+    if (rc)
+        return rc;
+    if (own >= n && n > 1)
+        return pl_fail(err, PL_ECONFIG, "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start "
+                       "fewer, or more machines", launch->rank, own, n);
+    *device = list[n == 1 ? 0 : own];
+    return PL_OK;
+}
+
 void st_compute_say(const st_compute *c, const char *stage)
 {
     nn_engine_conf conf = st_compute_conf(c, 1);
@@ -50,8 +117,10 @@ void st_compute_say(const st_compute *c, const char *stage)
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems)
 {
     nn_engine_conf conf = st_compute_conf(c, 1);
+    int32_t device[ST_DEVICES];
     pl_error err = { 0 };
+    int n;
 
-    if (st_compute_engine(c)->check(&conf, &err))
+    if (st_compute_engine(c)->check(&conf, &err) || st_compute_devices(c, device, &n, &err))
         pl_problem_add(problems, step->node, "%s", err.text);
 }

@@ -6,6 +6,7 @@
 #define ST_COMPUTE_H
 
 #include "models/engine.h"
+#include "models/launch.h"
 #include "pipeline/base/field.h"
 #include "pipeline/stage.h"
 #include "pipeline/workflow.h"
@@ -18,7 +19,10 @@ typedef struct st_compute {
     double width;             /* Angstrom, of the grid of radial nodes       */
     int32_t precision;        /* nn_precision of all operations ..           */
     int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
+    pl_list devices;          /* texts: numbers of GPUs, or all              */
 } st_compute;
+
+enum { ST_DEVICES = 64 };
 
 #define ST_PRECISIONS "fp32|bf16x3|bf16|tf32|fp16"
 #define ST_COMPUTE_CHOICE(type, key, member, words, help, flags) \
@@ -30,6 +34,8 @@ typedef struct st_compute {
                       "cpu; plain loops in double to check by; a GPU; a GPU if there is one, else cpu", PL_HOW), \
     ST_COMPUTE_CHOICE(type, "radial.mode", radial, "exact|nodes", \
                       "radial networks at every distance, or at the nodes of a grid with interpolation between", 0), \
+    { PL_TEXTS, "devices", offsetof(type, compute.devices), 0, 0, 0, NULL, NULL, NULL, \
+      "all, or numbers of visible GPUs ([0, 1]); score uses each, a rank of train one, evaluate the first", PL_HOW, NULL, 0 }, \
     { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \
       "between two radial nodes", 0, NULL, 0 }, \
     ST_COMPUTE_CHOICE(type, "precision", precision, ST_PRECISIONS, "of the factors in matrix products; sums are fp32; tf32 and fp16: on a GPU", 0), \
@@ -38,6 +44,12 @@ typedef struct st_compute {
     ST_COMPUTE_CHOICE(type, "precision_of.linear", of_linear, "same|" ST_PRECISIONS, "of the linear layers of nodes", 0)
 
 const nn_engine_kind *st_compute_engine(const st_compute *c);
+/* The GPUs to compute with; one, 0, where the engine is not cuda. device [ST_DEVICES]. ECONFIG
+ * names a word that is no visible GPU. */
+pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_error *err);
+/* The GPU of a process that a launcher may have started: by its number on this machine. One GPU
+ * for several is right where each sees another one. ECONFIG: too few GPUs for its number. */
+pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t *device, pl_error *err);
 nn_engine_conf st_compute_conf(const st_compute *c, int threads);
 /* Adds a warning event when interpolation between radial nodes was off by `off` (radial_error
  * of an engine): above 1e-3, what bf16 rounds, and more than *worst, the most so far. */

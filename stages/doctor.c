@@ -19,6 +19,7 @@
 #include "models/cuda/plugin.h"
 #include "models/cpu/amx.h"
 #include "models/cpu/kernels.h"
+#include "models/numa.h"
 #include "pipeline/base/par.h"
 #include "pipeline/base/text.h"
 #include "pipeline/store.h"
@@ -62,17 +63,31 @@ static void find_limit(st_findings *f, const char *name, int which, double wante
         st_find(f, name, ST_GOOD, "%llu", (unsigned long long)limit.rlim_cur);
 }
 
+enum { GPUS_SHOWN = 16 };
+
+static const char *where_word(const char *pci, char *buf, size_t size)
+{
+    int node = nn_numa_node("/sys", pci);
+
+    snprintf(buf, size, node < 0 ? "" : ", NUMA node %d", node);
+    return buf;
+}
+
 static void find_gpu(st_findings *f)
 {
     bool device = access("/dev/nvidia0", F_OK) == 0;
     const nn_gpu_ops *ops;
-    char text[256];
+    char text[256], pci[32], node[32];
     pl_error err = { 0 };
 
     if (nn_cuda_plugin(&ops, &err) != PL_OK)
         st_find(f, "gpu", device ? ST_NOTE : ST_GOOD, "%s%s", device ? "/dev/nvidia0 is there, but " : "", err.text);
-    else
-        st_find(f, "gpu", ops->find(0, text, sizeof text) || !device ? ST_GOOD : ST_NOTE, "%s", text);
+    for (int32_t i = 0; err.code == PL_OK && (i == 0 || i < ops->count()) && i < GPUS_SHOWN; i++) {
+        bool good = ops->find(i, text, sizeof text);
+        ops->pci(i, pci, sizeof pci);
+        st_find(f, "gpu", good || !device ? ST_GOOD : ST_NOTE, "%s%s%s%s", text, good && pci[0] ? ", at " : "",
+                good ? pci : "", good && pci[0] ? where_word(pci, node, sizeof node) : "");
+    }
 }
 
 static void find_ranks(st_findings *f)

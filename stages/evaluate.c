@@ -96,8 +96,13 @@ static pl_code evaluate_open(void *state, pl_env *env, pl_error *err)
 static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
     nn_engine_conf conf = st_compute_conf(&s->conf->compute, s->conf->threads > 0 ? (int)s->conf->threads : s->env->workers);
-    pl_code rc;
+    int32_t device[ST_DEVICES];
+    int n;
+    pl_code rc = st_compute_devices(&s->conf->compute, device, &n, err);
 
+    if (rc)
+        return rc;
+    conf.device = device[0];
     s->path = st_train_model_path(s->env->wf, train, s->env->mem);
     if (!s->path)
         return pl_fail(err, PL_ENOMEM, "evaluation");

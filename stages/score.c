@@ -3,11 +3,13 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chem/element.h"
 #include "chem/graph_block.h"
+#include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
 #include "stages/blocks.h"
 #include "stages/compute.h"
@@ -222,6 +224,9 @@ typedef struct score_state {
     int n_models;
     scored_model model[MODELS_MAX];
     double radial_error;           /* the most of which a warning told */
+    int32_t device[ST_DEVICES];    /* workers take them in turn */
+    int n_devices;
+    atomic_int n_workers;
     sqlite3_stmt *put_prediction, *put_score;
 } score_state;
 
@@ -298,6 +303,12 @@ static pl_code score_open(void *state, pl_env *env, pl_error *err)
     s->env = env;
     s->conf = env->step->conf;
     st_compute_say(&s->conf->compute, "score");
+    rc = st_compute_devices(&s->conf->compute, s->device, &s->n_devices, err);
+    if (rc)
+        return rc;
+    if (s->n_devices > 1)
+        pl_log(PL_INFO, "score     %d GPUs, %d workers%s", s->n_devices, env->workers,
+               env->workers < s->n_devices ? ": with -j as many as GPUs, or more, all are used" : "");
     rc = st_blocks_open(&s->graphs, env, "graph", "graph", err);
     if (!rc && pl_workflow_step(env->wf, "basis"))
         rc = st_blocks_open(&s->bases, env, "basis", "basis", err);
@@ -332,8 +343,10 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     score_worker *w = worker;
     const score_state *s = state;
     nn_engine_conf conf = st_compute_conf(&s->conf->compute, 1);
+    int number = atomic_fetch_add(&((score_state *)state)->n_workers, 1);
     pl_code rc = PL_OK;
 
+    conf.device = s->device[number % s->n_devices];
     w->state = s;
     w->kind = st_compute_engine(&s->conf->compute);
     w->collate = nn_collate_new();

@@ -7,7 +7,10 @@
 #include <time.h>
 
 #include "models/checkpoint.h"
+#include "models/cuda/plugin.h"
+#include "models/numa.h"
 #include "models/shards.h"
+#include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
 #include "pipeline/progress.h"
 #include "pipeline/run.h"
@@ -33,6 +36,7 @@ typedef struct train_state {
     bool latest_good;              /* latest.ckpt may become previous.ckpt            */
     double saved_at;               /* seconds                                         */
     double radial_error;           /* the most of which a warning told                */
+    nn_binding near;               /* to the GPU                                      */
     double valid_mae;              /* of the last epoch, in the target's unit; or NaN */
 } train_state;
 
@@ -213,13 +217,32 @@ static void model_describe(train_state *t)
     t->m.bf16 = t->conf->dtype == 1;
 }
 
+/* Near the GPU, before threads are started. */
+static void near_bind(train_state *t, int32_t device)
+{
+    const nn_gpu_ops *ops;
+    char pci[32];
+
+    t->near = (nn_binding){ .node = -1 };
+    if (st_compute_engine(&t->conf->compute) != &nn_engine_cuda || nn_cuda_plugin(&ops, NULL) != PL_OK)
+        return;
+    ops->pci(device, pci, sizeof pci);
+    t->near = nn_numa_bind("/sys", pci);
+    if (t->near.bound)
+        pl_log(PL_INFO, "train     near GPU %d: the processors of NUMA node %d", (int)device, t->near.node);
+}
+
 static pl_code model_open(train_state *t, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
     int threads = t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers;
     nn_engine_conf conf = st_compute_conf(&t->conf->compute, threads);
-    pl_code rc;
+    nn_launch launch = nn_launch_read();
+    pl_code rc = st_compute_device(&t->conf->compute, &launch, &conf.device, err);
 
+    if (rc)
+        return rc;
+    near_bind(t, conf.device);
     t->loop.threads = threads;
     t->m.inputs = t->inputs;
     t->m.conf = st_train_network(t->conf, &t->inputs);
@@ -376,6 +399,7 @@ static void train_close(void *state)
 
     if (t->kind)
         t->kind->close(t->engine);
+    nn_numa_restore(&t->near);
     st_samples_close(&t->train);
     st_samples_close(&t->valid);
     st_samples_close(&t->test);

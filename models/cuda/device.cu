@@ -64,6 +64,20 @@ static bool device_describe(int32_t device, char *text, size_t n)
     return false;
 }
 
+static int32_t device_count(void)
+{
+    int count = 0;
+
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+static void device_pci(int32_t device, char *text, size_t n)
+{
+    text[0] = '\0';
+    if (cudaDeviceGetPCIBusId(text, (int)n, device) != cudaSuccess)
+        text[0] = '\0';
+}
+
 /* One sentence for each way of not having a GPU. */
 static bool device_find(int32_t device, char *text, size_t n)
 {
@@ -149,6 +163,13 @@ static const char *gpu_status(nn_gpu *g)
 {
     streams_wait(g);
     return first_fault(g);
+}
+
+static void gpu_memory(nn_gpu *g, size_t *left, size_t *all)
+{
+    *left = *all = 0;
+    cudaSetDevice(g->device);
+    note(g, cudaMemGetInfo(left, all), "asking for memory");
 }
 
 static void *gpu_alloc(nn_gpu *g, size_t bytes)
@@ -628,7 +649,7 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
 {
     static const nn_gpu_ops ops = {
         NN_GPU_ABI, (int32_t)sizeof(nn_gpu_ops), NN_GPU_NAME,
-        device_find, gpu_open, gpu_close, gpu_status,
+        device_count, device_pci, device_find, gpu_open, gpu_close, gpu_status, gpu_memory,
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
         gpu_upload_beside, gpu_download_later, gpu_mark, gpu_wait, gpu_graph_begin, gpu_graph_run,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,19 @@ static void model_cut(nn_engine *e, nn_cuda_cutter *c)
     e->fold = cut_floats(c, p->fold_size);
 }
 
+pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err)
+{
+    char hint[120] = "";
+    size_t left, all, held = e->arena_room, fit;
+
+    e->ops->memory(e->gpu, &left, &all);
+    fit = bytes ? (size_t)molecules * (left + held) / (bytes + bytes / 4) : 0; /* an eighth is added to every piece */
+    if (molecules > 1 && fit >= 1)
+        snprintf(hint, sizeof hint, "; about %zu molecules would fit: batch.molecules", fit);
+    return pl_fail(err, PL_EDEVICE, "no memory on GPU %d for %s: %zu MB are needed, %zu of its %zu MB are free%s",
+                   (int)e->conf.device, what, (bytes >> 20) + 1, left >> 20, all >> 20, hint);
+}
+
 static void rule_make(nn_gpu_frame_rule *to)
 {
     nn_frame_rule rule;
@@ -82,7 +96,7 @@ static pl_code model_open(nn_engine *e, pl_error *err)
     e->model_bytes = c.at;
     e->model = rule ? e->ops->alloc(e->gpu, c.at) : NULL;
     if (!e->model)
-        return pl_fail(err, PL_ENOMEM, "no memory on the GPU for a model: %zu MB", c.at >> 20);
+        return nn_cuda_no_memory(e, "a model", c.at, 0, err);
     c = (nn_cuda_cutter){ NULL, e->model, 0 };
     model_cut(e, &c);
     rule_make(rule);
@@ -99,7 +113,7 @@ static pl_code cuda_check(const nn_engine_conf *conf, pl_error *err)
     char text[TEXT];
     pl_code rc = nn_cuda_plugin(&ops, err);
 
-    if (!rc && !ops->find(0, text, sizeof text))
+    if (!rc && !ops->find(conf->device, text, sizeof text))
         rc = pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
     if (!rc && conf->radial == NN_RADIAL_NODES && !(conf->width > 0))
         rc = pl_fail(err, PL_ECONFIG, "engine cuda: the grid of radial nodes has no width");
@@ -129,7 +143,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
     e->alpha = PL_NEW(e->mem, float *, plan->n_modules);
     if (!e->fence || !e->act || !e->edge || !e->alpha)
         return pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
-    e->gpu = e->ops->open(0, text, sizeof text);
+    e->gpu = e->ops->open(e->conf.device, text, sizeof text);
     if (!e->gpu)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
@@ -301,6 +315,7 @@ bool nn_cuda_host(nn_engine *e, size_t floats)
 
 static pl_code batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err)
 {
+    char what[80];
     size_t bytes;
 
     fences_set(e, false);
@@ -308,8 +323,8 @@ static pl_code batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda
     if (!device_grow(e, &to->device, &to->device_room, e->prep.most) || !device_grow(e, &e->arena, &e->arena_room, bytes)
         || !nn_cuda_host(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
         e->n_fences = 0;
-        return pl_fail(err, PL_ENOMEM, "no memory on the GPU for a batch of %d molecules and %d edges: %zu MB",
-                       (int)in->n_graphs, (int)in->n_edges, bytes >> 20);
+        snprintf(what, sizeof what, "a batch of %d molecules and %d edges", (int)in->n_graphs, (int)in->n_edges);
+        return nn_cuda_no_memory(e, what, bytes + e->prep.most, in->n_graphs, err);
     }
     e->batch = to->device;
     arena_cut(e, in, keep, e->arena);
@@ -408,7 +423,7 @@ pl_code nn_cuda_grads(nn_engine *e, pl_error *err)
         e->grads = e->ops->alloc(e->gpu, e->grads_bytes);
     }
     if (!e->grads || !nn_cuda_host(e, floats))
-        return pl_fail(err, PL_ENOMEM, "no memory on the GPU for the gradients of a model");
+        return nn_cuda_no_memory(e, "the gradients of a model", e->grads_bytes, 0, err);
     e->grad = (float *)(void *)e->grads;
     e->dfold = e->grad + (floats + 63) / 64 * 64;
     return PL_OK;

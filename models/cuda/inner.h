@@ -123,6 +123,10 @@ pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broke
 extern const nn_engine_training nn_cuda_trains;
 void nn_cuda_training_close(nn_engine *e);
 
+/* EDEVICE: how much is needed and free, and how large a batch would fit (molecules: of the one that
+ * did not; 0: not a batch). */
+pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err);
+
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */
 void nn_cuda_geometry(nn_engine *e);  /* frames, hidden vectors                   */

@@ -330,6 +330,9 @@ typedef struct nn_gpu_ops {
     int32_t abi, bytes;     /* NN_GPU_ABI, sizeof(nn_gpu_ops)                    */
     const char *name;       /* "cuda", "emulated"                                */
 
+    int32_t (*count)(void);                    /* devices that are visible       */
+    /* "0000:3b:00.0", or "" where the driver does not say. */
+    void (*pci)(int32_t device, char *text, size_t n);
     /* Whether there is such a device; `text` (host) says in one line what was found
      * or why not. Takes nothing from the device. */
     bool (*find)(int32_t device, char *text, size_t n);
@@ -337,6 +340,7 @@ typedef struct nn_gpu_ops {
     nn_gpu *(*open)(int32_t device, char *text, size_t n);
     void (*close)(nn_gpu *g);                  /* NULL is fine                   */
     const char *(*status)(nn_gpu *g);          /* waits; NULL, or the first error */
+    void (*memory)(nn_gpu *g, size_t *left, size_t *all); /* bytes                */
 
     void *(*alloc)(nn_gpu *g, size_t bytes);   /* NULL when refused              */
     void (*free)(nn_gpu *g, void *p);

@@ -42,7 +42,7 @@ static pl_code training_open(nn_engine *e, bool average, pl_error *err)
     t->memory = e->ops->alloc(e->gpu, c.at);
     t->came = e->ops->host_alloc(e->gpu, NN_CUDA_SLOTS * sizeof *t->came);
     if (!t->memory || !t->came || !nn_cuda_host(e, e->plan->model->n_floats))
-        return pl_fail(err, PL_ENOMEM, "no memory on the GPU for a training: %zu MB", c.at >> 20);
+        return nn_cuda_no_memory(e, "a training", c.at, 0, err);
     t->bytes = c.at;
     c.p = t->memory;
     c.at = 0;

@@ -107,8 +107,55 @@ class Cuda(unittest.TestCase):
         self.sieve("run", "t.yaml", "-q", "workdir=runs/killed")
         self.assertEqual(self.weights("whole"), self.weights("killed"))
 
+    def many(self):
+        """Enough molecules for several units."""
+        with open(os.path.join(self.dir, "a.smi"), "w") as f:
+            f.writelines("%s%s m%d-%d\n" % ("C" * i, tail, i, k) for k, tail in enumerate(("O", "N", "F", "C=O", "Cl"))
+                         for i in range(1, 13))
+
+    def test_any_number_of_gpus_gives_the_same_rows(self):
+        self.many()
+        unit, four = "stages.read.unit=7", {"MOLSIEVE_EMULATOR_DEVICES": "4"}
+        digests = set()
+        for name, words, env in (("one", [], {}), ("four", [], four), ("some", ["stages.score.devices=[3, 1]"], four),
+                                 ("alone", ["stages.score.devices=2", "-j", "1"], four)):
+            said = self.sieve("run", "w.yaml", f"workdir=runs/{name}", "-j", "4", unit, "stages.score.engine=cuda", *words, **env)
+            self.assertIn("4 GPUs, 4 workers" if name == "four" else "", said)
+            digests.add(self.sieve("db", "digest", f"runs/{name}"))
+        self.assertEqual(len(digests), 1, digests)
+
+    def test_every_gpu_is_used(self):
+        """A GPU without memory is noticed: so it was asked."""
+        self.many()
+        words = ["run", "w.yaml", "-j", "3", "stages.read.unit=7", "stages.score.engine=cuda"]
+        for without, memory in enumerate(("0,900,900", "900,0,900", "900,900,0")):
+            env = {"MOLSIEVE_EMULATOR_DEVICES": "3", "MOLSIEVE_EMULATOR_MB": memory}
+            said = self.sieve(*words, "workdir=runs/bad", status=7, **env)
+            self.assertIn(f"no memory on GPU {without} for a model", said)
+            others = str([i for i in range(3) if i != without])
+            self.sieve(*words, f"workdir=runs/good{without}", f"stages.score.devices={others}", **env)
+
+    def test_a_batch_that_does_not_fit_says_what_would(self):
+        self.many()
+        words = ["run", "w.yaml", "-j", "1", "stages.score.engine=cuda"]
+        said = self.sieve(*words, status=7, MOLSIEVE_EMULATOR_MB="40")
+        self.assertRegex(said, r"no memory on GPU 0 for a batch of 60 molecules and \d+ edges: \d+ MB are needed, \d+ of its "
+                               r"40 MB are free; about \d+ molecules would fit: batch.molecules")
+        fit = said.split("about ")[1].split()[0]
+        self.sieve(*words, f"stages.score.batch.molecules={fit}", MOLSIEVE_EMULATOR_MB="40")
+
+    def test_devices_that_are_not_there_are_refused(self):
+        for word, text in (("[0, 2]", "there is no GPU 2; this machine shows 2"), ("some", "some is neither all nor"),
+                           ("-1", "-1 is neither all nor")):
+            said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", f"stages.score.devices={word}", status=2,
+                              MOLSIEVE_EMULATOR_DEVICES="2")
+            self.assertIn(text, said)
+
     def test_doctor_says_what_there_is(self):
         self.assertIn("emulator, compute capability 8.0", self.sieve("doctor"))
+        said = self.sieve("doctor", MOLSIEVE_EMULATOR_DEVICES="3")
+        self.assertEqual(said.count("emulator, compute capability 8.0"), 3)
+        self.assertIn("at 0000:02:00.0", said)
 
 
 if __name__ == "__main__":

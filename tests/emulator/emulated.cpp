@@ -16,19 +16,28 @@ static cudaError_t cudaRuntimeGetVersion(int *v) { return *v = 0, cudaSuccess; }
 
 static cudaError_t cudaGetDeviceCount(int *n)
 {
-    return *n = 1, getenv("MOLSIEVE_EMULATOR_NO_DRIVER") ? cudaErrorInsufficientDriver : cudaSuccess;
+    const char *devices = getenv("MOLSIEVE_EMULATOR_DEVICES");
+
+    *n = devices ? (int)strtol(devices, nullptr, 10) : 1;
+    return getenv("MOLSIEVE_EMULATOR_NO_DRIVER") ? cudaErrorInsufficientDriver : cudaSuccess;
 }
 
-static cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
+static cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
 {
-    *p = { "emulator", 8, 0, (size_t)1 << 30 };
+    *p = { "emulator", 8, 0, emu_memory_of(device) };
     return cudaSuccess;
 }
 
 /* What compute capability 8.0 has. */
 static cudaError_t cudaDeviceGetAttribute(int *v, int, int) { return *v = 163 << 10, cudaSuccess; }
 
-static cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+static cudaError_t cudaDeviceGetPCIBusId(char *id, int n, int device)
+{
+    snprintf(id, (size_t)n, "0000:%02X:00.0", device);
+    return cudaSuccess;
+}
+
+static cudaError_t cudaSetDevice(int device) { return emu_device = device, cudaSuccess; }
 
 static void fence_poison(void *p, bool on)
 {

@@ -5,13 +5,17 @@
  * nothing before it is done at once, so that the stream of copies runs ahead of the
  * stream of kernels and device memory that is used again too early shows. Host memory
  * that is not pinned is read when it is named, as CUDA does. What CUDA forbids while a
- * stream is captured ends the program. */
+ * stream is captured ends the program. Threads take turns.
+ *
+ * MOLSIEVE_EMULATOR_DEVICES=3: so many devices; MOLSIEVE_EMULATOR_MB=64,0,8: what memory
+ * each has, the last for all that follow. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -54,7 +58,10 @@ struct cudaGraphExecUpdateResultInfo {};
 
 static std::map<const char *, size_t> emu_pinned;
 static std::set<emu_stream *> emu_streams;
-static int emu_capturing;
+static thread_local int emu_capturing, emu_device;
+static std::recursive_mutex emu_mutex;
+static std::map<void *, std::pair<int, size_t>> emu_memory; /* whose, and how much */
+#define EMU_TURN std::lock_guard<std::recursive_mutex> turn(emu_mutex)
 
 [[noreturn]] static void emu_refuse(const char *call, const char *why)
 {
@@ -80,6 +87,7 @@ static void emu_run(emu_stream *s, uint64_t until)
 
 static void emu_enqueue(emu_stream *s, const char *name, std::function<void()> run)
 {
+    EMU_TURN;
     if (s->graph)
         return s->graph->task.push_back({ name, std::move(run) });
     s->queue.push_back({ name, std::move(run) });
@@ -89,6 +97,7 @@ static void emu_enqueue(emu_stream *s, const char *name, std::function<void()> r
 
 static bool emu_is_pinned(const void *p)
 {
+    EMU_TURN;
     auto after = emu_pinned.upper_bound((const char *)p);
 
     return after != emu_pinned.begin() && (const char *)p < (--after)->first + after->second;
@@ -98,11 +107,13 @@ static bool emu_is_pinned(const void *p)
 
 static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
 {
+    EMU_TURN;
     return emu_streams.insert(*s = new emu_stream()), cudaSuccess;
 }
 
 static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
+    EMU_TURN;
     emu_not_captured("cudaStreamSynchronize");
     emu_run(s, s->done + s->queue.size());
     return cudaSuccess;
@@ -110,12 +121,14 @@ static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 
 static void emu_settle()
 {
+    EMU_TURN;
     for (emu_stream *s : emu_streams)
         cudaStreamSynchronize(s);
 }
 
 static cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
+    EMU_TURN;
     if (s)
         cudaStreamSynchronize(s);
     emu_streams.erase(s);
@@ -128,6 +141,7 @@ static cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSucces
 
 static cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
+    EMU_TURN;
     if (s->graph)
         emu_refuse("cudaEventRecord", "while its stream is captured");
     *e = { s, s->done + s->queue.size() };
@@ -136,6 +150,7 @@ static cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 
 static cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
+    EMU_TURN;
     emu_not_captured("cudaEventSynchronize");
     if (e->on)
         emu_run(e->on, e->at);
@@ -155,9 +170,29 @@ static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
 
 /* ---- memory ---- */
 
-static cudaError_t cudaMalloc(void **p, size_t bytes)
+static size_t emu_memory_of(int device)
 {
-    emu_not_captured("cudaMalloc");
+    const char *list = getenv("MOLSIEVE_EMULATOR_MB"), *comma;
+
+    for (; list && device > 0 && (comma = strchr(list, ',')); device--)
+        list = comma + 1;
+    return list ? strtoull(list, nullptr, 10) << 20 : (size_t)1 << 30;
+}
+
+static cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+    EMU_TURN;
+    size_t used = 0;
+
+    for (const auto &m : emu_memory)
+        used += m.second.first == emu_device ? m.second.second : 0;
+    *all = emu_memory_of(emu_device);
+    *left = used < *all ? *all - used : 0;
+    return cudaSuccess;
+}
+
+static cudaError_t emu_alloc(void **p, size_t bytes)
+{
     *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (!*p)
         return cudaErrorMemoryAllocation;
@@ -165,15 +200,34 @@ static cudaError_t cudaMalloc(void **p, size_t bytes)
     return cudaSuccess;
 }
 
+static cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    EMU_TURN;
+    size_t left, all;
+
+    emu_not_captured("cudaMalloc");
+    cudaMemGetInfo(&left, &all);
+    if (getenv("MOLSIEVE_EMULATOR_MB") && bytes > left)
+        return cudaErrorMemoryAllocation;
+    cudaError_t e = emu_alloc(p, bytes);
+    if (e == cudaSuccess)
+        emu_memory[*p] = { emu_device, bytes };
+    return e;
+}
+
 static cudaError_t cudaFree(void *p)
 {
+    EMU_TURN;
     emu_not_captured("cudaFree");
+    emu_memory.erase(p);
     return free(p), cudaSuccess;
 }
 
 static cudaError_t cudaMallocHost(void **p, size_t bytes)
 {
-    cudaError_t e = cudaMalloc(p, bytes);
+    EMU_TURN;
+    emu_not_captured("cudaMallocHost");
+    cudaError_t e = emu_alloc(p, bytes);
 
     if (e == cudaSuccess)
         emu_pinned[(const char *)*p] = bytes;
@@ -182,6 +236,7 @@ static cudaError_t cudaMallocHost(void **p, size_t bytes)
 
 static cudaError_t cudaFreeHost(void *p)
 {
+    EMU_TURN;
     emu_pinned.erase((const char *)p);
     return cudaFree(p);
 }
@@ -249,6 +304,7 @@ static cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGr
 
 static cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
+    EMU_TURN;
     for (const emu_task &t : g->task)
         emu_enqueue(s, t.name, t.run);
     return cudaSuccess;
