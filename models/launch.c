@@ -55,14 +55,16 @@ static void job_read(nn_launch *l)
                      names[i][1] ? word(names[i][1]) : "", names[i][2] ? "." : "", names[i][2] ? word(names[i][2]) : "");
 }
 
+/* torchrun's own agent may already listen at the master's port. */
 static void master_read(nn_launch *l)
 {
+    bool taken = strcmp(word("TORCHELASTIC_USE_AGENT_STORE"), "True") == 0;
     const char *ours = word("MOLSIEVE_MASTER"), *colon = strrchr(ours, ':');
 
     if (colon && colon[1]) {
         snprintf(l->host, sizeof l->host, "%.*s", (int)(colon - ours), ours);
         snprintf(l->port, sizeof l->port, "%s", colon + 1);
-    } else if (word("MASTER_ADDR")[0] && word("MASTER_PORT")[0]) {
+    } else if (!taken && word("MASTER_ADDR")[0] && word("MASTER_PORT")[0]) {
         snprintf(l->host, sizeof l->host, "%s", word("MASTER_ADDR"));
         snprintf(l->port, sizeof l->port, "%s", word("MASTER_PORT"));
     }

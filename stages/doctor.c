@@ -104,6 +104,20 @@ static void find_ranks(st_findings *f)
         st_find(f, "ranks", ST_GOOD, "plugin %s, %s", path, kind->library());
 }
 
+static void find_nccl(st_findings *f)
+{
+    const char *path = st_plugin_path(ST_NCCL_PLUGIN, f->mem);
+    const nn_collective *kind = NULL;
+    pl_error err = { 0 };
+
+    if (path == NULL)
+        st_find(f, "nccl", ST_GOOD, "no plugin %s: ranks sum over MPI or TCP", ST_NCCL_PLUGIN);
+    else if (nn_collective_load(&kind, path, &err) != PL_OK)
+        st_find(f, "nccl", ST_NOTE, "%s", err.text);
+    else
+        st_find(f, "nccl", ST_GOOD, "plugin %s, %s", path, kind->library());
+}
+
 /* Which sets run here, best first, and what the others lack. */
 static const char *kernels_words(st_findings *f, bool here)
 {
@@ -151,6 +165,7 @@ void st_doctor_machine(st_findings *f)
     find_memory(f);
     find_gpu(f);
     find_ranks(f);
+    find_nccl(f);
     find_limit(f, "open files", RLIMIT_NOFILE, 256, "raise it with ulimit -n 1024");
     find_limit(f, "address space", RLIMIT_AS, 4e9, "a chemistry worker takes up to 2 GiB; ulimit -v unlimited");
     find_limit(f, "file size", RLIMIT_FSIZE, 1e10, "databases may grow beyond it; ulimit -f unlimited");

@@ -100,13 +100,18 @@ static pl_code team_check(nn_ranks *r, const nn_launch *l, const st_train_conf *
 }
 
 /* NCCL over what carries bytes already; that is closed with it. */
-static pl_code sum_open(st_team *team, nn_join *join, pl_error *err)
+static pl_code sum_open(st_team *team, const st_train_conf *c, nn_join *join, pl_error *err)
 {
-    pl_code rc;
+    int32_t device = join->launch.local_rank > 0 ? join->launch.local_rank : 0;
+    pl_code rc = PL_OK;
 
     team->control = team->ranks;
     join->control = &team->control;
-    rc = plugin_load(&team->ranks.kind, ST_NCCL_PLUGIN, "NCCL", err);
+    if (st_compute_engine(&c->compute) == &nn_engine_cuda)
+        rc = st_compute_device(&c->compute, &join->launch, &device, err);
+    join->device = device;
+    if (!rc)
+        rc = plugin_load(&team->ranks.kind, ST_NCCL_PLUGIN, "NCCL", err);
     if (!rc)
         rc = team->ranks.kind->open(&team->ranks, join, err);
     if (rc) { /* the others may wait for this rank: the close ends them */
@@ -131,7 +136,7 @@ static pl_code team_start(st_team *team, const pl_workflow *wf, const st_train_c
     rc = team_check(&team->ranks, &join->launch, c, err);
     if (rc)
         team->state = ST_TEAM_REFUSED;
-    return rc || which != ST_RANKS_NCCL ? rc : sum_open(team, join, err);
+    return rc || which != ST_RANKS_NCCL ? rc : sum_open(team, c, join, err);
 }
 
 pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err)

@@ -263,6 +263,7 @@ def ranks_over_tcp_give_the_same_model():
             assert status == [0] * n, (status, text)
             assert train_e2e.trained(p, "ranks") == want, "%d ranks" % n
             assert ranks_seen(p, "ranks") == ["training with %d ranks" % n]
+            assert p.run("db", "digest", "ranks") == p.run("db", "digest", "whole")
             assert not [f for f in os.listdir(p.path("ranks")) if f.startswith("ranks-")], "a file is left"
 
 

@@ -82,6 +82,7 @@ static void the_master_is_host_and_port(void **state)
     assert_string_equal(l.host, "10.0.0.1");
     assert_string_equal(l.port, "29500");
     assert_string_equal(launched("MASTER_ADDR=x").host, "");
+    assert_string_equal(launched("MASTER_ADDR=x MASTER_PORT=1 TORCHELASTIC_USE_AGENT_STORE=True").host, "");
     assert_string_equal(launched("MOLSIEVE_MASTER=nocolon").host, "");
 }
 

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* models/nccl/nccl.c - the sum of gradients over NCCL; libmolsieve_nccl.so, opened at run time.
+ *
+ * One GPU a rank. Each rank gets one slice of every shard's gradient by grouped sends and
+ * receives, adds them on its GPU in the order of the shards, and an all-gather spreads the
+ * sums: the order of additions that NCCL's own all-reduce does not promise. Bytes (tell,
+ * gather, who is alive) go over the control ranks. Nothing here waits without looking at
+ * NCCL's errors, at the other ranks and at the clock. */
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "models/collective.h"
+#include "models/nccl/add.h"
+
+typedef struct state {
+    nn_ranks *control;
+    int device;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    float *mine;               /* [own shards][size * slice]: what this rank has */
+    float *slices;             /* [shards][slice]: of all shards                 */
+    float *all;                /* [size * slice]                                 */
+    size_t n_mine, n_slices, n_all; /* room, in floats                           */
+} state;
+
+/* ---- errors and waiting -------------------------------------------------- */
+
+static pl_code cuda_said(cudaError_t e, const char *what, pl_error *err)
+{
+    return e == cudaSuccess ? PL_OK : pl_fail(err, PL_EDEVICE, "NCCL, %s: %s", what, cudaGetErrorString(e));
+}
+
+static pl_code nccl_said(const state *s, ncclResult_t e, const char *what, pl_error *err)
+{
+    const char *more = s->comm ? ncclGetLastError(s->comm) : NULL;
+
+    if (e == ncclSuccess || e == ncclInProgress)
+        return PL_OK;
+    return pl_fail(err, PL_EDEVICE, "NCCL, %s: %s%s%.150s", what, ncclGetErrorString(e), more && more[0] ? "; " : "",
+                   more ? more : "");
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Short waits do not sleep: a sum takes less than a millisecond. */
+static void rest(double waited)
+{
+    struct timespec t = { 0, waited < 0.1 ? 50000 : 2000000 };
+
+    if (waited > 0.002)
+        (void)nanosleep(&t, NULL);
+}
+
+/* One look: PL_OK and *done, PL_OK and not yet, or what went wrong. */
+static pl_code look(const state *s, bool stream, const char *what, bool *done, pl_error *err)
+{
+    ncclResult_t now = ncclSuccess;
+    cudaError_t e;
+    pl_code rc = nccl_said(s, ncclCommGetAsyncError(s->comm, &now), what, err);
+
+    if (!rc)
+        rc = nccl_said(s, now, what, err);
+    *done = !rc && now == ncclSuccess;
+    if (!*done || !stream)
+        return rc;
+    e = cudaStreamQuery(s->stream);
+    *done = e == cudaSuccess;
+    return e == cudaErrorNotReady ? PL_OK : cuda_said(e, what, err);
+}
+
+/* Until NCCL has taken what it was given; stream: until the GPU has done it, too. */
+static pl_code settle(const nn_ranks *r, bool stream, const char *what, pl_error *err)
+{
+    const state *s = r->ctx;
+    double began = seconds(), waited = 0, looked = 0;
+    bool done = false;
+    pl_code rc = PL_OK;
+
+    while (!rc && !done) {
+        rc = look(s, stream, what, &done, err);
+        if (!rc && !done && waited - looked > 0.1) {
+            looked = waited;
+            rc = s->control->kind->watch ? s->control->kind->watch(s->control, err) : PL_OK;
+        }
+        if (!rc && !done && r->patience > 0 && waited > r->patience)
+            rc = pl_fail(err, PL_EDEVICE, "rank %d waited %.0f s for the other ranks (NCCL, %s): one is lost or stuck", r->rank,
+                         waited, what);
+        if (!rc && !done)
+            rest(waited);
+        waited = seconds() - began;
+    }
+    return rc;
+}
+
+/* ---- open ---------------------------------------------------------------- */
+
+static void version_word(char word[32], int version)
+{
+    snprintf(word, 32, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+static const char *nccl_library(void)
+{
+    static char line[64];
+    char word[32];
+    int version = 0;
+
+    if (ncclGetVersion(&version) != ncclSuccess)
+        return "NCCL, of unknown version";
+    version_word(word, version);
+    snprintf(line, sizeof line, "NCCL %s", word);
+    return line;
+}
+
+/* An older library does not know the settings of a newer header. */
+static pl_code version_check(nn_ranks *control, pl_error *err)
+{
+    char here[32], built[32];
+    int version = 0;
+
+    if (ncclGetVersion(&version) != ncclSuccess)
+        return pl_fail(err, PL_ECONFIG, "NCCL does not tell its version");
+    version_word(here, version);
+    version_word(built, NCCL_VERSION_CODE);
+    if (version < NCCL_VERSION_CODE || version / 10000 != NCCL_MAJOR)
+        return pl_fail(err, PL_ECONFIG, "NCCL %s is installed here, %s or a newer %d is needed, for which this was built", here,
+                       built, NCCL_MAJOR);
+    return nn_ranks_agree(control, &version, sizeof version, "NCCL", err);
+}
+
+static pl_code device_take(state *s, char pci[32], pl_error *err)
+{
+    int count = 0;
+    cudaError_t e = cudaGetDeviceCount(&count);
+
+    if (e == cudaErrorInsufficientDriver)
+        return pl_fail(err, PL_ECONFIG, "ranks over NCCL: no NVIDIA driver, or one older than the CUDA this was built with");
+    if (count == 1)
+        s->device = 0; /* the launcher shows each rank its own */
+    if (e != cudaSuccess || s->device < 0 || s->device >= count)
+        return pl_fail(err, PL_ECONFIG, "ranks over NCCL: there is no GPU %d; this machine shows %d", s->device, count);
+    pci[0] = '\0';
+    if (cudaDeviceGetPCIBusId(pci, 32, s->device) != cudaSuccess)
+        pci[0] = '\0';
+    e = cudaSetDevice(s->device);
+    return cuda_said(e == cudaSuccess ? cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking) : e, "taking a GPU", err);
+}
+
+/* The machine and the place of the GPU in it, as a number. */
+static uint64_t place_of(const char *pci)
+{
+    char boot[64] = "";
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    size_t n = f ? fread(boot, 1, sizeof boot, f) : 0;
+
+    if (f)
+        (void)fclose(f);
+    return (uint64_t)crc32_z(0, (const unsigned char *)boot, n) << 32 | crc32_z(0, (const unsigned char *)pci, strlen(pci));
+}
+
+static pl_code alone_check(nn_ranks *control, const char *pci, pl_error *err)
+{
+    int64_t *first = calloc((size_t)control->size + 1, sizeof *first);
+    uint64_t *place = calloc((size_t)control->size, sizeof *place);
+    pl_code rc = first && place ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+
+    for (int i = 0; !rc && i <= control->size; i++)
+        first[i] = i;
+    if (!rc) {
+        place[control->rank] = place_of(pci);
+        rc = control->kind->gather(control, place, first, sizeof *place, err);
+    }
+    for (int i = 0; !rc && pci[0] && i < control->size; i++)
+        if (i != control->rank && place[i] == place[control->rank])
+            rc = pl_fail(err, PL_ECONFIG, "ranks %d and %d have the same GPU (%s): there are fewer GPUs than ranks on this machine; "
+                         "start one rank a GPU, or share it with stages.train.ranks=%s", i < control->rank ? i : control->rank,
+                         i < control->rank ? control->rank : i, pci, control->kind->name);
+    free(first);
+    free(place);
+    return rc;
+}
+
+static pl_code comm_open(nn_ranks *r, pl_error *err)
+{
+    state *s = r->ctx;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId id;
+    pl_code rc = PL_OK;
+
+    memset(&id, 0, sizeof id);
+    if (r->rank == 0)
+        rc = nccl_said(s, ncclGetUniqueId(&id), "start", err);
+    if (!rc)
+        rc = s->control->kind->tell(s->control, &id, sizeof id, err);
+    config.blocking = 0;
+    if (!rc)
+        rc = nccl_said(s, ncclCommInitRankConfig(&s->comm, r->size, id, r->rank, &config), "start", err);
+    return rc ? rc : settle(r, false, "start", err);
+}
+
+static void memory_free(state *s)
+{
+    if (s->mine)
+        (void)cudaFree(s->mine);
+    if (s->slices)
+        (void)cudaFree(s->slices);
+    if (s->all)
+        (void)cudaFree(s->all);
+    if (s->stream)
+        (void)cudaStreamDestroy(s->stream);
+    free(s);
+}
+
+static pl_code nccl_open(nn_ranks *r, const nn_join *join, pl_error *err)
+{
+    state *s = calloc(1, sizeof *s);
+    char pci[32];
+    pl_code rc = s ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+
+    if (rc)
+        return rc;
+    s->control = join->control;
+    s->device = join->device;
+    r->rank = s->control->rank;
+    r->size = s->control->size;
+    r->patience = s->control->patience = join->patience;
+    r->ctx = s;
+    rc = version_check(s->control, err);
+    if (!rc)
+        rc = device_take(s, pci, err);
+    if (!rc)
+        rc = alone_check(s->control, pci, err);
+    if (!rc)
+        rc = comm_open(r, err);
+    if (rc) {
+        if (s->comm)
+            (void)ncclCommAbort(s->comm);
+        memory_free(s);
+        r->ctx = NULL;
+    }
+    return rc;
+}
+
+/* ---- close --------------------------------------------------------------- */
+
+static void nccl_close(nn_ranks *r)
+{
+    state *s = r->ctx;
+    nn_ranks *control = s->control;
+
+    r->patience = 10;
+    if (ncclCommFinalize(s->comm) > ncclInProgress || settle(r, false, "end", NULL) != PL_OK)
+        (void)ncclCommAbort(s->comm);
+    else
+        (void)ncclCommDestroy(s->comm);
+    memory_free(s);
+    r->ctx = NULL;
+    control->kind->close(control);
+}
+
+static volatile sig_atomic_t last_status;
+
+static void end_now(int signal)
+{
+    (void)signal;
+    _exit((int)last_status);
+}
+
+/* Kernels that wait for a rank that is gone end only by the abort; one that hangs itself
+ * is cut short. */
+static void nccl_give_up(nn_ranks *r, int status)
+{
+    state *s = r->ctx;
+    struct sigaction act = { .sa_handler = end_now };
+
+    last_status = status;
+    (void)sigaction(SIGALRM, &act, NULL);
+    (void)alarm(10);
+    if (s) {
+        nn_ranks *control = s->control;
+        (void)ncclCommAbort(s->comm);
+        r->ctx = NULL;
+        control->kind->give_up(control, status);
+    }
+    (void)alarm(0);
+}
+
+/* ---- sum ----------------------------------------------------------------- */
+
+static pl_code room_make(float **p, size_t *have, size_t n, const state *s, pl_error *err)
+{
+    size_t left = 0, all = 0;
+
+    if (n <= *have)
+        return PL_OK;
+    if (*p)
+        (void)cudaFree(*p);
+    *p = NULL;
+    *have = 0;
+    if (cudaMalloc((void **)p, n * sizeof **p) != cudaSuccess) {
+        *p = NULL;
+        (void)cudaGetLastError();
+        (void)cudaMemGetInfo(&left, &all);
+        return pl_fail(err, PL_EDEVICE, "no memory on GPU %d for gradients: %zu MB are needed, %zu of its %zu MB are free",
+                       s->device, (n * sizeof **p >> 20) + 1, left >> 20, all >> 20);
+    }
+    *have = n;
+    return cuda_said(cudaMemsetAsync(*p, 0, n * sizeof **p, s->stream), "memory", err);
+}
+
+static bool is_taken(ncclResult_t e)
+{
+    return e == ncclSuccess || e == ncclInProgress;
+}
+
+/* Slice i of every shard goes to rank i. */
+static pl_code slices_exchange(nn_ranks *r, int64_t slice, int shards, pl_error *err)
+{
+    state *s = r->ctx;
+    nn_span own = nn_share(shards, r->size, r->rank);
+    ncclResult_t e = ncclGroupStart(), end;
+
+    for (int i = 0; i < r->size; i++) {
+        nn_span theirs = nn_share(shards, r->size, i);
+        for (int64_t k = 0; k < own.n && i != r->rank && is_taken(e); k++)
+            e = ncclSend(s->mine + (k * r->size + i) * slice, (size_t)slice, ncclFloat32, i, s->comm, s->stream);
+        for (int64_t k = 0; k < theirs.n && i != r->rank && is_taken(e); k++)
+            e = ncclRecv(s->slices + (theirs.first + k) * slice, (size_t)slice, ncclFloat32, i, s->comm, s->stream);
+    }
+    end = ncclGroupEnd();
+    return nccl_said(s, is_taken(e) ? end : e, "sum", err);
+}
+
+static pl_code upload(nn_ranks *r, const float *part, int64_t n, int64_t slice, int shards, pl_error *err)
+{
+    state *s = r->ctx;
+    nn_span own = nn_share(shards, r->size, r->rank);
+    cudaError_t e = cudaSuccess;
+
+    for (int64_t k = 0; k < own.n && e == cudaSuccess; k++) {
+        float *row = s->mine + k * r->size * slice;
+        e = cudaMemcpyAsync(row, part + k * n, (size_t)n * sizeof *part, cudaMemcpyHostToDevice, s->stream);
+        if (e == cudaSuccess)
+            e = cudaMemcpyAsync(s->slices + (own.first + k) * slice, row + r->rank * slice, (size_t)slice * sizeof *part,
+                                cudaMemcpyDeviceToDevice, s->stream);
+    }
+    return cuda_said(e, "sum", err);
+}
+
+static pl_code rooms_make(nn_ranks *r, int64_t slice, int shards, pl_error *err)
+{
+    state *s = r->ctx;
+    size_t row = (size_t)slice * (size_t)r->size;
+    pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
+
+    if (!rc)
+        rc = room_make(&s->mine, &s->n_mine, row * (size_t)nn_share(shards, r->size, r->rank).n, s, err);
+    if (!rc)
+        rc = room_make(&s->slices, &s->n_slices, (size_t)slice * (size_t)shards, s, err);
+    return rc ? rc : room_make(&s->all, &s->n_all, row, s, err);
+}
+
+static pl_code nccl_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error *err)
+{
+    state *s = r->ctx;
+    int64_t slice = (n + r->size - 1) / r->size;
+    pl_code rc = rooms_make(r, slice, shards, err);
+
+    if (!rc)
+        rc = upload(r, part, n, slice, shards, err);
+    if (!rc)
+        rc = slices_exchange(r, slice, shards, err);
+    if (!rc)
+        rc = settle(r, false, "sum", err);
+    if (!rc)
+        rc = cuda_said(nn_nccl_add(s->slices, slice, shards, s->stream), "sum", err);
+    if (!rc)
+        rc = nccl_said(s, ncclAllGather(s->slices, s->all, (size_t)slice, ncclFloat32, s->comm, s->stream), "sum", err);
+    if (!rc)
+        rc = settle(r, true, "sum", err);
+    if (!rc)
+        rc = cuda_said(cudaMemcpyAsync(part, s->all, (size_t)n * sizeof *part, cudaMemcpyDeviceToHost, s->stream), "sum", err);
+    return rc ? rc : settle(r, true, "sum", err);
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static nn_ranks *control(const nn_ranks *r)
+{
+    nn_ranks *c = ((const state *)r->ctx)->control;
+
+    c->patience = r->patience;
+    return c;
+}
+
+static pl_code nccl_gather(nn_ranks *r, void *all, const int64_t *first, size_t item, pl_error *err)
+{
+    nn_ranks *c = control(r);
+
+    return c->kind->gather(c, all, first, item, err);
+}
+
+static pl_code nccl_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
+{
+    nn_ranks *c = control(r);
+
+    return c->kind->tell(c, bytes, n, err);
+}
+
+static pl_code nccl_watch(nn_ranks *r, pl_error *err)
+{
+    nn_ranks *c = control(r);
+
+    return c->kind->watch ? c->kind->watch(c, err) : PL_OK;
+}
+
+extern const nn_collective nn_collective_plugin;
+__attribute__((visibility("default"))) const nn_collective nn_collective_plugin = {
+    .abi = NN_COLLECTIVE_ABI, .name = "nccl", .library = nccl_library, .open = nccl_open, .close = nccl_close,
+    .give_up = nccl_give_up, .sum = nccl_sum, .gather = nccl_gather, .tell = nccl_tell, .watch = nccl_watch,
+};

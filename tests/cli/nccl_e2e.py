@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training over NCCL: the plugin's own text on an emulated NCCL, real processes, with and without MPI."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import sieve
+import ranks_e2e
+import train_e2e
+from ranks_e2e import LONG, ROOT, Started, copy, mpirun, prepare, ranks_seen, wait_for_metrics
+
+EMULATED = os.environ.get("MOLSIEVE_EMULATED", "")
+NCCL = ["stages.train.ranks=nccl"]
+
+
+def env(devices, **more):
+    return dict(MOLSIEVE_PLUGINS=EMULATED, MOLSIEVE_EMULATOR_DEVICES=str(devices), **more)
+
+
+def ranks_over_nccl_give_the_same_model():
+    """The CPU's engine, sums over NCCL; bytes over TCP and, under mpirun, over MPI."""
+    with sieve.Project() as p:
+        prepare(p, mpi=False)
+        p.run("run", "w.yaml", "-q", copy(p, "whole"))
+        want = train_e2e.trained(p, "whole")
+        for n in (1, 2, 3, 4):
+            status, text = Started(p, n, copy(p, "ranks"), *NCCL, **env(n)).end()
+            assert status == [0] * n, (status, text)
+            assert train_e2e.trained(p, "ranks") == want, "%d ranks" % n
+            assert n == 1 or ranks_seen(p, "ranks") == ["training with %d ranks" % n]
+        if shutil.which("mpirun") is None:
+            return
+        plugins = p.path("plugins")
+        os.mkdir(plugins)
+        here = os.path.dirname(os.path.abspath(sieve.PROGRAM))
+        for folder, name in ((here, "libmolsieve_mpi.so"), (EMULATED, "libmolsieve_nccl.so")):
+            shutil.copy(os.path.join(folder, name), plugins)
+        text = ranks_e2e.run(p, mpirun(2), copy(p, "ranks"), *NCCL,
+                             env=dict(os.environ, **dict(env(2), MOLSIEVE_PLUGINS=plugins)))
+        assert train_e2e.trained(p, "ranks") == want, text
+
+
+def a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on():
+    with sieve.Project() as p:
+        prepare(p, mpi=False)
+        p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
+        want = train_e2e.trained(p, "whole")
+        where = copy(p, "killed")
+        for who, sig in ((1, signal.SIGKILL), (2, signal.SIGSTOP), (0, signal.SIGKILL)):
+            seen = p.one("SELECT count(*) FROM metric", workdir="killed")
+            job = Started(p, 3, where, LONG, *NCCL, "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s", **env(3))
+            wait_for_metrics(p, "killed", seen)
+            job.children[who].send_signal(sig)
+            began = time.time()
+            others = [job.children[i].wait(60) for i in range(3) if i != who]
+            assert time.time() - began < 20
+            if sig == signal.SIGSTOP:
+                job.children[who].send_signal(signal.SIGCONT)
+            status, text = job.end()
+            assert others == [7, 7] or status == [0, 0, 0], (who, status, text)
+        status, text = Started(p, 2, where, LONG, *NCCL, **env(2)).end()
+        assert status == [0, 0], (status, text)
+        assert train_e2e.trained(p, "killed") == want
+
+
+def what_nccl_lacks_is_said():
+    with sieve.Project() as p:
+        prepare(p, 60, mpi=False)
+
+        def refused(n, *args, status, expect, **more):
+            got, text = Started(p, n, copy(p, "no"), *NCCL, *args, **more).end()
+            assert got[0] == status and re.search(expect, text[0]), (got, text)
+
+        refused(2, status=2, expect="ranks 0 and 1 have the same GPU .*fewer GPUs than ranks", **env(1))
+        refused(2, status=2, expect="no NVIDIA driver", **env(2, MOLSIEVE_EMULATOR_NO_DRIVER="1"))
+        refused(2, status=2, expect=r"NCCL 2\.12\.12 is installed here, 2\.14\.3 or a newer 2 is needed",
+                **env(2, MOLSIEVE_EMULATOR_NCCL="21212"))
+        bare = p.path("bare")
+        os.mkdir(bare)
+        for name in ("molsieve", "molsieve-chem"):
+            shutil.copy(os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), name), bare)
+        refused(2, status=2, expect=r"libmolsieve_nccl\.so is not beside the program.*NCCL",
+                programs={r: os.path.join(bare, "molsieve") for r in (0, 1)}, MOLSIEVE_PLUGINS="")
+        more = ["stages.train.engine=cuda", "stages.evaluate.engine=cpu"]
+        refused(3, *more, "stages.train.devices=[0, 1]", status=7, expect="rank 2", **env(3))
+        job = Started(p, 3, copy(p, "no"), *NCCL, *more, "stages.train.devices=[0, 1]", **env(3))
+        status, text = job.end()
+        assert status[2] == 2 and "number 2 on this machine, but there are only 2 GPUs" in text[2], (status, text)
+        said = subprocess.run(p.command("doctor"), cwd=p.dir, capture_output=True, text=True, env=dict(os.environ, **env(2)))
+        assert re.search(r"nccl +.*NCCL 2\.14\.3", said.stdout), said
+
+
+if __name__ == "__main__":
+    if not EMULATED:
+        sieve.skip("MOLSIEVE_EMULATED is not set")
+    sieve.main([ranks_over_nccl_give_the_same_model, a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on,
+                what_nccl_lacks_is_said])
