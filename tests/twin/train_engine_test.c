@@ -133,7 +133,7 @@ static int bench_open(void **state)
                                .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .grad_clip = 5,
                                .ema = 0.9, .schedule = NN_LR_COSINE_EPOCH, .loss = NN_LOSS_L1, .seed = 3 };
     if (engine_kind == &nn_engine_cuda) /* less for the emulator */
-        conf.channels = 4;
+        conf.degrees = 2, conf.channels = 4;
     strcpy(b->dir, "/tmp/molsieve-engine-XXXXXX");
     if (nn_se3_plan(&b->model, &conf, b->mem, NULL) || !mkdtemp(b->dir))
         return 1;
