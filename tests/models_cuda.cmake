@@ -2,7 +2,9 @@
 # A GPU contracts a*b+c; the emulator does too, where this machine can.
 include(CheckCSourceRuns)
 check_c_source_runs("int main(void) { return !__builtin_cpu_supports(\"fma\"); }" MOLSIEVE_HOST_FMA)
-set(emulated_options -O2 $<$<BOOL:${MOLSIEVE_HOST_FMA}>:-mavx2;-mfma;-ffp-contract=fast>)
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-mtls-dialect=gnu2 MOLSIEVE_TLS_DESCRIPTORS) # fibers live in thread-local memory
+set(emulated_options -O2 $<$<BOOL:${MOLSIEVE_TLS_DESCRIPTORS}>:-mtls-dialect=gnu2> $<$<BOOL:${MOLSIEVE_HOST_FMA}>:-mavx2;-mfma;-ffp-contract=fast>)
 
 add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp)
 target_include_directories(molsieve_cuda_emulated PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
@@ -33,7 +35,7 @@ add_test(NAME cuda_engine_san COMMAND test_cuda_engine tables_in_pieces*)
 add_test(NAME cuda_train_san COMMAND test_train_engine cuda graphs_fences*)
 add_test(NAME cuda_train_engine COMMAND test_train_engine cuda)
 add_test(NAME cuda_golden COMMAND test_cpu_golden cuda)
-set_tests_properties(cuda_engine_san cuda_train_san cuda_train_engine cuda_golden PROPERTIES TIMEOUT 300
+set_tests_properties(cuda_engine_san cuda_train_san cuda_train_engine cuda_golden PROPERTIES TIMEOUT 600
   ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
 set_tests_properties(cuda_engine_san cuda_train_san PROPERTIES LABELS san)
 set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
