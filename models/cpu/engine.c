@@ -393,7 +393,7 @@ static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y
 
     e->kept = false;
     if (!rc)
-        rc = nn_cpu_prep_make(&e->prep, in, e->plan->l_max, &e->rule, err);
+        rc = nn_cpu_prep_make(&e->prep, in, e->plan->l_max, &e->rule, e->pool, err);
     if (!rc && !forward_memory(e, in, keep))
         rc = pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)in->n_graphs);
     if (rc)

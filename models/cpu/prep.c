@@ -7,7 +7,7 @@
 
 enum { SLOT, SCALAR, FRAME, IN_ROW, IN_EDGE, OUT_ROW, OUT_EDGE, KEY, KEY_SWAP, FIRST, N_BUFS };
 
-enum { LARGE_PAGE = 2 << 20 };
+enum { LARGE_PAGE = 2 << 20, FRAMES = 128 };
 
 typedef struct sort_key {
     uint64_t key;
@@ -131,29 +131,52 @@ static int32_t pair_second(const nn_batch *in, int32_t pair, int32_t first)
     return back >= 0 && back != first && in->pair[back] == pair ? back : -1;
 }
 
-static void frames_fill(nn_cpu_prep *p, const nn_batch *in, int32_t i, int32_t pair, const nn_frame_rule *rule)
-{
-    int l_max = nn_frame_size(1) > p->frame_size ? 0 : 1, n = p->frame_size;
-    float *d = (float *)p->bufs[FRAME].p + 2 * (size_t)i * (size_t)n, sign[NN_FRAME_ALL];
+/* Frames of a block of pairs; blocks are given to threads. */
+typedef struct frames_job {
+    nn_cpu_prep *p;
+    const nn_batch *in;
+    const nn_frame_rule *rule;
+    int l_max;
+} frames_job;
 
-    if (!n)
-        return;
-    while (nn_frame_size(l_max) < n)
-        l_max++;
-    if (in->frame && in->pair) {
+static void frame_fill(const frames_job *j, int32_t pair, const float *sign, float *d)
+{
+    int n = j->p->frame_size;
+
+    if (j->in->frame && j->in->pair) {
         int stored = n < NN_FRAME_FLOATS ? n : NN_FRAME_FLOATS;
-        memcpy(d, in->frame + (size_t)pair * NN_FRAME_FLOATS, (size_t)stored * sizeof *d);
+        memcpy(d, j->in->frame + (size_t)pair * NN_FRAME_FLOATS, (size_t)stored * sizeof *d);
         if (n > stored)
-            nn_frame_extend(rule, NN_MAX_DEGREE, l_max, d);
+            nn_frame_extend(j->rule, NN_MAX_DEGREE, j->l_max, d);
     } else {
-        nn_frame_make(rule, in->vec[pair_first(in, pair)], l_max, d);
+        nn_frame_make(j->rule, j->in->vec[pair_first(j->in, pair)], j->l_max, d);
     }
-    nn_frame_reverse(l_max, sign);
     for (int k = 0; k < n; k++)
         d[n + k] = d[k] * sign[k];
 }
 
-static int32_t pairs_fill(nn_cpu_prep *p, const nn_batch *in, const nn_frame_rule *rule)
+static void frames_block(void *ctx, int worker, int i)
+{
+    const frames_job *j = ctx;
+    const sort_key *key = j->p->bufs[KEY].p;
+    int32_t end = (i + 1) * FRAMES < j->p->n_pairs ? (i + 1) * FRAMES : j->p->n_pairs;
+    float sign[NN_FRAME_ALL];
+
+    (void)worker;
+    nn_frame_reverse(j->l_max, sign);
+    for (int32_t k = i * FRAMES; k < end; k++)
+        frame_fill(j, key[k].pair, sign, (float *)j->p->bufs[FRAME].p + 2 * (size_t)k * (size_t)j->p->frame_size);
+}
+
+static void frames_fill(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool)
+{
+    frames_job j = { p, in, rule, l_max };
+
+    if (p->frame_size)
+        nn_pool_run(pool, (p->n_pairs + FRAMES - 1) / FRAMES, frames_block, &j);
+}
+
+static int32_t pairs_fill(nn_cpu_prep *p, const nn_batch *in)
 {
     const sort_key *key = p->bufs[KEY].p;
     int32_t *slot = p->bufs[SLOT].p, covered = 0;
@@ -168,12 +191,12 @@ static int32_t pairs_fill(nn_cpu_prep *p, const nn_batch *in, const nn_frame_rul
         if (ne)
             memcpy(scalar + (size_t)i * (ne + 1), in->edge + (size_t)e * ne, ne * sizeof *scalar);
         scalar[(size_t)i * (ne + 1) + ne] = in->dist[e];
-        frames_fill(p, in, i, pair, rule);
     }
     return covered;
 }
 
-pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, pl_error *err)
+pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool,
+                         pl_error *err)
 {
     int32_t n_pairs = in->pair && in->pair_edge ? in->n_pairs : in->n_edges;
     sort_key *key;
@@ -189,8 +212,9 @@ pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn
     keys_sort(key, p->bufs[KEY_SWAP].p, (size_t)n_pairs);
     p->most_in = edges_group(in->dst, in->n_nodes, in->n_edges, p->bufs[IN_ROW].p, p->bufs[IN_EDGE].p);
     edges_group(in->src, in->n_nodes, in->n_edges, p->bufs[OUT_ROW].p, p->bufs[OUT_EDGE].p);
-    if (pairs_fill(p, in, rule) != in->n_edges)
+    if (pairs_fill(p, in) != in->n_edges)
         return pl_fail(err, PL_EBUG, "pairs do not cover the %d edges of a batch once each", (int)in->n_edges);
+    frames_fill(p, in, l_max, rule, pool);
     p->slot = p->bufs[SLOT].p;
     p->scalar = p->bufs[SCALAR].p;
     p->frame = p->bufs[FRAME].p;

@@ -8,6 +8,7 @@
 
 #include "models/batch.h"
 #include "models/cpu/buf.h"
+#include "models/cpu/pool.h"
 #include "models/frame.h"
 #include "pipeline/base/error.h"
 
@@ -21,7 +22,8 @@ typedef struct nn_cpu_prep {
     nn_buf bufs[10];
 } nn_cpu_prep;
 
-pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, pl_error *err);
+pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool,
+                         pl_error *err);
 void nn_cpu_prep_free(nn_cpu_prep *p);
 size_t nn_cpu_prep_bytes(const nn_cpu_prep *p);
 
