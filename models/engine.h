@@ -33,6 +33,8 @@ typedef struct nn_engine_conf {
     nn_precision of_contract;      /* SO(2) products along edges (op 7)              */
     nn_precision of_linear;        /* linear layers of nodes (op 10)                 */
     int32_t device;                /* cuda: which of the visible GPUs                */
+    bool recompute;                /* less memory, more time, same bits: what the backward pass
+                                    * needs is computed again where that is possible  */
 } nn_engine_conf;
 
 /* ---- training done by the engine ---- */
@@ -80,7 +82,8 @@ typedef struct nn_engine_kind {
     pl_code (*open)(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err);
     void (*close)(nn_engine *e);   /* NULL is fine                                   */
 
-    /* Tells the engine that the parameters changed (refolds weights). */
+    /* Tells the engine that the parameters changed (refolds weights). They must stay as they
+     * are until the next call: an engine may read them again. */
     pl_code (*set_params)(nn_engine *e, const float *params, pl_error *err);
 
     /* y [n_graphs][outputs]. keep: remember what backward needs. */

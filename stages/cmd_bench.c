@@ -15,7 +15,7 @@
 #include "stages/share.h"
 #include "stages/version.h"
 
-enum { VARIANTS = 64, THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
+enum { VARIANTS = 96, THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
 
 static const pl_opt opts[] = {
     { "--batch", 'b', "N", "molecules in a batch (240)" },
@@ -182,8 +182,7 @@ static void set_use(const char *set)
         (void)setenv("MOLSIEVE_CPU", set, 1);
 }
 
-static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, bool main, nn_radial radial,
-                        nn_precision p)
+static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, bool main, nn_engine_conf conf)
 {
     static const char *const radials[] = { "exact", "nodes" }, *const precisions[] = { "fp32", "bf16x3", "bf16", "tf32", "fp16" };
     variant *v = &s->variant[s->n_variants];
@@ -191,17 +190,15 @@ static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, b
 
     if (s->n_variants == VARIANTS)
         return;
-    *v = (variant){ .kind = kind, .set = set, .main = main,
-                    .conf = { .threads = 1, .radial = radial, .width = 0.01, .of_radial = p, .of_contract = p,
-                              .of_linear = p } };
+    *v = (variant){ .kind = kind, .set = set, .main = main, .conf = conf };
     set_use(set);
     if (kind->check(&v->conf, &err))
         snprintf(v->refused, sizeof v->refused, "%s", err.text);
     if (kind == &nn_engine_ref)
         snprintf(v->name, sizeof v->name, "ref double");
     else
-        snprintf(v->name, sizeof v->name, "%s%s%s %s %s", kind->name, set ? " " : "", set ? set : "",
-                 radials[radial], precisions[p]);
+        snprintf(v->name, sizeof v->name, "%s%s%s %s %s%s", kind->name, set ? " " : "", set ? set : "",
+                 radials[conf.radial], precisions[conf.of_contract], conf.recompute ? " recompute" : "");
     if (kind != &nn_engine_ref || !v->refused[0])
         s->n_variants++;
 }
@@ -210,8 +207,12 @@ static void modes_add(setup *s, const nn_engine_kind *kind, const char *set, boo
 {
     int n = kind == &nn_engine_cuda ? NN_PREC_FP16 + 1 : NN_PREC_BF16 + 1; /* precisions it has */
 
-    for (int i = 0; i < 2 * n; i++)
-        variant_add(s, kind, set, main, (nn_radial)(i / n), (nn_precision)(i % n));
+    for (int i = 0; i < (kind == &nn_engine_cpu ? 4 : 2) * n; i++) {
+        nn_precision p = (nn_precision)(i % n);
+        variant_add(s, kind, set, main, (nn_engine_conf){ .threads = 1, .radial = (nn_radial)(i / n % 2), .width = 0.01,
+                                                          .of_radial = p, .of_contract = p, .of_linear = p,
+                                                          .recompute = i / n > 1 });
+    }
 }
 
 static void variants_list(setup *s)
@@ -238,7 +239,8 @@ static bool variant_wanted(const setup *s, const variant *v, int threads)
     if (v->refused[0] || (v->kind == &nn_engine_ref && threads > 1))
         return false;
     if (!words)
-        return (v->main && v->kind != &nn_engine_ref) || (threads == 1 && v->conf.of_contract == NN_PREC_FP32);
+        return (v->main && v->kind != &nn_engine_ref && (!v->conf.recompute || threads == 1))
+            || (threads == 1 && v->conf.of_contract == NN_PREC_FP32 && !v->conf.recompute);
     snprintf(copy, sizeof copy, "%s", words);
     while ((word = strsep(&rest, ",")) != NULL)
         if (*word && (strstr(v->name, word) || !strcmp(word, "all")))
@@ -497,6 +499,7 @@ static void head_print(const setup *s)
 static void foot_print(const setup *s)
 {
     double load = 0;
+    const char *last = "";
 
     (void)getloadavg(&load, 1);
     (void)printf(
@@ -506,8 +509,8 @@ static void foot_print(const setup *s)
         "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
         "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n", s->seconds);
     for (int i = 0; i < s->n_variants; i++)
-        if (s->variant[i].refused[0] && s->variant[i].main)
-            (void)printf("Not here: %s (%s).\n", s->variant[i].name, s->variant[i].refused);
+        if (s->variant[i].refused[0] && s->variant[i].main && strcmp(s->variant[i].refused, last) != 0)
+            (void)printf("Not here: %s (%s).\n", s->variant[i].name, last = s->variant[i].refused);
     (void)printf("Load average at the end: %.2f.\n", load);
 }
 

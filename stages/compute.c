@@ -15,7 +15,9 @@ static nn_precision precision_of(const st_compute *c, int32_t own)
 
 nn_engine_conf st_compute_conf(const st_compute *c, int threads)
 {
-    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .radial = (nn_radial)c->radial, .width = c->width,
+    nn_radial radial = c->radial == 0 && c->engine != ST_ENGINE_REF ? NN_RADIAL_NODES : NN_RADIAL_EXACT;
+
+    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .radial = radial, .width = c->width,
                              .of_radial = precision_of(c, c->of_radial), .of_contract = precision_of(c, c->of_contract),
                              .of_linear = precision_of(c, c->of_linear) };
 }

@@ -11,11 +11,11 @@
 #include "pipeline/stage.h"
 #include "pipeline/workflow.h"
 
-enum { ST_ENGINE_AUTO = 3 };
+enum { ST_ENGINE_REF = 1, ST_ENGINE_AUTO = 3 };
 
 typedef struct st_compute {
     int32_t engine;           /* of st_compute_engine                        */
-    int32_t radial;           /* nn_radial                                   */
+    int32_t radial;           /* of radial.mode                              */
     double width;             /* Angstrom, of the grid of radial nodes       */
     int32_t precision;        /* nn_precision of all operations ..           */
     int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
@@ -31,9 +31,9 @@ enum { ST_DEVICES = 64 };
 /* Fields of a settings struct `type` that has a member `st_compute compute`. */
 #define ST_COMPUTE_FIELDS(type) \
     ST_COMPUTE_CHOICE(type, "engine", engine, "cpu|ref|cuda|auto", \
-                      "cpu; plain loops in double to check by; a GPU; a GPU if there is one, else cpu", PL_HOW), \
-    ST_COMPUTE_CHOICE(type, "radial.mode", radial, "exact|nodes", \
-                      "radial networks at every distance, or at the nodes of a grid with interpolation between", 0), \
+                      "cpu; plain loops in double to check by, always exact; a GPU; a GPU if there is one, else cpu", PL_HOW), \
+    ST_COMPUTE_CHOICE(type, "radial.mode", radial, "nodes|exact", \
+                      "radial networks at the nodes of a grid with interpolation between, or at every distance", 0), \
     { PL_TEXTS, "devices", offsetof(type, compute.devices), 0, 0, 0, NULL, NULL, NULL, \
       "all, or numbers of visible GPUs ([0, 1]); score uses each, a rank of train one, evaluate the first", PL_HOW, NULL, 0 }, \
     { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \

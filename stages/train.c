@@ -243,6 +243,7 @@ static pl_code model_open(train_state *t, pl_error *err)
     if (rc)
         return rc;
     near_bind(t, conf.device);
+    conf.recompute = t->conf->recompute;
     t->loop.threads = threads;
     t->m.inputs = t->inputs;
     t->m.conf = st_train_network(t->conf, &t->inputs);

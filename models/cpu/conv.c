@@ -216,6 +216,7 @@ void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *
 {
     conv_job j = { .e = e, .c = c, .x = x, .y = y };
 
+    nn_cpu_weights(e, c);
     if (e->conf.radial == NN_RADIAL_NODES) {
         nn_cpu_nodes_run(e, c, x, y);
         return;
@@ -364,6 +365,7 @@ void nn_cpu_conv_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool f
     conv_job j = { .e = e, .c = c, .x = x, .first = first };
     unfold_job u = { e, c, grad };
 
+    nn_cpu_weights(e, c);
     if (e->conf.radial == NN_RADIAL_NODES) {
         nn_cpu_nodes_back(e, c, x, first, grad);
         return;

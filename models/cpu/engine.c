@@ -107,7 +107,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
     e->pool = nn_pool_new(conf->threads);
     if (!e->mem || !e->pool)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
-    rc = nn_cpu_plan_make(&plan, model, e->mem, err);
+    rc = nn_cpu_plan_make(&plan, model, conf->recompute, e->mem, err);
     if (rc)
         return rc;
     e->conf = *conf;
@@ -161,21 +161,36 @@ static void slab_pack(void *ctx, int worker, int i)
     nn_cpu_radial16_load(j->e, j->c, i);
 }
 
+static void weights_fold(nn_engine *e, const nn_cpu_conv *c)
+{
+    fold_job j = { e, c, e->params };
+
+    if (e->conf.radial == NN_RADIAL_NODES)
+        nn_cpu_nodes_weights(e, c, e->params);
+    else
+        nn_pool_run(e->pool, c->n_slabs, path_fold, &j);
+    if (e->radial)
+        nn_pool_run(e->pool, c->n_slabs, slab_pack, &j);
+}
+
+void nn_cpu_weights(nn_engine *e, const nn_cpu_conv *c)
+{
+    if (e->conf.recompute && e->folded != c)
+        weights_fold(e, c);
+    e->folded = c;
+}
+
 static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
 {
     (void)err;
+    e->params = params;
+    e->folded = NULL;
     nn_cpu_small_load(e->plan, params, e->small, e->turned);
     nn_cpu_linear16_load(e);
     nn_cpu_keep_forget(&e->nodes.keep);
-    for (int i = 0; i < e->plan->n_modules; i++) {
-        fold_job j = { e, &e->plan->module[i].conv, params };
-        if (j.c->n_slabs && e->conf.radial == NN_RADIAL_NODES)
-            nn_cpu_nodes_weights(e, j.c, params);
-        else if (j.c->n_slabs)
-            nn_pool_run(e->pool, j.c->n_slabs, path_fold, &j);
-        if (j.c->n_slabs && e->radial)
-            nn_pool_run(e->pool, j.c->n_slabs, slab_pack, &j);
-    }
+    for (int i = 0; i < e->plan->n_modules && !e->conf.recompute; i++)
+        if (e->plan->module[i].conv.n_slabs)
+            weights_fold(e, &e->plan->module[i].conv);
     e->kept = false;
     return PL_OK;
 }
@@ -222,24 +237,26 @@ static bool scratch_grow(nn_engine *e)
     return true;
 }
 
-/* Without keep two arrays take turns, and all blocks share one for their edges. */
+/* Without keep two arrays take turns, and all blocks share one for their edges; with
+ * recompute norms take turns, and blocks share. */
 static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *nodes, cutter *edges)
 {
     const nn_cpu_plan *p = e->plan;
     size_t n = (size_t)in->n_nodes, most = n * (size_t)p->size_most;
+    bool all = keep && !e->conf.recompute;
     float *turn[2] = { NULL, NULL }, *shared = NULL;
 
     e->input = cut(nodes, n * (size_t)p->input.size);
-    if (!keep) {
+    if (!all) {
         turn[0] = cut(nodes, most);
         turn[1] = cut(nodes, most);
         shared = cut(edges, (size_t)in->n_edges * (size_t)p->edge_most);
     }
     for (int i = 0; i < p->n_modules; i++) {
         const nn_cpu_module *m = &p->module[i];
-        bool own = keep && m->kind == NN_ATTENTION;
-        e->act[i] = keep ? cut(nodes, n * (size_t)m->out.size) : turn[i % 2];
-        e->y[i] = own ? cut(edges, (size_t)in->n_edges * (size_t)m->conv.out.size) : shared;
+        bool own = all || (keep && m->kind != NN_NORM);
+        e->act[i] = own ? cut(nodes, n * (size_t)m->out.size) : turn[keep ? i / 2 % 2 : i % 2];
+        e->y[i] = all && m->kind == NN_ATTENTION ? cut(edges, (size_t)in->n_edges * (size_t)m->conv.out.size) : shared;
     }
 }
 
@@ -260,7 +277,7 @@ static void nodes_cut(nn_engine *e, bool keep, cutter *c)
     n->h = cut(c, (size_t)p->groups_most * NN_CHUNK_SUMS * NN_H);
     n->table = cut(c, nodes * n->ld);
     n->packed = e->of_contract->pack ? cut(c, nodes * n->packed_ld) : n->table;
-    n->kept = keep ? NULL : (int32_t *)cut(c, (size_t)e->cells.n_nodes);
+    n->kept = keep || e->conf.recompute ? NULL : (int32_t *)cut(c, (size_t)e->cells.n_nodes);
     n->dtable = cut(c, keep ? sums * n->ld : 0);
     n->dw = cut(c, keep ? p->table_most * NN_H : 0);
     n->dh = cut(c, keep ? (size_t)p->runs_most * NN_CHUNK_SUMS * NN_H : 0);
@@ -406,6 +423,13 @@ static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y
     return PL_OK;
 }
 
+static void norm_again(nn_engine *e, const nn_batch *in, int i)
+{
+    nn_cpu_step s = step_of(e, in, i);
+
+    nn_cpu_norm_again(&s);
+}
+
 static void modules_back(nn_engine *e, const nn_batch *in, float *grad)
 {
     int turn = 0;
@@ -414,6 +438,8 @@ static void modules_back(nn_engine *e, const nn_batch *in, float *grad)
         nn_cpu_step s = step_of(e, in, i);
         s.dy = e->dnode[turn];
         s.dx = i ? e->dnode[turn ^ 1] : NULL;
+        if (e->conf.recompute && i && s.m[-1].kind == NN_NORM)
+            norm_again(e, in, i - 1);
         if (s.m->kind == NN_ATTENTION)
             nn_cpu_attention_back(&s, grad);
         else if (s.m->kind == NN_NORM)

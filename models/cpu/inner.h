@@ -5,7 +5,9 @@
  * are added in the order of the pieces. Node features are [node][layout size].
  *
  * Kept for the backward pass: the output of every module and, per attention
- * block, the values and keys of every edge. Everything else is computed again. */
+ * block, the values and keys of every edge. Everything else is computed again. With
+ * `recompute` only the outputs of attention blocks are kept, and the folded weights
+ * are those of one convolution at a time. */
 #ifndef NN_CPU_INNER_H
 #define NN_CPU_INNER_H
 
@@ -62,6 +64,9 @@ struct nn_engine {
     nn_cpu_cells cells;
     nn_cpu_nodes nodes;
     nn_cpu_scratch *scratch;  /* [threads]                                  */
+    const float *params;      /* of the last set_params                     */
+    const nn_cpu_conv *folded; /* recompute: whose weights are in fold, back, nodes.w */
+    const nn_cpu_module *sent; /* recompute: whose values and keys are in y */
     float *small, *turned, *fold, *back;
     nn_bf16 *small16;         /* matrices of small and turned, for bf16     */
     nn_bf16 *fold16, *back16, *back_turned16; /* last radial layers, for bf16 */
@@ -84,6 +89,9 @@ static inline int32_t nn_piece_at(int32_t count, int i, int n)
 {
     return (int32_t)((int64_t)count * i / n);
 }
+
+/* engine.c: the folded weights of a convolution are there. */
+void nn_cpu_weights(nn_engine *e, const nn_cpu_conv *c);
 
 /* conv.c: y [n_edges][c->out.size] from x [n_nodes][c->in.size]. */
 void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
@@ -123,6 +131,7 @@ typedef struct nn_cpu_step {
 void nn_cpu_attention(nn_cpu_step *s);    /* and the norm after it */
 void nn_cpu_sum_layer(nn_cpu_step *s);    /* sum over edges, self interaction */
 void nn_cpu_attention_back(nn_cpu_step *s, float *grad);
+void nn_cpu_norm_again(nn_cpu_step *s);
 void nn_cpu_norm_back(nn_cpu_step *s);
 void nn_cpu_sum_back(nn_cpu_step *s, float *grad);
 

@@ -156,6 +156,7 @@ static void attention_chunk(const chunk *c)
 void nn_cpu_attention(nn_cpu_step *s)
 {
     nn_cpu_conv_run(s->e, &s->m->conv, s->x, s->edge);
+    s->e->sent = s->m;
     run_chunks(s, attention_chunk);
 }
 
@@ -229,6 +230,8 @@ static void edges_collect(const chunk *c)
 
 void nn_cpu_attention_back(nn_cpu_step *s, float *grad)
 {
+    if (s->e->conf.recompute && s->e->sent != s->m)
+        nn_cpu_conv_run(s->e, &s->m->conv, s->x, s->edge);
     run_pieces(s, attention_back_chunk);
     nn_cpu_conv_back(s->e, &s->m->conv, s->x, !s->dx, grad);
     if (s->dx)
@@ -265,6 +268,11 @@ static void norm_back_chunk(const chunk *c)
         n.dbias = c->dsmall + c->s->m->bias[d];
         c->s->e->kernels->norm_back(&n);
     }
+}
+
+void nn_cpu_norm_again(nn_cpu_step *s)
+{
+    run_chunks(s, norm_chunk);
 }
 
 void nn_cpu_norm_back(nn_cpu_step *s)

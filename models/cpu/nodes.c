@@ -53,22 +53,24 @@ static void table_places(const nn_engine *e, nn_cpu_table *t, size_t *w_packed)
 
 size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p)
 {
-    size_t n = 0, kept = 0;
+    size_t n = 0, most = 0, kept = 0;
 
     for (int i = 0; i < p->n_modules; i++)
         if (p->module[i].kind != NN_NORM) {
             nn_cpu_table *const both[] = { &p->module[i].conv.table, &p->module[i].conv.turned };
             p->module[i].conv.number = i;
             p->module[i].conv.kept_at = kept;
+            n = e->conf.recompute ? 0 : n;
             for (int k = 0; k < 2; k++) {
                 table_places(e, both[k], &n);
                 if (both[k]->packed_size > p->packed_most)
                     p->packed_most = both[k]->packed_size;
             }
             kept += both[0]->packed_size;
+            most = most > n ? most : n;
         }
     e->nodes.keep = (nn_cpu_keep){ .n_scalars = p->model->conf.edge_features + 1, .n_convs = p->n_modules, .size = kept };
-    return n;
+    return most;
 }
 
 void nn_cpu_nodes_find(nn_engine *e)

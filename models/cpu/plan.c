@@ -9,7 +9,8 @@ typedef struct builder {
     nn_cpu_plan *plan;
     const nn_se3 *model;
     pl_arena *mem;
-    bool refused;
+    bool shared, refused;
+    size_t fold_most, back_most, table_most; /* shared: floats of the convolutions so far */
 } builder;
 
 static void most(int32_t *a, int32_t b)
@@ -216,6 +217,25 @@ static void tables_add(builder *b, nn_cpu_conv *c)
     most(&b->plan->groups_most, c->def->n_groups);
 }
 
+/* Convolutions that share their place all begin at its start. */
+static void places_open(builder *b)
+{
+    if (b->shared)
+        b->plan->n_fold = b->plan->n_back = b->plan->n_table = 0;
+}
+
+static void largest(size_t *most, size_t n)
+{
+    *most = *most > n ? *most : n;
+}
+
+static void places_close(builder *b)
+{
+    largest(&b->fold_most, b->plan->n_fold);
+    largest(&b->back_most, b->plan->n_back);
+    largest(&b->table_most, b->plan->n_table);
+}
+
 static void conv_add(builder *b, nn_cpu_conv *c, const nn_conv *def, nn_cpu_layout out)
 {
     int n = slab_count(def);
@@ -229,6 +249,7 @@ static void conv_add(builder *b, nn_cpu_conv *c, const nn_conv *def, nn_cpu_layo
     b->refused |= !c->slab || !c->back || !c->net;
     if (b->refused)
         return;
+    places_open(b);
     c->fold_at = b->plan->n_fold;
     c->back_at = b->plan->n_back;
     for (int g = 0; g < def->n_groups; g++) {
@@ -240,6 +261,7 @@ static void conv_add(builder *b, nn_cpu_conv *c, const nn_conv *def, nn_cpu_layo
     c->fold_size = b->plan->n_fold - c->fold_at;
     c->back_size = b->plan->n_back - c->back_at;
     tables_add(b, c);
+    places_close(b);
     for (int d = 0; d < NN_DEGREES; d++)
         if (def->self[d] >= 0 && def->in.ch[d] && def->out.ch[d])
             c->self[d] = linear_add(b, def->self[d], 0, def->in.ch[d]);
@@ -305,8 +327,7 @@ static void module_add(builder *b, nn_cpu_module *m, const nn_module *def)
     most(&p->edge_ld, m->conv.x.ld);
     most(&p->edge_ld, m->conv.y.ld);
     most(&p->r_cols, m->conv.r_cols);
-    if (m->conv.back_size > p->back_most)
-        p->back_most = m->conv.back_size;
+    largest(&p->back_most, m->conv.back_size);
 }
 
 static void head_add(builder *b)
@@ -320,9 +341,9 @@ static void head_add(builder *b)
     }
 }
 
-pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err)
+pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, bool shared, pl_arena *mem, pl_error *err)
 {
-    builder b = { PL_NEW(mem, nn_cpu_plan, 1), model, mem, false };
+    builder b = { .plan = PL_NEW(mem, nn_cpu_plan, 1), .model = model, .mem = mem, .shared = shared };
     nn_cpu_plan *p = b.plan;
 
     if (p) {
@@ -340,6 +361,9 @@ pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, pl_arena *mem, 
         module_add(&b, &p->module[i], &model->module[i]);
     if (b.refused)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
+    p->n_fold = b.fold_most;
+    p->n_back = b.back_most;
+    p->n_table = b.table_most;
     head_add(&b);
     *out = p;
     return PL_OK;

@@ -82,8 +82,9 @@ typedef struct nn_cpu_plan {
     int32_t n_modules, n_maps, l_max;
     nn_cpu_module *module;
     nn_cpu_map *map;
-    size_t n_small, n_turned, n_half, n_fold, n_back, back_most;
-    size_t n_table, table_most;            /* floats of W of all tables; columns of the largest */
+    size_t n_small, n_turned, n_half, back_most;
+    size_t n_fold, n_back;                 /* of all convolutions, or of the largest          */
+    size_t n_table, table_most;            /* floats of W of all tables, or of a convolution's; columns of the largest */
     size_t packed_most;                    /* floats of the largest packed table                */
     int32_t runs_most, groups_most;        /* of a convolution                                  */
     nn_cpu_layout input;
@@ -92,7 +93,8 @@ typedef struct nn_cpu_plan {
     int32_t size_most, edge_most, edge_ld, r_cols; /* widest node and edge vectors (in a frame), block of R */
 } nn_cpu_plan;
 
-pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err);
+/* shared: folded weights have room for one convolution at a time. */
+pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, bool shared, pl_arena *mem, pl_error *err);
 
 /* The tables of a convolution whose layouts are known. false: no memory. */
 bool nn_cpu_table_plan(nn_cpu_conv *c, pl_arena *mem);

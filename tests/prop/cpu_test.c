@@ -216,6 +216,47 @@ static void a_second_step_adds_the_same_gradient_and_needs_no_memory(void **stat
     pl_arena_free(f.mem);
 }
 
+/* Two steps with other parameters between, and a forward without keep in the middle. */
+static size_t recompute_run(const fixture *f, bool recompute, nn_precision p, result r[2])
+{
+    nn_engine_conf c = { .threads = 2, .radial = radial, .width = 0.01, .of_radial = p, .of_contract = p, .of_linear = p,
+                         .recompute = recompute };
+    float *other = PL_NEW(f->mem, float, f->model->n_floats);
+    nn_engine *e;
+    size_t bytes;
+
+    nn_se3_init(f->model, other, 12);
+    assert_int_equal(nn_engine_cpu.open(&e, f->model, &c, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.set_params(e, other, NULL), PL_OK);
+    step_run(f, e, &f->m.b, &r[0]);
+    assert_int_equal(nn_engine_cpu.set_params(e, f->params, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.forward(e, &f->m.b, false, r[1].y, NULL), PL_OK);
+    step_run(f, e, &f->m.b, &r[1]);
+    bytes = nn_engine_cpu.workspace_bytes(e);
+    nn_engine_cpu.close(e);
+    return bytes;
+}
+
+static void recompute_gives_the_same_bits_in_less_memory(void **state)
+{
+    static const nn_se3_conf net[] = { { 3, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2 },
+                                       { 3, 3, 8, 2, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 2 } };
+    (void)state;
+
+    for (int i = 0; i < 6; i++) {
+        nn_precision p = (nn_precision)(i / 2);
+        fixture f = fixture_open(&net[i % 2], &graphs);
+        result all[2] = { result_new(&f, &f.m.b), result_new(&f, &f.m.b) };
+        result again[2] = { result_new(&f, &f.m.b), result_new(&f, &f.m.b) };
+        size_t bytes = recompute_run(&f, false, p, all), less = recompute_run(&f, true, p, again);
+        results_equal(&all[0], &again[0]);
+        results_equal(&all[1], &again[1]);
+        assert_memory_not_equal(all[0].grad, all[1].grad, all[0].n_grad * sizeof *all[0].grad);
+        assert_true(less < bytes);
+        pl_arena_free(f.mem);
+    }
+}
+
 /* ---- pairs and frames ------------------------------------------------------------------ */
 
 static void sharing_a_pair_changes_nothing(void **state)
@@ -364,6 +405,8 @@ int main(void)
         cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, nodes),
         cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, exact),
         cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, nodes),
+        cmocka_unit_test_setup(recompute_gives_the_same_bits_in_less_memory, exact),
+        cmocka_unit_test_setup(recompute_gives_the_same_bits_in_less_memory, nodes),
         cmocka_unit_test_setup(sharing_a_pair_changes_nothing, exact),
         cmocka_unit_test_setup(sharing_a_pair_changes_nothing, nodes),
         cmocka_unit_test_setup(pointing_a_pair_the_other_way_changes_nothing, exact),

@@ -134,7 +134,8 @@ static void the_order_in_which_threads_run_changes_no_byte(void **state)
 {
     static const int shape_of[] = { 0, 5 };
     static const nn_engine_conf conf[] = { { .threads = 1 },
-                                           { 1, NN_RADIAL_NODES, 0.02, NN_PREC_BF16, NN_PREC_BF16X3, NN_PREC_BF16, 0 } };
+                                           { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.02, .of_radial = NN_PREC_BF16,
+                                             .of_contract = NN_PREC_BF16X3, .of_linear = NN_PREC_BF16 } };
     (void)state;
 
     for (int i = 0; i < 4; i++) {
