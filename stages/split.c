@@ -227,11 +227,10 @@ static int part_of(const char *word)
     return NO_PART;
 }
 
-static pl_code line_apply(split_state *s, sqlite3_stmt *find, char *line, int number, pl_error *err)
+/* One line of the file into the table split_line. */
+static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int number, pl_error *err)
 {
     char *cut = NULL;
-    bool row = true;
-    pl_code rc = PL_OK;
 
     for (char *c = line; *c; c++)
         if (*c == ' ' || *c == '\t' || *c == ',')
@@ -240,28 +239,22 @@ static pl_code line_apply(split_state *s, sqlite3_stmt *find, char *line, int nu
         return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
                        s->conf->path, number);
     *cut = '\0';
-    (void)sqlite3_bind_text(find, 1, line, -1, SQLITE_STATIC);
-    while (!rc && row) {
-        rc = pl_db_step(find, &row, err);
-        member *m = !rc && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
-        if (m)
-            m->part = part_of(cut + 1);
-    }
-    return rc;
+    (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int(add, 2, part_of(cut + 1));
+    (void)sqlite3_bind_int(add, 3, number);
+    return pl_db_run(add, err);
 }
 
-static pl_code split_file(split_state *s, pl_error *err)
+static pl_code lines_add(const split_state *s, pl_error *err)
 {
-    sqlite3_stmt *find = NULL;
+    sqlite3_stmt *add = NULL;
     char *save = NULL;
     pl_bytes text;
     int number = 0;
     pl_code rc = pl_file_read(&text, s->conf->path, s->env->mem, err);
 
     if (!rc)
-        rc = pl_db_prepare(s->env->store->db, &find,
-                           "SELECT mol_id FROM molecule WHERE inchikey=?1 UNION "
-                           "SELECT mol_id FROM record WHERE title=?1 AND mol_id IS NOT NULL", err);
+        rc = pl_db_prepare(s->env->store->db, &add, "INSERT INTO temp.split_line VALUES(?1,?2,?3)", err);
     if (rc)
         return rc;
     for (char *line = strtok_r((char *)text.data, "\n", &save); line && !rc; line = strtok_r(NULL, "\n", &save)) {
@@ -270,10 +263,46 @@ static pl_code split_file(split_state *s, pl_error *err)
             line[--n] = '\0';
         number++;
         if (n && line[0] != '#')
-            rc = line_apply(s, find, line, number, err);
+            rc = line_add(s, add, line, number, err);
+    }
+    sqlite3_finalize(add);
+    return rc;
+}
+
+/* The last line that names a molecule holds. */
+static pl_code lines_apply(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *find = NULL;
+    bool row = true;
+    pl_code rc = pl_db_prepare(s->env->store->db, &find,
+                               "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey UNION ALL "
+                               "SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
+                               "WHERE mol_id IS NOT NULL ORDER BY number", err);
+
+    while (!rc && row) {
+        rc = pl_db_step(find, &row, err);
+        member *m = !rc && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
+        if (m)
+            m->part = sqlite3_column_int(find, 1);
     }
     sqlite3_finalize(find);
     return rc;
+}
+
+/* Joined as a table: titles have no index. */
+static pl_code split_file(split_state *s, pl_error *err)
+{
+    sqlite3 *db = s->env->store->db;
+    pl_code rc = pl_db_exec(db, "DROP TABLE IF EXISTS temp.split_line;"
+                                "CREATE TEMP TABLE split_line(word TEXT NOT NULL, part INTEGER, number INTEGER);", err);
+
+    if (!rc)
+        rc = lines_add(s, err);
+    if (!rc)
+        rc = pl_db_exec(db, "CREATE INDEX temp.split_word ON split_line(word)", err);
+    if (!rc)
+        rc = lines_apply(s, err);
+    return rc ? rc : pl_db_exec(db, "DROP TABLE temp.split_line", err);
 }
 
 /* ---- afterwards ---------------------------------------------------------- */
