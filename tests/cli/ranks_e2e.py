@@ -105,10 +105,12 @@ def any_number_of_ranks_gives_the_same_model():
         run(p, mpirun(3), copy(p, "ranks"), lamb)
         assert train_e2e.trained(p, "ranks") == train_e2e.trained(p, "whole_lamb")
         assert train_e2e.trained(p, "ranks")[0] != want[0]
-        p.run("run", "w.yaml", "-q", copy(p, "one"), "stages.train.batch.shards=1")
-        for a, b in zip(p.rows(train_e2e.METRICS, workdir="one"), want[1]):
-            assert a[:5] == b[:5] and abs(a[5] - b[5]) <= 1e-3 * abs(b[5]) + 1e-6, (a, b)
-        assert train_e2e.trained(p, "one")[0][0] != want[0][0], "shards are summed, in whatever order"
+        # a smooth loss: with l1 the sign of a rounding error is worth a step of the optimiser
+        p.run("run", "w.yaml", "-q", copy(p, "four"), "stages.train.loss=l2")
+        p.run("run", "w.yaml", "-q", copy(p, "one"), "stages.train.loss=l2", "stages.train.batch.shards=1")
+        for a, b in zip(p.rows(train_e2e.METRICS, workdir="one"), p.rows(train_e2e.METRICS, workdir="four")):
+            assert a[:5] == b[:5] and abs(a[5] - b[5]) <= 1e-5 * abs(b[5]) + 1e-6, (a, b)
+        assert train_e2e.trained(p, "one")[0][0] != train_e2e.trained(p, "four")[0][0], "shards are summed, in whatever order"
 
 
 def a_killed_rank_ends_all_and_the_run_goes_on():

@@ -226,7 +226,7 @@ def radial_nodes_train_and_score_and_a_coarse_grid_is_told():
     """Near the exact scores on a fine grid, the same bits for any batch; a warning where the grid is too coarse."""
     with sieve.Project() as p:
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
-        p.workflow(["in.sdf"], train_stages("    radial: {mode: nodes}\n") + "  score: {}\n")
+        p.workflow(["in.sdf"], train_stages() + "  score: {}\n")
         p.run("run", "w.yaml", "-q", "stages.train.epochs=2")
         shutil.copy(p.path("run/models/e2e.safetensors"), p.path("one.safetensors"))
 
@@ -237,10 +237,10 @@ def radial_nodes_train_and_score_and_a_coarse_grid_is_told():
             warnings = p.rows("SELECT message FROM event WHERE level='warning' AND message LIKE '%radial.width%'", workdir=name)
             return p.rows(SCORES, workdir=name), warnings
 
-        exact, _ = scores("exact")
-        nodes, warned = scores("nodes", "radial.mode=nodes")
-        small_batches, _ = scores("small", "radial.mode=nodes", "batch.molecules=7")
-        coarse, told = scores("coarse", "radial.mode=nodes", "radial.width=0.1")
+        exact, _ = scores("exact", "radial.mode=exact")
+        nodes, warned = scores("nodes")
+        small_batches, _ = scores("small", "batch.molecules=7")
+        coarse, told = scores("coarse", "radial.width=0.1")
         assert len(exact) == 60 and nodes == small_batches and nodes != exact and not warned, warned
         apart = max(abs(a[2] - b[2]) for a, b in zip(nodes, exact))
         assert apart < 1e-3, apart

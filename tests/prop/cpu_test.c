@@ -46,13 +46,15 @@ static fixture fixture_open(const nn_se3_conf *c, const made_opts *o)
     return f;
 }
 
+static int32_t dy_first; /* which of the outputs' gradients a batch's first has */
+
 static void step_run(const fixture *f, nn_engine *e, const nn_batch *b, result *r)
 {
     float *dy = PL_NEW(f->mem, float, r->n_y + 1);
     pl_error err = { 0 };
 
     for (size_t i = 0; i < r->n_y; i++)
-        dy[i] = (float)cos(2.0 * (double)i);
+        dy[i] = (float)cos(2.0 * (double)(dy_first + (int32_t)i));
     memset(r->grad, 0, r->n_grad * sizeof *r->grad);
     if (nn_engine_cpu.forward(e, b, true, r->y, &err) || nn_engine_cpu.backward(e, b, dy, r->grad, &err))
         fail_msg("%s", err.text);
@@ -190,6 +192,29 @@ static void a_molecule_has_the_same_bits_alone_and_in_a_batch(void **state)
         result r = engine_run(&f, &one, 1);
         assert_memory_equal(r.y, all.y + g * f.model->conf.outputs, sizeof(float) * (size_t)f.model->conf.outputs);
     }
+    pl_arena_free(f.mem);
+}
+
+static void the_gradient_of_a_batch_is_the_sum_of_its_molecules(void **state)
+{
+    static const made_opts many = { 80, 14, 6, 4, 1.9, false, 3 };
+    fixture f = fixture_open(&conf, &many);
+    result all, sum;
+    (void)state;
+
+    made_batch_snap(&f.m, 0.125);
+    all = engine_run(&f, &f.m.b, 1);
+    sum = result_new(&f, &f.m.b);
+    for (int32_t g = 0; g < f.m.b.n_graphs; g++) {
+        nn_batch one = graph_alone(&f.m.b, g, f.mem);
+        dy_first = g * f.model->conf.outputs;
+        result r = engine_run(&f, &one, 1);
+        for (size_t i = 0; i < r.n_grad; i++)
+            sum.grad[i] += r.grad[i];
+    }
+    dy_first = 0;
+    for (int32_t i = 0; i < f.model->n_params; i++)
+        near(all.grad + f.model->param[i].at, sum.grad + f.model->param[i].at, f.model->param[i].size, 2e-5);
     pl_arena_free(f.mem);
 }
 
@@ -403,6 +428,8 @@ int main(void)
         cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, nodes),
         cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, exact),
         cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, nodes),
+        cmocka_unit_test_setup(the_gradient_of_a_batch_is_the_sum_of_its_molecules, exact),
+        cmocka_unit_test_setup(the_gradient_of_a_batch_is_the_sum_of_its_molecules, nodes),
         cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, exact),
         cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, nodes),
         cmocka_unit_test_setup(recompute_gives_the_same_bits_in_less_memory, exact),
