@@ -44,7 +44,7 @@ stages:
     targets: [{name: logS, unit: "log10(mol/L)", better: high}]
     model: {layers: 1, degrees: 2, channels: 4, heads: 2}
     batch: {molecules: 4}
-    epochs: 2
+    epochs: 3
     ema: 0.9
     checkpoint: {every: 1s}
 """
@@ -102,7 +102,7 @@ class Cuda(unittest.TestCase):
         for name in ("whole", "killed"):
             shutil.copytree(os.path.join(self.dir, "runs", "prepared"), os.path.join(self.dir, "runs", name))
         self.sieve("run", "t.yaml", "-q", "workdir=runs/whole")
-        for point in ("checkpoint.before:2", "checkpoint.after:1", "epoch.before_commit:1"):
+        for point in ("epoch.before_commit:1", "checkpoint.after:1", "checkpoint.before:1"):
             self.sieve("run", "t.yaml", "-q", "workdir=runs/killed", status=137, MOLSIEVE_FAULT="train." + point)
         self.sieve("run", "t.yaml", "-q", "workdir=runs/killed")
         self.assertEqual(self.weights("whole"), self.weights("killed"))
