@@ -23,14 +23,14 @@ static void conv_back(nn_cuda_step *s)
     nn_cuda_chunk k = { 0 };
 
     e->ops->turn(e->gpu, &t);
-    e->ops->zero(e->gpu, e->dfold, (size_t)c->size * NN_GPU_H * sizeof(float));
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
         nn_cuda_outer(e, c, &k, e->x_edge, e->d_edge);
         nn_cuda_table_back(e, c, &k);
         if (s->dx)
             nn_cuda_product(e, c, &k, true, e->d_edge, e->y_edge);
     }
-    unfold(e, c);
+    if (e->prep.n_cells)
+        unfold(e, c);
     if (s->dx) {
         nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, true, &c->in, &c->in_edges, e->y_edge);
         sum.add = true;
@@ -51,72 +51,60 @@ static void project_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_cuda_group grad = { .e = e }, back = { .e = e };
+    nn_cuda_group all = { .e = e };
 
     for (int d = 0; d < m->out.n_degrees; d++) {
         nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
-        nn_cuda_join(&grad, nn_cuda_linear_grad(&z, e->z, s->dy));
-        nn_cuda_join(&back, nn_cuda_linear_back(&z, s->dy, e->dz, false));
+        nn_cuda_join(&all, nn_cuda_linear_grad(&z, s->z, s->dy));
+        nn_cuda_join(&all, nn_cuda_linear_back(&z, s->dy, e->dz, false));
         if (!x.l->n_in)
             continue;
-        nn_cuda_join(&grad, nn_cuda_linear_grad(&x, s->x, s->dy));
+        nn_cuda_join(&all, nn_cuda_linear_grad(&x, s->x, s->dy));
         if (s->dx)
-            nn_cuda_join(&back, nn_cuda_linear_back(&x, s->dy, s->dx, false));
+            nn_cuda_join(&all, nn_cuda_linear_back(&x, s->dy, s->dx, false));
     }
-    nn_cuda_group_run(&grad);
-    nn_cuda_group_run(&back);
+    nn_cuda_group_run(&all);
 }
 
-/* From dz: gradients of the logits in dalpha, of values and keys in d_edge. */
+/* From dz: gradients of values and keys in d_edge, of queries in dq. */
 static void edges_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_gpu_turn value = nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge);
-    nn_gpu_turn key = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, e->q, e->d_edge);
+    nn_gpu_attend_back a = {
+        .dalpha = { nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge), 1, e->dalpha },
+        .dvalue = nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, e->d_edge),
+        .dkey = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, s->q, e->d_edge),
+        .dq = nn_cuda_sum(e, s->in->n_nodes, false, &m->q, &m->conv.key, s->edge),
+        .alpha = s->alpha, .scale = m->scale };
 
-    value.heads = key.heads = m->heads;
-    e->ops->dot(e->gpu, &(nn_gpu_dot){ value, 1, e->dalpha });
-    e->ops->softmax_back(e->gpu, &(nn_gpu_softmax){
-        .n_nodes = s->in->n_nodes, .heads = m->heads, .first = nn_cuda_at(e, e->prep.in_first),
-        .row = nn_cuda_at(e, e->prep.in_row), .alpha = s->alpha, .dalpha = e->dalpha, .scale = m->scale });
-    value.y = e->d_edge;
-    value.weight = s->alpha;
-    key.weight = e->dalpha;
-    e->ops->turn(e->gpu, &value);
-    e->ops->turn(e->gpu, &key);
+    a.dalpha.t.heads = a.dvalue.heads = a.dkey.heads = a.dq.t.heads = m->heads;
+    a.dvalue.weight = s->alpha;
+    a.dkey.weight = a.dq.t.weight = e->dalpha;
+    a.dq.to = e->dq;
+    e->ops->attend_back(e->gpu, &a);
 }
 
 static void query_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->q, &m->conv.key, s->edge);
-    nn_cuda_group grad = { .e = e }, back = { .e = e };
+    nn_cuda_group all = { .e = e };
 
-    sum.t.weight = e->dalpha;
-    sum.t.heads = m->heads;
-    sum.to = e->dq;
-    e->ops->sum(e->gpu, &sum);
     for (int d = 0; d < NN_DEGREES; d++) {
         nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
         if (!r.l->n_in)
             continue;
-        nn_cuda_join(&grad, nn_cuda_linear_grad(&r, s->x, e->dq));
+        nn_cuda_join(&all, nn_cuda_linear_grad(&r, s->x, e->dq));
         if (s->dx)
-            nn_cuda_join(&back, nn_cuda_linear_back(&r, e->dq, s->dx, true));
+            nn_cuda_join(&all, nn_cuda_linear_back(&r, e->dq, s->dx, true));
     }
-    nn_cuda_group_run(&grad);
-    nn_cuda_group_run(&back);
+    nn_cuda_group_run(&all);
 }
 
 void nn_cuda_attention_back(nn_cuda_step *s)
 {
-    nn_gpu_sum values = nn_cuda_values(s);
-
-    nn_cuda_query(s);
-    s->e->ops->sum(s->e->gpu, &values);
     project_back(s);
     edges_back(s);
     query_back(s);
@@ -145,7 +133,7 @@ void nn_cuda_sum_back(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_conv *c = &s->m->conv;
     nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &c->out, &c->out_edges, s->dy, e->d_edge);
-    nn_cuda_group grad = { .e = e }, back = { .e = e };
+    nn_cuda_group all = { .e = e };
 
     e->ops->turn(e->gpu, &t);
     e->ops->scale(e->gpu, &(nn_gpu_scale){ s->in->n_nodes, c->out.size, nn_cuda_at(e, e->prep.in_first), s->dy, e->dz });
@@ -154,11 +142,10 @@ void nn_cuda_sum_back(nn_cuda_step *s)
         nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);
         if (!r.l->n_in)
             continue;
-        nn_cuda_join(&grad, nn_cuda_linear_grad(&r, s->x, e->dz));
-        nn_cuda_join(&back, nn_cuda_linear_back(&r, e->dz, s->dx, false));
+        nn_cuda_join(&all, nn_cuda_linear_grad(&r, s->x, e->dz));
+        nn_cuda_join(&all, nn_cuda_linear_back(&r, e->dz, s->dx, false));
     }
-    nn_cuda_group_run(&grad);
-    nn_cuda_group_run(&back);
+    nn_cuda_group_run(&all);
     conv_back(s);
 }
 
@@ -170,12 +157,11 @@ static void dense_back(nn_engine *e, int layer, int32_t rows, const float *x, co
     nn_gpu_nodes in = { 1, l->n_in, { l->n_in }, { 0 } }, out = { 1, l->n_out, { l->n_out }, { 0 } };
     nn_cuda_rows r = { e, l, 0, rows, &in, &out };
     nn_gpu_column_sum bias = { rows, l->n_out, l->n_out, dy, e->grad + e->plan->head_bias[layer] };
-    nn_cuda_group grad = { .e = e }, back = { .e = e };
+    nn_cuda_group all = { .e = e };
 
-    nn_cuda_join(&grad, nn_cuda_linear_grad(&r, x, dy));
-    nn_cuda_join(&back, nn_cuda_linear_back(&r, dy, dx, false));
-    nn_cuda_group_run(&grad);
-    nn_cuda_group_run(&back);
+    nn_cuda_join(&all, nn_cuda_linear_grad(&r, x, dy));
+    nn_cuda_join(&all, nn_cuda_linear_back(&r, dy, dx, false));
+    nn_cuda_group_run(&all);
     e->ops->column_sum(e->gpu, &bias);
 }
 

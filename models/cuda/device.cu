@@ -443,20 +443,6 @@ static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
     launched(g, "sum");
 }
 
-static void op_softmax(nn_gpu *g, const nn_gpu_softmax *a)
-{
-    if (a->n_nodes)
-        LAUNCH(softmax_run, blocks((int64_t)a->n_nodes * a->heads, 128), 128, 0, g->stream, *a);
-    launched(g, "softmax");
-}
-
-static void op_softmax_back(nn_gpu *g, const nn_gpu_softmax *a)
-{
-    if (a->n_nodes)
-        LAUNCH(softmax_grad, blocks((int64_t)a->n_nodes * a->heads, 128), 128, 0, g->stream, *a);
-    launched(g, "softmax_back");
-}
-
 static void op_scale(nn_gpu *g, const nn_gpu_scale *a)
 {
     if (a->n_nodes)
@@ -543,12 +529,21 @@ static bool op_conv(nn_gpu *g, const nn_gpu_conv *c)
     return false;
 }
 
-static bool op_attend(nn_gpu *g, const nn_gpu_attend *a)
+static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
 {
     if (a->sum.n_nodes)
         LAUNCH(attend_run, blocks(a->sum.n_nodes, WARPS), WARPS * 32, 0, g->stream, *a);
     launched(g, "attend");
-    return true;
+}
+
+static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
+{
+    unsigned channels = channels_of(&a->dalpha.t.edges);
+
+    if (a->dq.n_nodes)
+        LAUNCH(attend_grad, blocks(a->dq.n_nodes, WARPS), WARPS * 32, WARPS * channels * sizeof(float), g->stream, *a,
+               (int)channels);
+    launched(g, "attend_back");
 }
 
 template <int P> static void outer_launch(nn_gpu *g, const nn_gpu_so2 *a)
@@ -653,8 +648,8 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
         gpu_upload_beside, gpu_download_later, gpu_mark, gpu_wait, gpu_graph_begin, gpu_graph_run,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
-        op_softmax, op_softmax_back, op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_norm, op_norm_back, op_pool,
-        op_pool_back, op_bias, op_bias_back, op_loss, op_optimise,
+        op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_attend_back, op_norm, op_norm_back, op_pool, op_pool_back,
+        op_bias, op_bias_back, op_loss, op_optimise,
     };
 
     return &ops;

@@ -48,19 +48,23 @@ UNROLL
     }
 }
 
-__global__ void turn_run(nn_gpu_turn t)
+static __device__ __forceinline__ void turn_row(const nn_gpu_turn &t, int row)
 {
-    int row = warp_of_grid();
-    edge_row r;
+    edge_row r = row_open(t, row);
 
-    if (row >= t.n_rows)
-        return;
-    r = row_open(t, row);
     turn_degree<0>(t, r);
     turn_degree<1>(t, r);
     turn_degree<2>(t, r);
     turn_degree<3>(t, r);
     turn_degree<4>(t, r);
+}
+
+__global__ void turn_run(nn_gpu_turn t)
+{
+    int row = warp_of_grid();
+
+    if (row < t.n_rows)
+        turn_row(t, row);
 }
 
 /* ---- (D^T x) . y by heads ---- */
@@ -79,17 +83,12 @@ UNROLL
     return sum;
 }
 
-/* Dynamic shared memory: [WARPS][channels]. */
-__global__ void dot_run(nn_gpu_dot a, int channels)
+/* A warp makes the dots of a row; part: [channels] of its own in shared memory. */
+static __device__ void dot_row(const nn_gpu_dot &a, int row, int channels, float *part)
 {
-    SHARED_BYTES(bytes);
-    int row = warp_of_grid(), lane = (int)threadIdx.x % 32, width = channels / a.t.heads;
-    float *part = (float *)bytes + threadIdx.x / 32 * (unsigned)channels;
-    edge_row r;
+    int lane = (int)threadIdx.x % 32, width = channels / a.t.heads;
+    edge_row r = row_open(a.t, row);
 
-    if (row >= a.t.n_rows)
-        return;
-    r = row_open(a.t, row);
     for (int k = lane; k < channels; k += 32)
         part[k] = dot_degree<0>(a.t, r, k) + dot_degree<1>(a.t, r, k) + dot_degree<2>(a.t, r, k)
             + dot_degree<3>(a.t, r, k) + dot_degree<4>(a.t, r, k);
@@ -100,6 +99,17 @@ __global__ void dot_run(nn_gpu_dot a, int channels)
             sum += part[k];
         a.dot[(int64_t)row * a.t.heads + h] = a.scale * sum;
     }
+    __syncwarp();
+}
+
+/* Dynamic shared memory: [WARPS][channels]. */
+__global__ void dot_run(nn_gpu_dot a, int channels)
+{
+    SHARED_BYTES(bytes);
+    int row = warp_of_grid();
+
+    if (row < a.t.n_rows)
+        dot_row(a, row, channels, (float *)bytes + threadIdx.x / 32 * (unsigned)channels);
 }
 
 /* ---- sums over a node's edges, out of their frames ---- */
@@ -155,84 +165,34 @@ __global__ void sum_run(nn_gpu_sum s)
         sum_node(s, node);
 }
 
-/* ---- softmax over the edges into a node: one thread per node and head ---- */
-
-static __device__ __forceinline__ bool softmax_open(const nn_gpu_softmax &s, int *node, int *head)
-{
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-    *node = (int)(i / s.heads);
-    *head = (int)(i % s.heads);
-    return *node < s.n_nodes;
-}
-
-__global__ void softmax_run(nn_gpu_softmax s)
-{
-    int node, head, first, end;
-    float top = 0, sum = 0;
-
-    if (!softmax_open(s, &node, &head))
-        return;
-    first = s.first[node];
-    end = s.first[node + 1];
-    for (int e = first; e < end; e++) {
-        float v = s.alpha[(int64_t)s.row[e] * s.heads + head];
-        top = e == first || v > top ? v : top;
-    }
-    for (int e = first; e < end; e++) {
-        float *p = s.alpha + (int64_t)s.row[e] * s.heads + head;
-        sum += *p = end - first == 1 ? 1 : expf(*p - top);
-    }
-    for (int e = first; e < end; e++)
-        s.alpha[(int64_t)s.row[e] * s.heads + head] /= sum;
-}
-
-__global__ void softmax_grad(nn_gpu_softmax s)
-{
-    int node, head;
-    float mean = 0;
-
-    if (!softmax_open(s, &node, &head))
-        return;
-    for (int e = s.first[node]; e < s.first[node + 1]; e++) {
-        int64_t at = (int64_t)s.row[e] * s.heads + head;
-        mean += s.alpha[at] * s.dalpha[at];
-    }
-    for (int e = s.first[node]; e < s.first[node + 1]; e++) {
-        int64_t at = (int64_t)s.row[e] * s.heads + head;
-        bool alone = s.first[node + 1] - s.first[node] == 1;
-        s.dalpha[at] = alone ? 0 : s.alpha[at] * (s.dalpha[at] - mean) * s.scale;
-    }
-}
-
-/* ---- softmax and sum in one: a warp is a node ---- */
+/* ---- attention over the edges into a node: a warp is a node ---- */
 
 static __device__ __forceinline__ float logit_of(const nn_gpu_attend &a, int row, int head)
 {
     float sum = 0;
 
     for (int i = 0; i < a.n_parts; i++)
-        sum += a.logit[((int64_t)i * a.n_rows + row) * a.softmax.heads + head];
+        sum += a.logit[((int64_t)i * a.sum.t.n_rows + row) * a.sum.t.heads + head];
     return sum;
 }
 
 static __device__ void attend_weights(const nn_gpu_attend &a, int node, int head)
 {
-    const nn_gpu_softmax &s = a.softmax;
+    const nn_gpu_sum &s = a.sum;
     int first = s.first[node], end = s.first[node + 1];
     float top = 0, sum = 0;
 
     for (int e = first; e < end; e++) {
         float v = logit_of(a, s.row[e], head);
-        s.alpha[(int64_t)s.row[e] * s.heads + head] = v;
+        a.alpha[(int64_t)s.row[e] * s.t.heads + head] = v;
         top = e == first || v > top ? v : top;
     }
     for (int e = first; e < end; e++) {
-        float *p = s.alpha + (int64_t)s.row[e] * s.heads + head;
+        float *p = a.alpha + (int64_t)s.row[e] * s.t.heads + head;
         sum += *p = end - first == 1 ? 1 : expf(*p - top);
     }
     for (int e = first; e < end; e++)
-        s.alpha[(int64_t)s.row[e] * s.heads + head] /= sum;
+        a.alpha[(int64_t)s.row[e] * s.t.heads + head] /= sum;
 }
 
 __global__ void attend_run(const __grid_constant__ nn_gpu_attend a)
@@ -241,10 +201,49 @@ __global__ void attend_run(const __grid_constant__ nn_gpu_attend a)
 
     if (node >= a.sum.n_nodes)
         return;
-    for (int head = (int)threadIdx.x % 32; head < a.softmax.heads; head += 32)
+    for (int head = (int)threadIdx.x % 32; head < a.sum.t.heads; head += 32)
         attend_weights(a, node, head);
     __syncwarp();
     sum_node(a.sum, node);
+}
+
+/* ds from dalpha, in place: alpha * (dalpha - sum alpha dalpha) * scale. */
+static __device__ void attend_logits(const nn_gpu_attend_back &a, int node, int head)
+{
+    const nn_gpu_sum &s = a.dq;
+    int first = s.first[node], end = s.first[node + 1], heads = s.t.heads;
+    float mean = 0;
+
+    for (int e = first; e < end; e++) {
+        int64_t at = (int64_t)s.row[e] * heads + head;
+        mean += a.alpha[at] * a.dalpha.dot[at];
+    }
+    for (int e = first; e < end; e++) {
+        int64_t at = (int64_t)s.row[e] * heads + head;
+        a.dalpha.dot[at] = end - first == 1 ? 0 : a.alpha[at] * (a.dalpha.dot[at] - mean) * a.scale;
+    }
+}
+
+/* Dynamic shared memory: [WARPS][channels]. */
+__global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, int channels)
+{
+    SHARED_BYTES(bytes);
+    int node = warp_of_grid(), first, end;
+
+    if (node >= a.dq.n_nodes)
+        return;
+    first = a.dq.first[node];
+    end = a.dq.first[node + 1];
+    for (int e = first; e < end; e++)
+        dot_row(a.dalpha, a.dq.row[e], channels, (float *)bytes + threadIdx.x / 32 * (unsigned)channels);
+    for (int head = (int)threadIdx.x % 32; head < a.dq.t.heads; head += 32)
+        attend_logits(a, node, head);
+    __syncwarp();
+    for (int e = first; e < end; e++) {
+        turn_row(a.dvalue, a.dq.row[e]);
+        turn_row(a.dkey, a.dq.row[e]);
+    }
+    sum_node(a.dq, node);
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

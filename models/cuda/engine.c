@@ -136,12 +136,14 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
     if (rc)
         return rc;
     e->plan = plan;
-    e->most_fences = 48 + 4 * plan->n_modules;
+    e->most_fences = 48 + 6 * plan->n_modules;
     e->fence = PL_NEW(e->mem, void *, e->most_fences);
     e->act = PL_NEW(e->mem, float *, plan->n_modules);
     e->edge = PL_NEW(e->mem, float *, plan->n_modules);
     e->alpha = PL_NEW(e->mem, float *, plan->n_modules);
-    if (!e->fence || !e->act || !e->edge || !e->alpha)
+    e->z = PL_NEW(e->mem, float *, plan->n_modules);
+    e->q = PL_NEW(e->mem, float *, plan->n_modules);
+    if (!e->fence || !e->act || !e->edge || !e->alpha || !e->z || !e->q)
         return pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
     e->gpu = e->ops->open(e->conf.device, text, sizeof text);
     if (!e->gpu)
@@ -200,19 +202,23 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_cutter
 {
     const nn_cuda_plan *p = e->plan;
     size_t n = (size_t)in->n_nodes, rows = (size_t)e->prep.n_rows;
-    float *turn[2] = { NULL, NULL }, *edge = NULL, *alpha = NULL;
+    float *turn[2] = { NULL, NULL }, *edge = NULL, *alpha = NULL, *z = NULL, *q = NULL;
 
     if (!keep) {
         turn[0] = cut_floats(c, n * (size_t)p->most_node);
         turn[1] = cut_floats(c, n * (size_t)p->most_node);
         edge = cut_floats(c, rows * (size_t)p->most_edge);
         alpha = cut_floats(c, rows * (size_t)p->most_heads);
+        z = cut_floats(c, n * (size_t)p->most_node);
+        q = cut_floats(c, n * (size_t)p->most_node);
     }
     for (int i = 0; i < p->n_modules; i++) {
         const nn_cuda_module *m = &p->module[i];
         e->act[i] = keep ? cut_floats(c, n * (size_t)m->out.size) : turn[i % 2];
         e->edge[i] = keep && m->kind != NN_NORM ? cut_floats(c, rows * (size_t)m->conv.out_edges.size) : edge;
         e->alpha[i] = keep && m->kind == NN_ATTENTION ? cut_floats(c, rows * (size_t)m->heads) : alpha;
+        e->z[i] = keep && m->kind == NN_ATTENTION ? cut_floats(c, n * (size_t)m->z.size) : z;
+        e->q[i] = keep && m->kind == NN_ATTENTION ? cut_floats(c, n * (size_t)m->q.size) : q;
     }
 }
 
@@ -271,8 +277,6 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
     e->table = cut_floats(&c, table_floats(e));
     e->x_edge = cut_floats(&c, (size_t)e->prep.n_rows * (size_t)p->most_edge);
     e->logit = cut_floats(&c, (size_t)(p->l_max + 1) * (size_t)e->prep.n_rows * (size_t)p->most_heads);
-    e->z = cut_floats(&c, (size_t)in->n_nodes * (size_t)p->most_node);
-    e->q = cut_floats(&c, (size_t)in->n_nodes * (size_t)p->most_node);
     e->pooled = cut_floats(&c, g * (size_t)p->head[0].n_in);
     e->hidden = cut_floats(&c, g * (size_t)p->head[0].n_out);
     e->y = cut_floats(&c, g * (size_t)p->head[1].n_out);
@@ -357,7 +361,7 @@ nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i)
 {
     return (nn_cuda_step){ .e = e, .m = &e->plan->module[i], .in = in,
                            .x = i ? e->act[i - 1] : nn_cuda_at(e, e->prep.node), .y = e->act[i], .edge = e->edge[i],
-                           .alpha = e->alpha[i] };
+                           .alpha = e->alpha[i], .z = e->z[i], .q = e->q[i] };
 }
 
 static void modules_run(nn_engine *e, const nn_batch *in)

@@ -15,6 +15,8 @@ typedef struct gemm_group {
     nn_gpu_gemm product[NN_GPU_GROUP];
 } gemm_group;
 
+static_assert(sizeof(gemm_group) <= 4096, "more arguments than a kernel takes");
+
 static __device__ __forceinline__ int64_t axis_at(const nn_gpu_axis &x, int i)
 {
     if (i < x.inner)

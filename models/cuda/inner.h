@@ -6,7 +6,8 @@
  * MOLSIEVE_CUDA_FENCES set they are checked after every pass.
  *
  * Kept for the backward pass: the output of every module and, per attention block,
- * values and keys of the edges (in the edges' frames) and their weights. */
+ * values and keys of the edges (in the edges' frames), their weights, the weighted
+ * sums (z) and the queries (q). */
 #ifndef NN_CUDA_INNER_H
 #define NN_CUDA_INNER_H
 
@@ -71,12 +72,12 @@ struct nn_engine {
     float *logit;                  /* [orders][n_rows][most_heads]               */
     float *x_edge, *y_edge, *d_edge; /* [n_rows][most_edge]                      */
     float *dalpha;                 /* [n_rows][most_heads]                       */
-    float *z, *q, *dz, *dq;        /* [nodes][most_node]                         */
+    float *dz, *dq;                /* [nodes][most_node]                         */
     float *dnode[2];
     float *dbias, *dgain;          /* [nodes][most_channels]                     */
     float *pooled, *hidden, *y, *dpooled, *dhidden, *dy; /* [graphs][..]         */
     int32_t *pool_from;
-    float **act, **edge, **alpha;  /* [n_modules]                                */
+    float **act, **edge, **alpha, **z, **q; /* [n_modules]                       */
 };
 
 /* The device's copy of an array of the prep. */
@@ -91,7 +92,7 @@ typedef struct nn_cuda_step {
     const nn_cuda_module *m;
     const nn_batch *in;
     const float *x;                /* input                                      */
-    float *y, *edge, *alpha;
+    float *y, *edge, *alpha, *z, *q;
     const float *dy;               /* gradient of the output                     */
     float *dx;                     /* of the input; NULL for the first module    */
 } nn_cuda_step;
@@ -130,8 +131,6 @@ pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t 
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */
 void nn_cuda_geometry(nn_engine *e);  /* frames, hidden vectors                   */
-void nn_cuda_query(nn_cuda_step *s);
-nn_gpu_sum nn_cuda_values(const nn_cuda_step *s); /* of the edges, by their weights, into z */
 void nn_cuda_attention(nn_cuda_step *s);
 void nn_cuda_norm(nn_cuda_step *s);
 void nn_cuda_sum_layer(nn_cuda_step *s);

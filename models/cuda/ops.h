@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 1,
+    NN_GPU_ABI = 2,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -36,7 +36,7 @@ enum {
     NN_GPU_TERMS = 40,
     NN_GPU_TILE = 64,        /* rows of one cell worked on together, at most */
     NN_GPU_PAD = 8,          /* rows and columns of tables: 16 bytes of 16-bit numbers */
-    NN_GPU_GROUP = 10,       /* products in one launch, at most               */
+    NN_GPU_GROUP = 16,       /* products in one launch, at most               */
     NN_GPU_OUTER = 512,      /* rows of a cell that one block sums            */
     NN_GPU_PARTS = 64,       /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
@@ -136,16 +136,15 @@ typedef struct nn_gpu_path {
 /* Op 4. A table has, for every order m, matrix a [k[m]][n[m]] and (m > 0) matrix b
  * behind it; k counts channels in, n channels out (turned: the other way round). Rows
  * and columns of both are filled up to multiples of NN_GPU_PAD: nobody writes the
- * filling of `folded`, which is zero. folded[hidden unit][size]. unfold adds to grad,
- * from a table that is not turned. */
+ * filling of `folded`, which is zero. folded[hidden unit][size], as is and turned.
+ * unfold adds to grad, from a table that is not turned. */
 typedef struct nn_gpu_fold {
     int32_t n_paths, most_in, most_out;
-    bool turned;
     int64_t size, at[NN_GPU_DEGREES];
     const nn_gpu_path *path;
     nn_gpu_edges in, out;
     const float *params;
-    float *folded;
+    float *folded[2];
     const float *dfolded;
     float *grad;
 } nn_gpu_fold;
@@ -182,15 +181,6 @@ typedef struct nn_gpu_sum {
     bool add, count;
     float *to;
 } nn_gpu_sum;
-
-/* alpha = softmax over a node's rows, in place; back: ds from dalpha, in place:
- * alpha * (dalpha - sum alpha dalpha) * scale. One row has weight 1 exactly. */
-typedef struct nn_gpu_softmax {
-    int32_t n_nodes, heads;
-    const int32_t *first, *row;
-    float *alpha, *dalpha;
-    float scale;
-} nn_gpu_softmax;
 
 /* y[node] = x[node] times the number of its rows. */
 typedef struct nn_gpu_scale {
@@ -245,14 +235,25 @@ typedef struct nn_gpu_conv {
     float *logit;
 } nn_gpu_conv;
 
-/* Ops 8, 9 in one: a softmax whose logits are the sum of n_parts parts [part][row][head]
- * (alpha is written only), then a sum with its weights. */
+/* Op 9. alpha = softmax over a node's rows of logits that are the sum of n_parts parts
+ * [part][row][head], then `sum`, whose weight is alpha. One row has weight 1 exactly. */
 typedef struct nn_gpu_attend {
-    nn_gpu_softmax softmax;
     nn_gpu_sum sum;
-    int32_t n_parts, n_rows;
+    int32_t n_parts;
     const float *logit;
+    float *alpha;
 } nn_gpu_attend;
+
+/* Back from dz, the gradient of the sum: dalpha = dz . values of the rows, then in its place
+ * ds = alpha (dalpha - sum alpha dalpha) scale; gradients of the rows' values (dvalue: dz
+ * by alpha) and keys (dkey: q by ds), and of q (dq: keys by ds). */
+typedef struct nn_gpu_attend_back {
+    nn_gpu_dot dalpha;
+    nn_gpu_turn dvalue, dkey;
+    nn_gpu_sum dq;
+    const float *alpha;
+    float scale;
+} nn_gpu_attend_back;
 
 /* ---- nodes and graphs (ops 11, 12, 13) ---- */
 
@@ -374,14 +375,12 @@ typedef struct nn_gpu_ops {
     void (*turn)(nn_gpu *g, const nn_gpu_turn *a);
     void (*dot)(nn_gpu *g, const nn_gpu_dot *a);
     void (*sum)(nn_gpu *g, const nn_gpu_sum *a);
-    void (*softmax)(nn_gpu *g, const nn_gpu_softmax *a);
-    void (*softmax_back)(nn_gpu *g, const nn_gpu_softmax *a);
     void (*scale)(nn_gpu *g, const nn_gpu_scale *a);
     bool (*so2)(nn_gpu *g, const nn_gpu_so2 *a); /* false: no room for such a tile in this precision */
     void (*so2_outer)(nn_gpu *g, const nn_gpu_so2 *a);
-    /* Ops in one; false, and nothing done, where a precision or shape is not theirs. */
-    bool (*conv)(nn_gpu *g, const nn_gpu_conv *a);
-    bool (*attend)(nn_gpu *g, const nn_gpu_attend *a);
+    bool (*conv)(nn_gpu *g, const nn_gpu_conv *a); /* false, and nothing done: no room, as above; or fp32 */
+    void (*attend)(nn_gpu *g, const nn_gpu_attend *a);
+    void (*attend_back)(nn_gpu *g, const nn_gpu_attend_back *a);
     void (*norm)(nn_gpu *g, const nn_gpu_norm *a);
     void (*norm_back)(nn_gpu *g, const nn_gpu_norm *a);
     void (*pool)(nn_gpu *g, const nn_gpu_pool *a);

@@ -268,7 +268,7 @@ void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda
         int64_t at = ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H;
 
         nn_cuda_join(&all, (nn_gpu_gemm){
-            .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = true, .precision = precision,
+            .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = k->first > 0, .precision = precision,
             .a = e->h + at, .a_m = one, .a_k = h_rows, .b = e->dtable + r->at, .b_k = rows, .b_n = cols,
             .c = e->dfold + r->at, .c_m = rows, .c_n = cols });
         nn_cuda_join(c->n_regions > 1 ? &one_by_one : &all, (nn_gpu_gemm){

@@ -226,13 +226,14 @@ static __device__ __forceinline__ int padded(int n)
 }
 
 /* Column of number q (a_m: q = m; b_m: q = low + m) of channels i -> o. */
-static __device__ __forceinline__ int64_t fold_column(const nn_gpu_fold &f, const nn_gpu_path &p, int q, int i, int o)
+static __device__ __forceinline__ int64_t fold_column(const nn_gpu_fold &f, const nn_gpu_path &p, int q, int i, int o,
+                                                      bool turned)
 {
     int low = p.d_in < p.d_out ? p.d_in : p.d_out, b = q > low, m = b ? q - low : q;
     int64_t n_k = padded(f.in.half[m]), n_n = padded(f.out.half[m]);
     int64_t k = f.in.at[p.d_in][p.d_in + m] - f.in.order[m] + i, n = f.out.at[p.d_out][p.d_out + m] - f.out.order[m] + o;
 
-    return f.at[m] + b * n_k * n_n + (f.turned ? n * n_k + k : k * n_n + n);
+    return f.at[m] + b * n_k * n_n + (turned ? n * n_k + k : k * n_n + n);
 }
 
 static __device__ __forceinline__ int64_t fold_row(const nn_gpu_path &p, int freq, int i, int o)
@@ -254,12 +255,13 @@ __global__ void fold_run(nn_gpu_fold f)
             w[q][o][lane] = o0 + o < p.c_out ? f.params[fold_row(p, q, i, o0 + o) + lane] : 0;
     __syncthreads();
     for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
-        int64_t col = fold_column(f, p, q, i, o0 + lane);
+        int64_t col = fold_column(f, p, q, i, o0 + lane, false), turned = fold_column(f, p, q, i, o0 + lane, true);
         for (int k = warp; k < H; k += 8) {
             float sum = 0;
             for (int freq = 0; freq < p.n_freq; freq++)
                 sum += p.coef[q][freq] * w[freq][lane][k];
-            f.folded[k * f.size + col] = sum;
+            f.folded[0][k * f.size + col] = sum;
+            f.folded[1][k * f.size + turned] = sum;
         }
     }
 }
@@ -273,7 +275,7 @@ __global__ void fold_back(nn_gpu_fold f)
     if (i >= p.c_in || o0 >= p.c_out)
         return;
     for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
-        int64_t col = fold_column(f, p, q, i, o0 + lane);
+        int64_t col = fold_column(f, p, q, i, o0 + lane, false);
         for (int k = warp; k < H; k += 8)
             d[q][lane][k] = f.dfolded[k * f.size + col];
     }

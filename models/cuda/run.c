@@ -7,14 +7,13 @@ void nn_cuda_fold(nn_engine *e)
 {
     for (int i = 0; i < e->plan->n_modules; i++) {
         const nn_cuda_conv *c = &e->plan->module[i].conv;
-        for (int t = 0; t < 2 && c->n_paths; t++) {
-            nn_gpu_fold f = { .n_paths = c->n_paths, .most_in = c->most_in, .most_out = c->most_out, .turned = t,
-                              .size = c->size, .path = e->path + c->path, .in = c->in_edges, .out = c->out_edges,
-                              .params = e->params, .folded = e->fold + c->fold[t] };
-            for (int m = 0; m < NN_GPU_DEGREES; m++)
-                f.at[m] = c->at[m];
+        nn_gpu_fold f = { .n_paths = c->n_paths, .most_in = c->most_in, .most_out = c->most_out, .size = c->size,
+                          .path = e->path + c->path, .in = c->in_edges, .out = c->out_edges, .params = e->params,
+                          .folded = { e->fold + c->fold[0], e->fold + c->fold[1] } };
+        for (int m = 0; m < NN_GPU_DEGREES; m++)
+            f.at[m] = c->at[m];
+        if (c->n_paths)
             e->ops->fold(e->gpu, &f);
-        }
     }
 }
 
@@ -59,7 +58,7 @@ static bool conv_fused(nn_cuda_step *s, bool attention)
     nn_engine *e = s->e;
     const nn_cuda_conv *c = &s->m->conv;
     nn_gpu_conv all = { .x = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, s->x, NULL),
-                        .q = nn_cuda_turn(e, e->prep.dst, &s->m->q, &c->key, e->q, s->edge),
+                        .q = nn_cuda_turn(e, e->prep.dst, &s->m->q, &c->key, s->q, s->edge),
                         .channels = most_channels(&c->in_edges), .key_channels = most_channels(&c->key),
                         .scale = s->m->scale, .logit = attention ? e->logit : NULL };
     nn_cuda_chunk k = { 0 };
@@ -77,7 +76,7 @@ static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int 
     return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
 }
 
-void nn_cuda_query(nn_cuda_step *s)
+static void query_run(nn_cuda_step *s)
 {
     const nn_cuda_module *m = s->m;
     nn_cuda_group all = { .e = s->e };
@@ -85,60 +84,43 @@ void nn_cuda_query(nn_cuda_step *s)
     for (int d = 0; d < NN_DEGREES; d++)
         if (m->query[d].n_in) {
             nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
-            nn_cuda_join(&all, nn_cuda_linear_run(&r, s->x, s->e->q, false));
+            nn_cuda_join(&all, nn_cuda_linear_run(&r, s->x, s->q, false));
         }
     nn_cuda_group_run(&all);
 }
 
-static nn_gpu_softmax softmax_of(const nn_cuda_step *s)
-{
-    return (nn_gpu_softmax){ .n_nodes = s->in->n_nodes, .heads = s->m->heads,
-                             .first = nn_cuda_at(s->e, s->e->prep.in_first),
-                             .row = nn_cuda_at(s->e, s->e->prep.in_row), .alpha = s->alpha };
-}
-
-/* z: values with the weights of the edges into every node; from the edges' vectors. */
-static void attend_parts(nn_cuda_step *s, const nn_gpu_sum *sum)
+/* The logits of the edges, in as many parts as it says. */
+static int32_t logits_run(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
-    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &s->m->q, &s->m->conv.key, e->q, s->edge);
-    nn_gpu_softmax softmax = softmax_of(s);
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &s->m->q, &s->m->conv.key, s->q, s->edge);
 
+    if (conv_fused(s, true))
+        return s->m->conv.out_edges.n_degrees;
+    conv_parts(e, &s->m->conv, s->x, s->edge);
     t.heads = s->m->heads;
-    e->ops->dot(e->gpu, &(nn_gpu_dot){ t, s->m->scale, s->alpha });
-    e->ops->softmax(e->gpu, &softmax);
-    e->ops->sum(e->gpu, sum);
-}
-
-nn_gpu_sum nn_cuda_values(const nn_cuda_step *s)
-{
-    nn_gpu_sum sum = nn_cuda_sum(s->e, s->in->n_nodes, false, &s->m->z, &s->m->conv.value, s->edge);
-
-    sum.t.weight = s->alpha;
-    sum.t.heads = s->m->heads;
-    sum.to = s->e->z;
-    return sum;
+    e->ops->dot(e->gpu, &(nn_gpu_dot){ t, s->m->scale, e->logit });
+    return 1;
 }
 
 void nn_cuda_attention(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_gpu_sum sum = nn_cuda_values(s);
+    nn_gpu_attend attend = { .sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->z, &m->conv.value, s->edge),
+                             .logit = e->logit, .alpha = s->alpha };
     nn_cuda_group first = { .e = e }, second = { .e = e };
 
-    nn_cuda_query(s);
-    if (conv_fused(s, true)) {
-        e->ops->attend(e->gpu, &(nn_gpu_attend){ .softmax = softmax_of(s), .sum = sum, .n_rows = e->prep.n_rows,
-                                                 .n_parts = m->conv.out_edges.n_degrees, .logit = e->logit });
-    } else {
-        conv_parts(e, &m->conv, s->x, s->edge);
-        attend_parts(s, &sum);
-    }
+    query_run(s);
+    attend.sum.t.weight = s->alpha;
+    attend.sum.t.heads = m->heads;
+    attend.sum.to = s->z;
+    attend.n_parts = logits_run(s);
+    e->ops->attend(e->gpu, &attend);
     for (int d = 0; d < m->out.n_degrees; d++) {
         nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
-        nn_cuda_join(&first, nn_cuda_linear_run(&z, e->z, s->y, false));
+        nn_cuda_join(&first, nn_cuda_linear_run(&z, s->z, s->y, false));
         if (x.l->n_in)
             nn_cuda_join(&second, nn_cuda_linear_run(&x, s->x, s->y, true));
     }

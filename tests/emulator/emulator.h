@@ -8,6 +8,8 @@
  * program with the kernel, block and thread. Compiled with ASan and UBSan the
  * kernels' accesses are checked like any others.
  *
+ * MOLSIEVE_EMULATOR_TRACE=1: a line for every launch.
+ *
  * It cannot show: races inside one step of a warp, the order of memory between
  * blocks, what the asynchronous copies of two threads do to each other, speed. */
 #ifndef EMULATOR_H
@@ -398,6 +400,9 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
 {
     const char *seed = getenv("MOLSIEVE_EMULATOR_SEED");
 
+    if (getenv("MOLSIEVE_EMULATOR_TRACE"))
+        fprintf(stderr, "launch %s %u x %u x %u blocks of %u, %zu bytes shared\n", kernel, grid.x, grid.y, grid.z,
+                block.x * block.y * block.z, shared);
     emu.kernel = kernel;
     emu.call = call;
     emu.args = args;

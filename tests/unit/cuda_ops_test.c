@@ -137,7 +137,7 @@ static void column_sums_add_to_what_is_there(void **state)
 /* As many products as a launch takes, with k cut and not, side by side in c. */
 static void a_group_of_products_is_what_each_is_alone(void **state)
 {
-    enum { N = NN_GPU_GROUP, M = 5, COLS = 9, K = 300 };
+    enum { N = NN_GPU_GROUP, M = 5, COLS = 9, K = 30 * N };
     float *a = to_device(random_floats(N * M * K), N * M * K), *b = to_device(random_floats(K * COLS), K * COLS);
     float *c = ops->alloc(gpu, 2 * N * M * COLS * sizeof(float)), *work = ops->alloc(gpu, N * 4 * M * COLS * sizeof(float));
     nn_gpu_gemm g[N];
