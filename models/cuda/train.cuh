@@ -85,6 +85,7 @@ static __device__ nn_gpu_adamw_rule rule_of(const nn_gpu_optimise &a, int64_t st
 __global__ void rule_make(nn_gpu_optimise a)
 {
     int64_t parts = (a.n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
+    nn_gpu_adamw_rule rule = {};
     double norm = 0;
 
     for (int64_t i = threadIdx.x; i < parts; i += TRAIN_THREADS)
@@ -95,9 +96,8 @@ __global__ void rule_make(nn_gpu_optimise a)
     a.result->norm = norm;
     a.result->taken = isfinite(norm) && isfinite(a.result->loss);
     if (a.result->taken)
-        *a.rule = rule_of(a, ++*a.step, norm);
-    else
-        a.rule->taken = 0;
+        rule = rule_of(a, ++*a.step, norm);
+    *a.rule = rule;
 }
 
 static __device__ __forceinline__ void adamw_one(const nn_gpu_optimise &a, const nn_gpu_adamw_rule &r, int64_t i)
