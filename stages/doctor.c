@@ -69,7 +69,9 @@ static const char *where_word(const char *pci, char *buf, size_t size)
 {
     int node = nn_numa_node("/sys", pci);
 
-    snprintf(buf, size, node < 0 ? "" : ", NUMA node %d", node);
+    buf[0] = '\0';
+    if (node >= 0)
+        snprintf(buf, size, ", NUMA node %d", node);
     return buf;
 }
 

@@ -152,7 +152,6 @@ static pl_code device_take(state *s, char pci[32], pl_error *err)
         s->device = 0; /* the launcher shows each rank its own */
     if (e != cudaSuccess || s->device < 0 || s->device >= count)
         return pl_fail(err, PL_ECONFIG, "ranks over NCCL: there is no GPU %d; this machine shows %d", s->device, count);
-    pci[0] = '\0';
     if (cudaDeviceGetPCIBusId(pci, 32, s->device) != cudaSuccess)
         pci[0] = '\0';
     e = cudaSetDevice(s->device);
@@ -171,24 +170,36 @@ static uint64_t place_of(const char *pci)
     return (uint64_t)crc32_z(0, (const unsigned char *)boot, n) << 32 | crc32_z(0, (const unsigned char *)pci, strlen(pci));
 }
 
-static pl_code alone_check(nn_ranks *control, const char *pci, pl_error *err)
+/* place [size] of all ranks. */
+static pl_code places_gather(nn_ranks *control, uint64_t *place, pl_error *err)
 {
     int64_t *first = calloc((size_t)control->size + 1, sizeof *first);
-    uint64_t *place = calloc((size_t)control->size, sizeof *place);
-    pl_code rc = first && place ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+    pl_code rc;
 
-    for (int i = 0; !rc && i <= control->size; i++)
+    if (!first)
+        return pl_fail(err, PL_ENOMEM, "ranks");
+    for (int i = 0; i <= control->size; i++)
         first[i] = i;
-    if (!rc) {
-        place[control->rank] = place_of(pci);
-        rc = control->kind->gather(control, place, first, sizeof *place, err);
-    }
-    for (int i = 0; !rc && pci[0] && i < control->size; i++)
-        if (i != control->rank && place[i] == place[control->rank])
-            rc = pl_fail(err, PL_ECONFIG, "ranks %d and %d have the same GPU (%s): there are fewer GPUs than ranks on this machine; "
-                         "start one rank a GPU, or share it with stages.train.ranks=%s", i < control->rank ? i : control->rank,
-                         i < control->rank ? control->rank : i, pci, control->kind->name);
+    rc = control->kind->gather(control, place, first, sizeof *place, err);
     free(first);
+    return rc;
+}
+
+static pl_code alone_check(nn_ranks *control, const char *pci, pl_error *err)
+{
+    uint64_t *place = calloc((size_t)control->size, sizeof *place);
+    int own = control->rank;
+    pl_code rc;
+
+    if (!place)
+        return pl_fail(err, PL_ENOMEM, "ranks");
+    place[own] = place_of(pci);
+    rc = places_gather(control, place, err);
+    for (int i = 0; !rc && pci[0] && i < control->size; i++)
+        if (i != own && place[i] == place[own])
+            rc = pl_fail(err, PL_ECONFIG, "ranks %d and %d have the same GPU (%s): there are fewer GPUs than ranks on this machine; "
+                         "start one rank a GPU, or share it with stages.train.ranks=%s", i < own ? i : own, i < own ? own : i,
+                         pci, control->kind->name);
     free(place);
     return rc;
 }
@@ -227,11 +238,11 @@ static void memory_free(state *s)
 static pl_code nccl_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
     state *s = calloc(1, sizeof *s);
-    char pci[32];
-    pl_code rc = s ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+    char pci[32] = "";
+    pl_code rc;
 
-    if (rc)
-        return rc;
+    if (!s)
+        return pl_fail(err, PL_ENOMEM, "ranks");
     s->control = join->control;
     s->device = join->device;
     r->rank = s->control->rank;

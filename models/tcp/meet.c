@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,24 +70,24 @@ static int addresses(struct addrinfo **out, const char *host, const char *port, 
     return getaddrinfo(host, port, &want, out);
 }
 
-static pl_code listen_open(int *fd, const char *port, pl_error *err)
+static pl_code listen_open(int *out, const char *port, pl_error *err)
 {
     struct addrinfo *a = NULL;
-    int one = 1, rc = addresses(&a, NULL, port[0] ? port : "0", AI_PASSIVE);
+    int one = 1, bad = addresses(&a, NULL, port[0] ? port : "0", AI_PASSIVE), fd = bad ? -1 : socket_of(a);
+    bool waits;
 
-    *fd = rc ? -1 : socket_of(a);
-    if (*fd >= 0)
-        (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (*fd < 0 || bind(*fd, a->ai_addr, a->ai_addrlen) != 0 || listen(*fd, 64) != 0) {
-        rc = pl_fail(err, PL_ECONFIG, "rank 0 cannot wait at port %s: %s", port[0] ? port : "(any)",
-                     *fd < 0 ? "no such port" : strerror(errno));
-        if (*fd >= 0)
-            (void)close(*fd);
-        *fd = -1;
-    }
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    waits = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 64) == 0;
+    *out = waits ? fd : -1;
+    if (!waits)
+        (void)pl_fail(err, PL_ECONFIG, "rank 0 cannot wait at port %s: %s", port[0] ? port : "(any)",
+                      bad ? gai_strerror(bad) : strerror(errno));
+    if (!waits && fd >= 0)
+        (void)close(fd);
     if (a)
         freeaddrinfo(a);
-    return *fd < 0 ? PL_ECONFIG : PL_OK;
+    return waits ? PL_OK : PL_ECONFIG;
 }
 
 static int connect_to(const struct addrinfo *a)
@@ -209,7 +210,7 @@ static pl_code key_make(char key[KEY], pl_error *err)
     if (getrandom(raw, sizeof raw, 0) != (ssize_t)sizeof raw)
         return pl_fail(err, PL_EIO, "no random numbers from the system");
     for (int i = 0; i < 16; i++)
-        snprintf(key + 2 * i, 3, "%02x", raw[i]);
+        snprintf(key + 2 * (ptrdiff_t)i, 3, "%02x", raw[i]);
     return PL_OK;
 }
 
@@ -408,10 +409,12 @@ static pl_code guest(nn_wires *w, const nn_meeting *m, pl_error *err)
 pl_code nn_meet(nn_wires **out, const nn_meeting *m, pl_error *err)
 {
     nn_wires *w = nn_wires_new(m->rank, m->size);
-    pl_code rc = w ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+    pl_code rc;
 
-    if (!rc)
-        rc = m->rank == 0 ? host_all(w, m, err) : guest(w, m, err);
+    *out = NULL;
+    if (!w)
+        return pl_fail(err, PL_ENOMEM, "ranks");
+    rc = m->rank == 0 ? host_all(w, m, err) : guest(w, m, err);
     if (rc)
         nn_wires_free(w);
     else

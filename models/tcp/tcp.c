@@ -90,10 +90,12 @@ static pl_code tcp_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error
 {
     int64_t own = nn_share(shards, r->size, r->rank).n;
     size_t bytes = (size_t)n * sizeof *part;
-    float *row = r->rank == 0 ? malloc(bytes + 1) : NULL;
-    pl_code rc = r->rank == 0 && !row ? pl_fail(err, PL_ENOMEM, "gradients of other ranks") : PL_OK;
+    float *row = malloc(bytes + 1);
+    pl_code rc = PL_OK;
 
-    for (int64_t k = 1; k < own && r->rank == 0 && !rc; k++)
+    if (!row)
+        return pl_fail(err, PL_ENOMEM, "gradients of other ranks");
+    for (int64_t k = 1; k < own && r->rank == 0; k++)
         for (int64_t j = 0; j < n; j++)
             part[j] += part[k * n + j];
     for (int64_t k = 0; k < own && r->rank > 0 && !rc; k++)

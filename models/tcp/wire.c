@@ -60,12 +60,15 @@ static pl_code gone(int rank, pl_error *err)
 static pl_code look(nn_wires *w, int who, short events, int ms, bool *ready, pl_error *err)
 {
     struct pollfd *p = calloc((size_t)w->size, sizeof *p);
-    pl_code rc = p ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+    pl_code rc = PL_OK;
     int n;
 
-    for (int i = 0; !rc && i < w->size; i++)
+    *ready = false;
+    if (!p)
+        return pl_fail(err, PL_ENOMEM, "ranks");
+    for (int i = 0; i < w->size; i++)
         p[i] = (struct pollfd){ .fd = w->fd[i], .events = (short)(i == who ? events | POLLRDHUP : POLLRDHUP) };
-    n = rc ? 0 : poll(p, (nfds_t)w->size, ms);
+    n = poll(p, (nfds_t)w->size, ms);
     *ready = n > 0 && who >= 0 && p[who].revents & events;
     for (int i = 0; n > 0 && !rc && i < w->size; i++) /* its last words may still be there to read */
         if (p[i].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL) && !(i == who && *ready && events & POLLIN))

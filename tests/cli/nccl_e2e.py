@@ -44,6 +44,23 @@ def ranks_over_nccl_give_the_same_model():
         assert train_e2e.trained(p, "ranks") == want, text
 
 
+def ranks_on_emulated_gpus_give_the_same_model():
+    """Each rank computes with a GPU of its own; `auto` takes NCCL. A GPU without memory is that of its rank."""
+    with sieve.Project() as p:
+        prepare(p, 30, shards=2, mpi=False)
+        gpu = ["stages.train.engine=cuda", "stages.evaluate.engine=cuda", "stages.train.epochs=2"]
+        status, text = Started(p, 1, copy(p, "whole"), *gpu, **env(2)).end()
+        assert status == [0], (status, text)
+        want = train_e2e.trained(p, "whole")
+        status, text = Started(p, 2, copy(p, "ranks"), *gpu, **env(2)).end()
+        assert status == [0, 0], (status, text)
+        assert train_e2e.trained(p, "ranks") == want
+        for devices, rank in (("all", 1), ("[1, 0]", 0)):
+            status, text = Started(p, 2, copy(p, "ranks"), *gpu, "stages.train.devices=" + devices,
+                                   **env(2, MOLSIEVE_EMULATOR_MB="900,0")).end()
+            assert status == [7, 7] and "no memory on GPU 1 for a model" in text[rank], (status, text)
+
+
 def a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on():
     with sieve.Project() as p:
         prepare(p, mpi=False)
@@ -97,5 +114,5 @@ def what_nccl_lacks_is_said():
 if __name__ == "__main__":
     if not EMULATED:
         sieve.skip("MOLSIEVE_EMULATED is not set")
-    sieve.main([ranks_over_nccl_give_the_same_model, a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on,
-                what_nccl_lacks_is_said])
+    sieve.main([ranks_over_nccl_give_the_same_model, ranks_on_emulated_gpus_give_the_same_model,
+                a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on, what_nccl_lacks_is_said])
