@@ -61,9 +61,12 @@ class Cuda(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def sieve(self, *words, status=0, plugins=EMULATED, **env):
-        done = subprocess.run([PROGRAM, *words], cwd=self.dir, capture_output=True, text=True,
+    def attempt(self, *words, plugins=EMULATED, **env):
+        return subprocess.run([PROGRAM, *words], cwd=self.dir, capture_output=True, text=True,
                               env={**os.environ, "MOLSIEVE_PLUGINS": plugins, **env})
+
+    def sieve(self, *words, status=0, **env):
+        done = self.attempt(*words, **env)
         self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
@@ -137,12 +140,17 @@ class Cuda(unittest.TestCase):
 
     def test_a_batch_that_does_not_fit_says_what_would(self):
         self.many()
-        words = ["run", "w.yaml", "-j", "1", "stages.score.engine=cuda"]
-        said = self.sieve(*words, status=7, MOLSIEVE_EMULATOR_MB="40")
-        self.assertRegex(said, r"no memory on GPU 0 for a batch of 60 molecules and \d+ edges: \d+ MB are needed, \d+ of its "
-                               r"40 MB are free; about \d+ molecules would fit: batch.molecules")
+        words = ["run", "w.yaml", "-j", "1", "stages.score.engine=cuda", "stages.score.radial.mode=exact"]
+        for memory in (160, 80, 40, 20, 10):  # less and less until it is not enough
+            done = self.attempt(*words, "--force", "score", MOLSIEVE_EMULATOR_MB=str(memory))
+            if done.returncode:
+                break
+        said = done.stdout + done.stderr
+        self.assertEqual(done.returncode, 7, said)
+        self.assertRegex(said, rf"no memory on GPU 0 for a batch of 60 molecules and \d+ edges: \d+ MB are needed, \d+ of its "
+                               rf"{memory} MB are free; about \d+ molecules would fit: batch.molecules")
         fit = said.split("about ")[1].split()[0]
-        self.sieve(*words, f"stages.score.batch.molecules={fit}", MOLSIEVE_EMULATOR_MB="40")
+        self.sieve(*words, f"stages.score.batch.molecules={fit}", MOLSIEVE_EMULATOR_MB=str(memory))
 
     def test_devices_that_are_not_there_are_refused(self):
         for word, text in (("[0, 2]", "there is no GPU 2; this machine shows 2"), ("some", "some is neither all nor"),
