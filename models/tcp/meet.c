@@ -171,12 +171,14 @@ static pl_code notice_write(const nn_meeting *m, int listening, const char *key,
 /* One word after `label ` at the beginning of a line. */
 static bool after(const char *line, const char *label, char *to, size_t size)
 {
-    size_t n = strlen(label);
+    size_t n = strlen(label), len;
 
     if (strncmp(line, label, n) != 0 || line[n] != ' ')
         return false;
-    snprintf(to, size, "%s", line + n + 1);
-    to[strcspn(to, "\n")] = '\0';
+    len = strcspn(line + n + 1, "\n");
+    len = len < size ? len : size - 1;
+    memcpy(to, line + n + 1, len);
+    to[len] = '\0';
     return true;
 }
 
