@@ -247,6 +247,8 @@ static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int
 
     if (!pinned && s->graph)
         emu_refuse("cudaMemcpyAsync", "host memory that is not pinned, while the stream is captured");
+    if (!bytes)
+        return cudaSuccess;
     if (!pinned && kind == cudaMemcpyHostToDevice) {
         auto kept = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
         emu_enqueue(s, "upload", [=] { memcpy(to, kept->data(), bytes); });
