@@ -1,0 +1,133 @@
+/* models/cuda/launch.cuh - launches of the products along edges, by precision; a part of device.cu. */
+#ifndef NN_CUDA_LAUNCH_CUH
+#define NN_CUDA_LAUNCH_CUH
+
+/* Shared memory of a tile's block, the most of all orders. */
+template <int P> static size_t tile_bytes(const nn_gpu_so2 *s)
+{
+    int most = 0;
+
+    for (int m = 0; m < s->n_orders; m++) {
+        int side = tile_memory_of<P>(NULL, s->k[m], m).side;
+        most = side > most ? side : most;
+    }
+    return (size_t)(TILE_STAGES * tile_stage() + 2 * most) * sizeof(uint32_t);
+}
+
+/* On tensor cores, where the tile fits in shared memory. */
+template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
+{
+    size_t bytes = tile_bytes<P>(s);
+
+    if (bytes > g->shared)
+        return false;
+    note(g, SHARED_ALLOW(so2_mma<P>, (int)bytes), "so2");
+    LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s);
+    launched(g, "so2");
+    return true;
+}
+
+static bool op_so2(nn_gpu *g, const nn_gpu_so2 *a)
+{
+    unsigned orders = (unsigned)a->n_orders;
+
+    if (!a->n_tiles)
+        return true;
+    switch (a->precision) {
+    case NN_GPU_BF16X3:
+        return tile_launch<NN_GPU_BF16X3>(g, a);
+    case NN_GPU_BF16:
+        return tile_launch<NN_GPU_BF16>(g, a);
+    case NN_GPU_TF32:
+        return tile_launch<NN_GPU_TF32>(g, a);
+    case NN_GPU_FP16:
+        return tile_launch<NN_GPU_FP16>(g, a);
+    case NN_GPU_FP32:
+        break;
+    }
+    LAUNCH(so2_rows, dim3((unsigned)a->n_tiles * (NN_GPU_TILE / SO2_ROWS), orders * blocks(a->most_n, SO2_THREADS)),
+           SO2_THREADS, 0, g->stream, *a);
+    launched(g, "so2");
+    return true;
+}
+
+template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
+{
+    size_t bytes = tile_bytes<P>(&c->s);
+
+    if (bytes > g->shared || (int64_t)c->key_channels * 8 > TILE_STAGES * tile_stage())
+        return false;
+    note(g, SHARED_ALLOW(tile_conv<P>, (int)bytes), "conv");
+    if (c->s.n_tiles)
+        LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c);
+    launched(g, "conv");
+    return true;
+}
+
+static bool op_conv(nn_gpu *g, const nn_gpu_conv *c)
+{
+    switch (c->s.precision) {
+    case NN_GPU_BF16X3:
+        return conv_launch<NN_GPU_BF16X3>(g, c);
+    case NN_GPU_BF16:
+        return conv_launch<NN_GPU_BF16>(g, c);
+    case NN_GPU_TF32:
+        return conv_launch<NN_GPU_TF32>(g, c);
+    case NN_GPU_FP16:
+        return conv_launch<NN_GPU_FP16>(g, c);
+    case NN_GPU_FP32:
+        break;
+    }
+    return false;
+}
+
+static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
+{
+    if (a->sum.n_nodes)
+        LAUNCH(attend_run, blocks(a->sum.n_nodes, WARPS), WARPS * 32, 0, g->stream, *a);
+    launched(g, "attend");
+}
+
+static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
+{
+    unsigned channels = channels_of(&a->dalpha.t.edges);
+
+    if (a->dq.n_nodes)
+        LAUNCH(attend_grad, blocks(a->dq.n_nodes, WARPS), WARPS * 32, WARPS * channels * sizeof(float), g->stream, *a,
+               (int)channels);
+    launched(g, "attend_back");
+}
+
+template <int P> static void outer_launch(nn_gpu *g, const nn_gpu_so2 *a)
+{
+    bool fours = a->x_size % 4 == 0 && a->y_size % 4 == 0;
+    unsigned tiles = 0, rows = (unsigned)(a->n_nodes + 2 * a->slots);
+
+    for (int m = 0; m < a->n_orders; m++) {
+        fours = fours && (a->x_at[m] | a->y_at[m] | a->k[m] | a->n[m]) % 4 == 0;
+        tiles += blocks(a->k[m], GEMM_TILE) * blocks(a->n[m], GEMM_TILE);
+    }
+    if (tiles)
+        LAUNCH(so2_outer<P>, dim3(rows, tiles), GEMM_THREADS, 0, g->stream, *a, fours);
+    launched(g, "so2_outer");
+}
+
+static void op_so2_outer(nn_gpu *g, const nn_gpu_so2 *a)
+{
+    if (!a->n_nodes)
+        return;
+    if (a->precision == NN_GPU_BF16X3)
+        outer_launch<NN_GPU_BF16X3>(g, a);
+    else if (a->precision == NN_GPU_BF16)
+        outer_launch<NN_GPU_BF16>(g, a);
+    else if (a->precision == NN_GPU_TF32)
+        outer_launch<NN_GPU_TF32>(g, a);
+    else if (a->precision == NN_GPU_FP16)
+        outer_launch<NN_GPU_FP16>(g, a);
+    else
+        outer_launch<NN_GPU_FP32>(g, a);
+    LAUNCH(outer_add, dim3((unsigned)a->n_nodes, blocks(a->table_size, 256)), 256, 0, g->stream, *a);
+    launched(g, "so2_outer");
+}
+
+#endif
