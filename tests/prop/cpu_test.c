@@ -197,7 +197,7 @@ static void a_molecule_has_the_same_bits_alone_and_in_a_batch(void **state)
 
 static void the_gradient_of_a_batch_is_the_sum_of_its_molecules(void **state)
 {
-    static const made_opts many = { 80, 14, 6, 4, 1.9, false, 3 };
+    static const made_opts many = { 30, 14, 6, 4, 1.9, false, 3 };
     fixture f = fixture_open(&conf, &many);
     result all, sum;
     (void)state;
