@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -372,6 +373,42 @@ int64_t toy_int(toy *t, const char *sql)
         n = -1;
     pl_store_close(s);
     return n;
+}
+
+void toy_pause(toy *t, double pause)
+{
+    t->conf[0].pause = t->conf[1].pause = pause;
+    t->conf[2].pause = pause / 8; /* its steps are rows, not units */
+}
+
+pid_t toy_start(const char *dir, int64_t units, double pause, const char *fault)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        toy t;
+
+        if (fault != NULL)
+            (void)setenv("MOLSIEVE_FAULT", fault, 1);
+        toy_make(&t, dir, units);
+        toy_pause(&t, pause);
+        _exit(pl_code_exit(toy_run(&t, 2, NULL)));
+    }
+    return pid;
+}
+
+int toy_ended(pid_t pid)
+{
+    int status = -1;
+
+    (void)waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void toy_sleep_ms(double ms)
+{
+    struct timespec t = { 0, (long)(ms * 1e6) };
+    (void)nanosleep(&t, NULL);
 }
 
 void toy_directory(char out[256])

@@ -6,6 +6,8 @@
 #ifndef TOY_H
 #define TOY_H
 
+#include <sys/types.h>
+
 #include "pipeline/run.h"
 
 typedef struct toy_conf {
@@ -40,6 +42,14 @@ void toy_digest(toy *t, char out[130]);
 bool toy_sound(toy *t);
 /* The answer of one number to one query on results.db; -1: no answer. */
 int64_t toy_int(toy *t, const char *sql);
+/* How long each unit of count and square takes, at least, in seconds; a row of walk an eighth of it. */
+void toy_pause(toy *t, double pause);
+/* A child that runs the workflow in `dir` and ends with the exit status of the command.
+ * fault: MOLSIEVE_FAULT of the child, or NULL. */
+pid_t toy_start(const char *dir, int64_t units, double pause, const char *fault);
+/* Waits for a child: its exit status, or 128 + the signal that it died of. */
+int toy_ended(pid_t pid);
+void toy_sleep_ms(double ms);
 /* A new empty directory below $TMPDIR; removed by toy_remove. */
 void toy_directory(char out[256]);
 void toy_remove(const char *dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real processes that are killed, stopped, doubled and starved: the digest stays.
+/* Real processes that are killed, doubled and starved: the digest stays.
  * MOLSIEVE_KILLS sets the kills of each stage (default 200). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,13 +22,6 @@
 enum { UNITS = 24 };
 
 static char dir[256], clean[130];
-
-static void set(toy *t, const char *where, int64_t units, double pause)
-{
-    toy_make(t, where, units);
-    t->conf[0].pause = t->conf[1].pause = pause;
-    t->conf[2].pause = pause / 8; /* its steps are rows, not units */
-}
 
 /* The digest of a run that nobody disturbed. */
 static int undisturbed(void **state)
@@ -60,38 +52,6 @@ static int drop_dir(void **state)
     (void)state;
     toy_remove(dir);
     return 0;
-}
-
-/* A child that runs the workflow and ends with the exit status of the command. */
-static pid_t start(int64_t units, double pause, const char *fault)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        toy t;
-        pl_code code;
-
-        if (fault != NULL)
-            (void)setenv("MOLSIEVE_FAULT", fault, 1);
-        set(&t, dir, units, pause);
-        code = toy_run(&t, 2, NULL);
-        _exit(pl_code_exit(code));
-    }
-    return pid;
-}
-
-static int ended(pid_t pid)
-{
-    int status = -1;
-
-    (void)waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static void sleep_ms(double ms)
-{
-    struct timespec t = { 0, (long)(ms * 1e6) };
-    (void)nanosleep(&t, NULL);
 }
 
 static void must_be_clean(int64_t units)
@@ -127,13 +87,13 @@ static void kills_at_random_moments_change_nothing(void **state)
 
     (void)state;
     while (kills[0] < want || kills[1] < want || kills[2] < want) {
-        pid_t pid = start(UNITS, 0.0005, NULL);
+        pid_t pid = toy_start(dir, UNITS, 0.0005, NULL);
         int status, bits;
         toy t;
 
-        sleep_ms(1 + 40 * pl_rng_real(&rng));
+        toy_sleep_ms(1 + 40 * pl_rng_real(&rng));
         (void)kill(pid, SIGKILL);
-        status = ended(pid);
+        status = toy_ended(pid);
         if (status == 0) { /* it was faster: compare, and begin anew */
             must_be_clean(UNITS);
             toy_remove(dir);
@@ -150,7 +110,7 @@ static void kills_at_random_moments_change_nothing(void **state)
             assert_true(toy_sound(&t));
         toy_free(&t);
     }
-    assert_int_equal(ended(start(UNITS, 0, NULL)), 0);
+    assert_int_equal(toy_ended(toy_start(dir, UNITS, 0, NULL)), 0);
     must_be_clean(UNITS);
     assert_true(together > 0);
     print_message("kills while counting %d, squaring %d (%d of both), walking %d; finished %d times\n", kills[0], kills[1],
@@ -172,94 +132,16 @@ static void every_fault_point_at_every_passage_changes_nothing(void **state)
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         for (int n = 1, status = 137; status == 137; n++) {
             (void)snprintf(fault, sizeof fault, "%s:%d", points[i], n);
-            status = ended(start(UNITS, 0, fault));
+            status = toy_ended(toy_start(dir, UNITS, 0, fault));
             assert_true(status == 137 || status == 0);
             deaths += status == 137;
             if (status == 137)
-                assert_int_equal(ended(start(UNITS, 0, NULL)), 0);
+                assert_int_equal(toy_ended(toy_start(dir, UNITS, 0, NULL)), 0);
             must_be_clean(UNITS);
             toy_remove(dir);
         }
     }
     assert_int_equal(deaths, 6 * UNITS + 6);
-}
-
-static int64_t units_so_far(toy *t)
-{
-    return access(t->wf.storage.results, F_OK) == 0 ? toy_int(t, "SELECT count(*) FROM unit") : 0;
-}
-
-/* A long enough run, to be stopped after its own first commits: it listens to signals by then. */
-static pid_t start_and_wait_for_units(double pause)
-{
-    int64_t before;
-    pid_t pid;
-    toy t;
-
-    toy_make(&t, dir, 400);
-    before = units_so_far(&t);
-    pid = start(400, pause, NULL);
-    for (int i = 0; i < 3000 && units_so_far(&t) <= before + 2; i++)
-        sleep_ms(10);
-    toy_free(&t);
-    return pid;
-}
-
-static void each_signal_ends_with_75_and_the_run_goes_on(void **state)
-{
-    static const int signals[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU };
-    toy t;
-
-    (void)state;
-    toy_make(&t, dir, 400);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-        pid_t pid = start_and_wait_for_units(0.01);
-        int64_t before = toy_int(&t, "SELECT count(*) FROM unit");
-
-        (void)kill(pid, signals[i]);
-        assert_int_equal(ended(pid), 75);
-        assert_true(toy_sound(&t));
-        assert_true(toy_int(&t, "SELECT count(*) FROM unit") >= before);
-        assert_int_equal(toy_int(&t, "SELECT count(*) FROM run WHERE state='stopped' AND exit_code=75"), (int)i + 1);
-    }
-    assert_int_equal(toy_int(&t, "SELECT resumed_from FROM run ORDER BY run_id DESC LIMIT 1"), 4);
-    toy_free(&t);
-}
-
-static void a_second_signal_ends_at_once(void **state)
-{
-    pid_t pid = start_and_wait_for_units(1.5); /* a unit in hand takes a while; with its end the status would be 75 */
-    toy t;
-
-    (void)state;
-    (void)kill(pid, SIGTERM);
-    sleep_ms(50);
-    (void)kill(pid, SIGINT);
-    assert_int_equal(ended(pid), 128 + SIGINT);
-    toy_make(&t, dir, 400);
-    assert_true(toy_sound(&t));
-    toy_free(&t);
-}
-
-static void the_time_limit_stops_like_a_signal_and_grace_is_kept(void **state)
-{
-    pl_run_opts opts = { .workers = 2, .quiet = true, .max_time = 0.3, .grace = 25 };
-    pl_error err = { 0 };
-    pid_t pid;
-    toy t;
-
-    (void)state;
-    set(&t, dir, 400, 0.01);
-    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ESTOP);
-    assert_non_null(strstr(err.text, "the time limit"));
-    toy_free(&t);
-    pid = fork(); /* grace of a second, a unit of ten */
-    if (pid == 0) {
-        set(&t, dir, 400, 10);
-        opts.grace = 1;
-        _exit(pl_code_exit(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL)) == 75 ? 1 : 2);
-    }
-    assert_int_equal(ended(pid), 75);
 }
 
 /* A child that waits until everybody has closed the gate. */
@@ -274,7 +156,8 @@ static pid_t start_behind(const int gate[2])
         (void)close(gate[1]);
         if (read(gate[0], &byte, 1) != 0)
             _exit(99);
-        set(&t, dir, UNITS, 0.003);
+        toy_make(&t, dir, UNITS);
+        toy_pause(&t, 0.003);
         _exit(pl_code_exit(toy_run(&t, 2, NULL)));
     }
     return pid;
@@ -295,8 +178,8 @@ static void of_two_runs_one_is_refused_and_told_who_holds_the_lock(void **state)
         b = start_behind(gate);
         (void)close(gate[0]);
         (void)close(gate[1]); /* both are off */
-        ra = ended(a);
-        rb = ended(b);
+        ra = toy_ended(a);
+        rb = toy_ended(b);
 
         assert_true((ra == 0 || ra == 4) && (rb == 0 || rb == 4) && (ra == 0 || rb == 0));
         refused += (ra == 4) + (rb == 4);
@@ -321,14 +204,14 @@ static void a_file_size_limit_is_a_full_disk_that_loses_nothing(void **state)
 
             (void)signal(SIGXFSZ, SIG_IGN);
             (void)setrlimit(RLIMIT_FSIZE, &limit);
-            set(&t, dir, UNITS, 0);
+            toy_make(&t, dir, UNITS);
             _exit(pl_code_exit(toy_run(&t, 2, NULL)));
         }
-        status = ended(pid);
+        status = toy_ended(pid);
         assert_true(status == 6 || status == 0);
         n_full += status == 6;
         if (status == 6)
-            assert_int_equal(ended(start(UNITS, 0, NULL)), 0);
+            assert_int_equal(toy_ended(toy_start(dir, UNITS, 0, NULL)), 0);
         must_be_clean(UNITS);
         toy_remove(dir);
     }
@@ -375,9 +258,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(every_fault_point_at_every_passage_changes_nothing),
-        CASE(each_signal_ends_with_75_and_the_run_goes_on),
-        CASE(a_second_signal_ends_at_once),
-        CASE(the_time_limit_stops_like_a_signal_and_grace_is_kept),
         CASE(of_two_runs_one_is_refused_and_told_who_holds_the_lock),
         CASE(a_file_size_limit_is_a_full_disk_that_loses_nothing),
         CASE(a_full_tmpfs_ends_with_6_and_goes_on_when_there_is_room),

@@ -15,6 +15,7 @@
 #ifndef EMULATOR_H
 #define EMULATOR_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,11 +246,12 @@ static float emu_bf16(uint32_t pair, unsigned high)
 
 static float emu_fp16(uint32_t pair, unsigned high)
 {
-    uint16_t bits = (uint16_t)(high ? pair >> 16 : pair);
-    _Float16 x;
+    uint32_t half = high ? pair >> 16 : pair & 0xffff, exponent = half >> 10 & 31;
+    float size = exponent == 0    ? ldexpf((float)(half & 0x3ff), -24)
+                 : exponent == 31 ? (half & 0x3ff ? NAN : INFINITY)
+                                  : ldexpf((float)((half & 0x3ff) | 0x400), (int)exponent - 25);
 
-    memcpy(&x, &bits, sizeof x);
-    return (float)x;
+    return half & 0x8000 ? -size : size;
 }
 
 static float emu_tf32(uint32_t word, unsigned)
@@ -272,14 +274,22 @@ static uint32_t bf16_round(float x) /* to nearest even; NaN stays one */
 
 static uint32_t bf16_pair(float low, float high) { return bf16_round(low) | bf16_round(high) << 16; }
 
-static uint32_t fp16_pair(float low, float high)
+static uint32_t fp16_round(float x) /* to nearest even; neither clang 14 nor gcc 11 have the type on x86 */
 {
-    _Float16 x[2] = { (_Float16)low, (_Float16)high };
-    uint32_t u;
+    float size = fabsf(x);
+    uint32_t u, sign = signbit(x) ? 0x8000u : 0;
 
-    memcpy(&u, x, sizeof u);
-    return u;
+    memcpy(&u, &size, sizeof u);
+    if (x != x)
+        return 0x7e00u;
+    if (size >= 65520)
+        return sign | 0x7c00u;
+    if (size < 6.103515625e-5f) /* 2^-14: below it the steps are 2^-24 */
+        return sign | (uint32_t)nearbyintf(ldexpf(size, 24));
+    return sign | ((u + 0xfffu + (u >> 13 & 1) - (112u << 23)) >> 13);
 }
+
+static uint32_t fp16_pair(float low, float high) { return fp16_round(low) | fp16_round(high) << 16; }
 
 static uint32_t tf32_round(float x) /* to nearest, halves away from zero */
 {
@@ -321,7 +331,7 @@ static void emu_aligned(const void *p)
         emu_fail("16 bytes at an address that is no multiple of 16");
 }
 
-static void load4(float v[4], const float *p)
+[[maybe_unused]] static void load4(float v[4], const float *p)
 {
     emu_aligned(p);
     memcpy(v, p, 4 * sizeof *v);
