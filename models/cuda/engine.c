@@ -149,6 +149,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
     if (!e->gpu)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
+    e->parts = getenv("MOLSIEVE_CUDA_PARTS") != NULL;
     e->table_bytes = kb ? (size_t)strtoul(kb, NULL, 10) << 10 : TABLE_BYTES;
     return model_open(e, err);
 }

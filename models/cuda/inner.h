@@ -48,6 +48,7 @@ struct nn_engine {
     pl_arena *mem;
     nn_cuda_prep prep;
     bool fences, kept;
+    bool parts;                    /* a convolution as its parts, though there is one kernel for it */
     size_t table_bytes;            /* of one table at most                       */
     nn_cuda_slot slot[NN_CUDA_SLOTS];
     nn_cuda_training training;

@@ -230,7 +230,7 @@ void nn_cuda_product(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_ch
 bool nn_cuda_conv_fused(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all)
 {
     all->s = so2_of(e, c, k, false);
-    if (!e->ops->conv || all->s.precision == NN_GPU_FP32)
+    if (e->parts || all->s.precision == NN_GPU_FP32)
         return false;
     all->s.y = all->q.y;
     table_make(e, c, k, false, all->s.precision);

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "models/cuda/plugin.h"
 #include "models/engine.h"
 #include "models/frame.h"
 #include "twin/made_batch.h"
@@ -244,13 +246,31 @@ static double distance(const float *a, const float *b, size_t n)
     return sqrt(sum / (double)n) / scale_of(b, n);
 }
 
+/* The worst of all tensors of parameters. */
+static double worst_tensor(const nn_se3 *model, const float *got, const float *want)
+{
+    double worst = 0;
+
+    for (int i = 0; i < model->n_params; i++) {
+        const nn_param *p = &model->param[i];
+        double d = distance(got + p->at, want + p->at, p->size);
+        worst = d <= worst ? worst : d;
+    }
+    return worst;
+}
+
+/* Twice what was measured on the emulator, of every tensor, where the gradient is smooth. Of the whole
+ * gradient where it is not: norms and the maximum of a pool choose, and a choice that falls the other
+ * way moves the gradient by a step. In float32 too: parameters off by 1e-4 move that of shape 5
+ * by 0.025, as tf32, fp16 and bf16 do. */
 static void lower_precision_stays_near(void **state)
 {
     static const struct {
         nn_precision p;
-        double times;
-    } cases[] = { { NN_PREC_BF16X3, 15 }, { NN_PREC_BF16, 5000 }, { NN_PREC_TF32, 600 }, { NN_PREC_FP16, 600 } };
-    static const int shape_of[] = { 0, 5, 7, 9 };
+        double y, tensor, y_steps, whole_steps;
+    } cases[] = { { NN_PREC_BF16X3, 1.6e-5, 8e-5, 6e-5, 7e-5 }, { NN_PREC_BF16, 6e-3, 0.06, 0.07, 0.1 },
+                  { NN_PREC_TF32, 1.2e-3, 4e-3, 0.015, 0.05 }, { NN_PREC_FP16, 1.2e-3, 4e-3, 0.015, 0.05 } };
+    static const int shape_of[] = { 3, 4, 0, 5, 7, 9 };
     (void)state;
 
     for (int k = 0; k < (int)(sizeof shape_of / sizeof *shape_of); k++) {
@@ -260,16 +280,123 @@ static void lower_precision_stays_near(void **state)
         result want = engine_run(&nn_engine_cuda, &plain, f.model, &f.made.b, f.mem), got;
         for (int i = 0; i < 4; i++) {
             nn_engine_conf conf = plain;
+            double y, whole, tensor;
             conf.of_radial = conf.of_contract = conf.of_linear = cases[i].p;
             got = engine_run(&nn_engine_cuda, &conf, f.model, &f.made.b, f.mem);
-            print_message("precision %d: y off by %.2g, gradient by %.2g\n", (int)cases[i].p,
-                          distance(got.y, want.y, n), distance(got.grad, want.grad, f.model->n_floats));
-            near("y", got.y, want.y, n, 2e-5 * cases[i].times);
-            assert_true(distance(got.grad, want.grad, f.model->n_floats) < 1e-4 * cases[i].times);
+            y = distance(got.y, want.y, n);
+            whole = distance(got.grad, want.grad, f.model->n_floats);
+            tensor = worst_tensor(f.model, got.grad, want.grad);
+            print_message("precision %d: y off by %.2g, gradient by %.2g, worst tensor %.2g\n", (int)cases[i].p, y, whole,
+                          tensor);
+            assert_true(y <= (k < 2 ? cases[i].y : cases[i].y_steps));
+            assert_true(k < 2 ? tensor <= cases[i].tensor : whole <= cases[i].whole_steps);
             assert_memory_not_equal(got.y, want.y, sizeof(float));
         }
         pl_arena_free(f.mem);
     }
+}
+
+/* The convolution in one kernel, and by its parts: values have the same factors, so what differs
+ * is the order of sums in float32 and, behind them, roundings that fall the other way. */
+static void a_convolution_in_one_kernel_gives_what_its_parts_give(void **state)
+{
+    static const nn_precision precisions[] = { NN_PREC_BF16X3, NN_PREC_BF16, NN_PREC_TF32, NN_PREC_FP16 };
+    int differ = 0;
+    (void)state;
+
+    for (int k = 0; k < 8; k++) {
+        fixture f = fixture_open(k < 4 ? 0 : 3);
+        nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17, .of_contract = precisions[k % 4] };
+        size_t n = (size_t)(f.made.b.n_graphs * f.model->conf.outputs);
+        result one = engine_run(&nn_engine_cuda, &conf, f.model, &f.made.b, f.mem), parts;
+        setenv("MOLSIEVE_CUDA_PARTS", "1", 1);
+        parts = engine_run(&nn_engine_cuda, &conf, f.model, &f.made.b, f.mem);
+        unsetenv("MOLSIEVE_CUDA_PARTS");
+        print_message("precision %d: y off by %.2g, gradient by %.2g\n", (int)conf.of_contract, distance(one.y, parts.y, n),
+                      distance(one.grad, parts.grad, f.model->n_floats));
+        assert_true(distance(one.y, parts.y, n) <= 1e-5);
+        assert_true(distance(one.grad, parts.grad, f.model->n_floats) <= 1e-5);
+        differ += memcmp(one.grad, parts.grad, f.model->n_floats * sizeof(float)) != 0;
+        pl_arena_free(f.mem);
+    }
+    assert_true(differ > 0); /* they are two ways */
+}
+
+/* ---- launches ---- */
+
+/* Launches since the emulator's lines go to `trace`. */
+static int launches(FILE *trace)
+{
+    char line[256];
+    int n = 0;
+
+    rewind(trace);
+    while (fgets(line, sizeof line, trace))
+        n += !strncmp(line, "launch ", 7);
+    assert_int_equal(ftruncate(fileno(trace), 0), 0);
+    rewind(trace);
+    return n;
+}
+
+/* Of parameters, of forward, of backward, for so many layers of 4 degrees: channels do not count, but
+ * there must be so many nodes that sums over them are cut. */
+static void launches_count(int layers, nn_precision p, int n[3])
+{
+    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.5, .of_radial = p,
+                                  .of_contract = p, .of_linear = p };
+    nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 };
+    const made_opts opts = { 24, 7, 6, 4, 1.2, false, 1 };
+    pl_arena *mem = pl_arena_new(1 << 20);
+    made_batch made = made_batch_new(&opts, mem);
+    FILE *trace = tmpfile();
+    int before = dup(STDERR_FILENO);
+    float y[32], dy[32] = { 1 }, *params, *grad;
+    nn_se3 *model;
+    nn_engine *e;
+
+    assert_non_null(trace);
+    assert_int_equal(nn_se3_plan(&model, &network, mem, NULL), PL_OK);
+    params = PL_NEW(mem, float, model->n_floats);
+    grad = PL_NEW(mem, float, model->n_floats);
+    nn_se3_init(model, params, 5);
+    assert_int_equal(nn_engine_cuda.open(&e, model, &conf, NULL), PL_OK);
+    assert_true(dup2(fileno(trace), STDERR_FILENO) >= 0);
+    (void)nn_engine_cuda.set_params(e, params, NULL);
+    n[0] = launches(trace);
+    (void)nn_engine_cuda.forward(e, &made.b, true, y, NULL);
+    n[1] = launches(trace);
+    (void)nn_engine_cuda.backward(e, &made.b, dy, grad, NULL);
+    n[2] = launches(trace);
+    (void)dup2(before, STDERR_FILENO);
+    close(before);
+    fclose(trace);
+    nn_engine_cuda.close(e);
+    pl_arena_free(mem);
+}
+
+/* What docs/GPU.md says: the difference between three layers and two. */
+static void launches_of_a_block_are_as_documented(void **state)
+{
+    static const struct {
+        nn_precision p;
+        int n[3];
+    } documented[] = { { NN_PREC_BF16, { 1, 7, 17 } }, { NN_PREC_FP32, { 1, 9, 17 } } };
+    const nn_gpu_ops *ops;
+    (void)state;
+
+    assert_int_equal(nn_cuda_plugin(&ops, NULL), PL_OK);
+    if (strcmp(ops->name, "emulated") != 0)
+        skip(); /* only the emulator tells */
+    setenv("MOLSIEVE_EMULATOR_TRACE", "1", 1);
+    for (int i = 0; i < 2; i++) {
+        int two[3], three[3];
+        launches_count(2, documented[i].p, two);
+        launches_count(3, documented[i].p, three);
+        print_message("three layers: %d, %d, %d launches\n", three[0], three[1], three[2]);
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(three[k] - two[k], documented[i].n[k]);
+    }
+    unsetenv("MOLSIEVE_EMULATOR_TRACE");
 }
 
 /* Frames that come with the batch, as the basis stage stores them. */
@@ -407,6 +534,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_order_in_which_threads_run_changes_no_byte),
         cmocka_unit_test(tables_in_pieces_give_the_same_scores_and_gradients),
         cmocka_unit_test(lower_precision_stays_near),
+        cmocka_unit_test(a_convolution_in_one_kernel_gives_what_its_parts_give),
+        cmocka_unit_test(launches_of_a_block_are_as_documented),
         cmocka_unit_test(stored_frames_give_what_computed_ones_give),
         cmocka_unit_test(a_score_does_not_depend_on_the_batch),
         cmocka_unit_test(what_is_missing_is_said_in_one_sentence),

@@ -290,6 +290,199 @@ static void a_fence_that_was_written_on_is_reported(void **state)
     ops->free(gpu, p);
 }
 
+/* ---- attention, in one kernel each way, against its parts ---- */
+
+enum { NODES = 9, ROWS = 40, HEADS = 4, CHANNELS = 8, PARTS = 3, FRAMES = 14, KEPT = 64 };
+
+static void *kept_there[KEPT];
+static int n_kept;
+
+/* Rows in any order; node 2 has none of them and node 5 has one. */
+typedef struct attention {
+    int32_t dst[ROWS], frame[ROWS], first[NODES + 1], row[ROWS];
+    nn_gpu_nodes nodes;
+    nn_gpu_turn value, key; /* dst's numbers against the halves of the rows' channels */
+    float *edges;           /* [ROWS][2 * 9 * CHANNELS]: what is made of the rows      */
+} attention;
+
+static void attention_rows(attention *a)
+{
+    static const int32_t many[] = { 0, 1, 3, 4, 6, 7, 8 };
+    int32_t n = 0;
+
+    for (int32_t r = 0; r < ROWS; r++) {
+        a->dst[r] = r == 7 ? 5 : many[pl_rng_below(&rng, 7)];
+        a->frame[r] = (int32_t)pl_rng_below(&rng, FRAMES);
+    }
+    for (int32_t node = 0; node < NODES; node++) {
+        a->first[node] = n;
+        for (int32_t r = 0; r < ROWS; r++)
+            if (a->dst[r] == node)
+                a->row[n++] = r;
+    }
+    a->first[NODES] = n;
+}
+
+/* On the device until the end. */
+static void *bytes_kept(const void *x, size_t bytes)
+{
+    void *p = ops->alloc(gpu, bytes);
+
+    assert_non_null(p);
+    assert_true(n_kept < KEPT);
+    ops->upload(gpu, p, x, bytes);
+    return kept_there[n_kept++] = p;
+}
+
+static float *kept(const float *x, size_t n)
+{
+    return bytes_kept(x, n * sizeof *x);
+}
+
+static int32_t *ints_kept(const int32_t *x, size_t n)
+{
+    return bytes_kept(x, n * sizeof *x);
+}
+
+/* Degrees 0, 1, 2; values, then keys. */
+static void attention_open(attention *a)
+{
+    nn_gpu_turn t = { .n_rows = ROWS, .frame_size = nn_frame_size(2), .heads = HEADS, .edges = { .n_degrees = 3 } };
+
+    attention_rows(a);
+    a->nodes = (nn_gpu_nodes){ 3, 9 * CHANNELS, { CHANNELS, CHANNELS, CHANNELS }, { 0, CHANNELS, 4 * CHANNELS } };
+    for (int m = 0; m < 3; m++)
+        for (int sign = 0; sign < (m ? 2 : 1); sign++)
+            for (int l = m; l < 3; l++, t.edges.size += 2 * CHANNELS)
+                t.edges.at[l][sign ? l - m : l + m] = t.edges.size;
+    t.edges.ch[0] = t.edges.ch[1] = t.edges.ch[2] = CHANNELS;
+    t.nodes = a->nodes;
+    t.node = ints_kept(a->dst, ROWS);
+    t.frame = ints_kept(a->frame, ROWS);
+    t.d = kept(random_floats(FRAMES * (size_t)t.frame_size), FRAMES * (size_t)t.frame_size);
+    a->value = a->key = t;
+    for (int l = 0; l < 3; l++)
+        for (int c = 0; c < 2 * l + 1; c++)
+            a->key.edges.at[l][c] += CHANNELS;
+    a->edges = kept(random_floats(ROWS * (size_t)t.edges.size), ROWS * (size_t)t.edges.size);
+}
+
+static nn_gpu_sum attention_sum(const attention *a, const nn_gpu_turn *t, const float *weight)
+{
+    nn_gpu_sum s = { .t = *t, .n_nodes = NODES, .first = ints_kept(a->first, NODES + 1),
+                     .row = ints_kept(a->row, ROWS), .to = kept(random_floats(NODES * 72), NODES * 72) };
+
+    s.t.y = a->edges;
+    s.t.weight = weight;
+    return s;
+}
+
+/* Relative to the largest; a NaN is not near. */
+static void all_near(const float *got, const float *want, size_t n)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)want[i]));
+    assert_true(most > 0.01);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) <= 4e-6 * most))
+            fail_msg("number %zu is %.9g, should be %.9g", i, (double)got[i], (double)want[i]);
+}
+
+static void softmax(const attention *a, const float *logit, float *alpha)
+{
+    for (int32_t node = 0; node < NODES; node++)
+        for (int h = 0; h < HEADS; h++) {
+            double v[ROWS], sum = 0;
+            for (int32_t e = a->first[node]; e < a->first[node + 1]; e++) {
+                v[e] = 0;
+                for (int i = 0; i < PARTS; i++)
+                    v[e] += (double)logit[(i * ROWS + a->row[e]) * HEADS + h];
+                sum += exp(v[e]);
+            }
+            for (int32_t e = a->first[node]; e < a->first[node + 1]; e++)
+                alpha[a->row[e] * HEADS + h] = (float)(exp(v[e]) / sum);
+        }
+}
+
+static void attention_in_one_is_softmax_and_a_sum(void **state)
+{
+    attention a;
+    float *logit = random_floats(PARTS * ROWS * HEADS), want[ROWS * HEADS];
+    nn_gpu_attend one_call;
+    nn_gpu_sum parts;
+    (void)state;
+
+    attention_open(&a);
+    softmax(&a, logit, want);
+    one_call = (nn_gpu_attend){ .n_parts = PARTS, .logit = kept(logit, PARTS * ROWS * HEADS),
+                                .alpha = kept(random_floats(ROWS * HEADS), ROWS * HEADS) };
+    one_call.sum = attention_sum(&a, &a.value, one_call.alpha);
+    ops->attend(gpu, &one_call);
+    parts = attention_sum(&a, &a.value, kept(want, ROWS * HEADS));
+    ops->sum(gpu, &parts);
+    all_near(from_device(one_call.alpha, ROWS * HEADS), want, ROWS * HEADS);
+    all_near(from_device(one_call.sum.to, NODES * 72), from_device(parts.to, NODES * 72), NODES * 72);
+}
+
+/* ds of every row and head from alpha and the dots of the rows. */
+static void softmax_back(const attention *a, const float *alpha, const float *dot, double scale, float *ds)
+{
+    for (int32_t node = 0; node < NODES; node++)
+        for (int h = 0; h < HEADS; h++) {
+            double mean = 0;
+            for (int32_t e = a->first[node]; e < a->first[node + 1]; e++)
+                mean += (double)alpha[a->row[e] * HEADS + h] * dot[a->row[e] * HEADS + h];
+            for (int32_t e = a->first[node]; e < a->first[node + 1]; e++)
+                ds[a->row[e] * HEADS + h] = (float)(alpha[a->row[e] * HEADS + h]
+                                                    * (dot[a->row[e] * HEADS + h] - mean) * scale);
+        }
+}
+
+static void attention_back_in_one_is_dots_turns_and_a_sum(void **state)
+{
+    attention a;
+    float *logit = random_floats(PARTS * ROWS * HEADS), alpha[ROWS * HEADS], ds[ROWS * HEADS], *x[2], *made[2];
+    nn_gpu_attend_back one_call = { .scale = 0.3f };
+    nn_gpu_dot dot;
+    nn_gpu_sum sum;
+    (void)state;
+
+    attention_open(&a);
+    softmax(&a, logit, alpha);
+    for (int i = 0; i < 2; i++) { /* gradient of the sums, queries; of the rows, in one and in parts */
+        x[i] = kept(random_floats(NODES * 72), NODES * 72);
+        made[i] = kept(random_floats(ROWS * 144), ROWS * 144);
+    }
+    one_call.alpha = kept(alpha, ROWS * HEADS);
+    dot = (nn_gpu_dot){ a.value, 1, kept(alpha, ROWS * HEADS) };
+    dot.t.x = x[0];
+    dot.t.y = a.edges;
+    one_call.dalpha = dot;
+    one_call.dalpha.dot = kept(alpha, ROWS * HEADS);
+    ops->dot(gpu, &dot);
+    softmax_back(&a, alpha, from_device(dot.dot, ROWS * HEADS), 0.3, ds);
+    for (int i = 0; i < 2; i++) {
+        nn_gpu_turn *t = i ? &one_call.dkey : &one_call.dvalue, part;
+        *t = i ? a.key : a.value;
+        t->x = x[i];
+        t->y = made[0];
+        t->weight = i ? one_call.dalpha.dot : one_call.alpha;
+        part = *t;
+        part.y = made[1];
+        part.weight = i ? kept(ds, ROWS * HEADS) : one_call.alpha;
+        ops->turn(gpu, &part);
+    }
+    one_call.dq = attention_sum(&a, &a.key, one_call.dalpha.dot);
+    ops->attend_back(gpu, &one_call);
+    sum = attention_sum(&a, &a.key, kept(ds, ROWS * HEADS));
+    ops->sum(gpu, &sum);
+    all_near(from_device(one_call.dalpha.dot, ROWS * HEADS), ds, ROWS * HEADS);
+    all_near(from_device(made[0], ROWS * 144), from_device(made[1], ROWS * 144), ROWS * 144);
+    all_near(from_device(one_call.dq.to, NODES * 72), from_device(sum.to, NODES * 72), NODES * 72);
+}
+
 static int open_device(void **state)
 {
     char text[240];
@@ -310,6 +503,8 @@ static int open_device(void **state)
 static int close_device(void **state)
 {
     (void)state;
+    while (n_kept)
+        ops->free(gpu, kept_there[--n_kept]);
     ops->close(gpu);
     pl_arena_free(mem);
     return 0;
@@ -323,6 +518,8 @@ int main(void)
         cmocka_unit_test(gradients_of_tables_of_long_cells),
         cmocka_unit_test(column_sums_add_to_what_is_there),
         cmocka_unit_test(frames_are_those_of_the_host),
+        cmocka_unit_test(attention_in_one_is_softmax_and_a_sum),
+        cmocka_unit_test(attention_back_in_one_is_dots_turns_and_a_sum),
         cmocka_unit_test(a_fence_that_was_written_on_is_reported),
     };
 
