@@ -41,7 +41,8 @@ typedef struct nn_engine_conf {
 
 /* What stays the same from step to step. */
 typedef struct nn_training {
-    nn_adamw_conf adam;
+    nn_optimiser_kind optimiser;
+    nn_adamw_conf adam;            /* of LAMB, too                                   */
     nn_loss loss;
     double grad_clip, ema;         /* as in nn_train_conf (models/train.h)           */
 } nn_training;
@@ -59,7 +60,7 @@ typedef struct nn_training_result {
 } nn_training_result;
 
 /* Whole steps with everything that belongs to them (forward, loss, backward, norm and
- * clipping of the gradient, AdamW, moving average) where the parameters are: the caller
+ * clipping of the gradient, AdamW or LAMB, moving average) where the parameters are: the caller
  * never waits for the step it asks for. One training at a time; between begin and the
  * last result only set_params and forward without keep may come in between, when no step
  * is in flight, and the parameters of the training must be set again before the next step. */

@@ -9,8 +9,6 @@
 #include "models/cpu/pool.h"
 #include "models/se3.h"
 
-typedef enum nn_optimiser_kind { NN_ADAMW, NN_LAMB } nn_optimiser_kind;
-
 typedef struct nn_optimiser nn_optimiser;
 
 /* For n floats in tensors that follow each other and fill them; none: all are one

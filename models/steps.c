@@ -21,7 +21,7 @@ static nn_adamw_arrays arrays_of(const nn_train_state *s)
 pl_code nn_steps_new(nn_steps **out, const nn_steps_of *of, pl_error *err)
 {
     const nn_train_conf *c = of->conf;
-    const nn_training t = { .adam = { c->beta1, c->beta2, c->eps, c->weight_decay }, .loss = (nn_loss)c->loss,
+    const nn_training t = { .optimiser = (nn_optimiser_kind)c->optimiser, .adam = { c->beta1, c->beta2, c->eps, c->weight_decay }, .loss = (nn_loss)c->loss,
                             .grad_clip = c->grad_clip, .ema = c->ema };
     const nn_adamw_arrays from = arrays_of(of->s);
     nn_steps *q = calloc(1, sizeof *q);

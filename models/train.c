@@ -500,11 +500,11 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     return PL_OK;
 }
 
-/* Alone, with one shard and AdamW an engine may do whole steps. */
+/* Alone and with one shard an engine may do whole steps. */
 static pl_code steps_open(loop *l, pl_error *err)
 {
     const nn_steps_of of = { l->s, l->conf, l->kind, l->engine, l->host, l->train->n };
-    bool whole = l->ranks->size == 1 && l->shards == 1 && l->conf->optimiser == NN_ADAMW;
+    bool whole = l->ranks->size == 1 && l->shards == 1;
 
     return whole && l->kind->training ? nn_steps_new(&l->steps, &of, err) : PL_OK;
 }

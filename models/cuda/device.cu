@@ -509,8 +509,12 @@ static void op_optimise(nn_gpu *g, const nn_gpu_optimise *a)
     if (parts)
         LAUNCH(square_parts, parts, TRAIN_THREADS, 0, g->stream, *a);
     LAUNCH(rule_make, 1, TRAIN_THREADS, 0, g->stream, *a);
-    if (parts)
+    if (a->lamb.n_pieces) {
+        LAUNCH(lamb_moments, (unsigned)a->lamb.n_pieces, TRAIN_THREADS, 0, g->stream, *a);
+        LAUNCH(lamb_update, (unsigned)a->lamb.n_pieces, TRAIN_THREADS, 0, g->stream, *a);
+    } else if (parts) {
         LAUNCH(adamw_run, blocks(a->n, ADAMW_SPAN), TRAIN_THREADS, 0, g->stream, *a);
+    }
     launched(g, "optimise");
 }
 

@@ -32,7 +32,8 @@ typedef struct nn_cuda_training {
     float *m, *v, *average;        /* [n_floats]; average NULL: none             */
     double *part;
     int64_t *step;
-    nn_gpu_adamw_rule *rule;
+    nn_gpu_lamb lamb;
+    nn_gpu_rule *rule;
     nn_gpu_step_result *result;
     nn_gpu_step_result *came;      /* [NN_CUDA_SLOTS], on the host, pinned       */
     int32_t graphs_of[NN_CUDA_SLOTS]; /* molecules of the steps in flight        */

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 2,
+    NN_GPU_ABI = 3,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -308,22 +308,43 @@ typedef struct nn_gpu_loss {
     nn_gpu_step_result *result;
 } nn_gpu_loss;
 
-/* The numbers of one step of AdamW (nn_adamw_rule). */
-typedef struct nn_gpu_adamw_rule {
+/* The numbers of one step: nn_adamw_rule, and with decay, lr, fix1 those of nn_lamb_rule
+ * (whose fix2 is fix). */
+typedef struct nn_gpu_rule {
     float b1, b2, a1, a2, eps, keep, rate, fix, clip, average;
+    float decay, lr, fix1;
     int32_t taken;
-} nn_gpu_adamw_rule;
+} nn_gpu_rule;
 
-/* Norm of g, clipping, AdamW and the moving average: nothing is changed unless result->loss
+/* A piece of one tensor: at most NN_GPU_SQUARES numbers. */
+typedef struct nn_gpu_piece {
+    int64_t first;
+    int32_t n, tensor;
+} nn_gpu_piece;
+
+typedef struct nn_gpu_squares { /* nn_lamb_squares, of a piece */
+    double p, u;
+} nn_gpu_squares;
+
+/* LAMB knows tensors; AdamW has n_pieces 0. */
+typedef struct nn_gpu_lamb {
+    int32_t n_pieces;
+    const nn_gpu_piece *piece;                       /* [n_pieces], tensor after tensor */
+    const int32_t *tensor;                           /* [tensors+1] their first pieces  */
+    nn_gpu_squares *squares;                         /* [n_pieces]                  */
+} nn_gpu_lamb;
+
+/* Norm of g, clipping, AdamW or LAMB, the moving average: nothing is changed unless result->loss
  * and the norm are finite. *step counts the steps taken; norm and taken go to the result. */
 typedef struct nn_gpu_optimise {
     int64_t n;
+    nn_gpu_lamb lamb;
     double beta1, beta2, eps, decay, lr, grad_clip, ema; /* grad_clip 0: none       */
     float *p, *m, *v, *average;                      /* [n]; average NULL: none     */
     const float *g;                                  /* [n]                         */
     double *part;                                    /* [n / NN_GPU_SQUARES + 1]    */
     int64_t *step;
-    nn_gpu_adamw_rule *rule;
+    nn_gpu_rule *rule;
     nn_gpu_step_result *result;
 } nn_gpu_optimise;
 

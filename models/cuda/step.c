@@ -9,9 +9,57 @@
 _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LOSS_L2, "ops.h has its own names of these");
 _Static_assert((int)NN_CUDA_SLOTS <= (int)NN_GPU_MARKS, "a mark for each slot");
 
+/* ---- LAMB's pieces -------------------------------------------------------------------- */
+
+/* How many pieces the model's tensors have; written where there is room, and where each tensor's
+ * begin. */
+static int32_t pieces_make(nn_gpu_piece *to, int32_t *first, const nn_se3 *model)
+{
+    int32_t n = 0;
+
+    for (int32_t t = 0; t < model->n_params; t++) {
+        const nn_param *p = &model->param[t];
+        if (first)
+            first[t] = n;
+        for (size_t at = 0; at < p->size; at += NN_GPU_SQUARES, n++)
+            if (to)
+                to[n] = (nn_gpu_piece){ (int64_t)(p->at + at), (int32_t)(p->size - at < NN_GPU_SQUARES ? p->size - at
+                                                                         : NN_GPU_SQUARES), t };
+    }
+    if (first)
+        first[model->n_params] = n;
+    return n;
+}
+
+static void lamb_cut(nn_gpu_lamb *l, const nn_se3 *model, nn_cuda_cutter *c)
+{
+    l->n_pieces = pieces_make(NULL, NULL, model);
+    l->piece = nn_cuda_cut(c, (size_t)l->n_pieces, sizeof *l->piece);
+    l->tensor = nn_cuda_cut(c, (size_t)model->n_params + 1, sizeof *l->tensor);
+    l->squares = nn_cuda_cut(c, (size_t)l->n_pieces, sizeof *l->squares);
+}
+
+static pl_code lamb_upload(nn_engine *e, pl_error *err)
+{
+    const nn_gpu_lamb *l = &e->training.lamb;
+    const nn_se3 *model = e->plan->model;
+    nn_gpu_piece *piece = calloc((size_t)l->n_pieces + 1, sizeof *piece);
+    int32_t *tensor = calloc((size_t)model->n_params + 1, sizeof *tensor);
+    bool there = piece && tensor;
+
+    if (there) {
+        pieces_make(piece, tensor, model);
+        e->ops->upload(e->gpu, (void *)l->piece, piece, (size_t)l->n_pieces * sizeof *piece);
+        e->ops->upload(e->gpu, (void *)l->tensor, tensor, ((size_t)model->n_params + 1) * sizeof *tensor);
+    }
+    free(piece);
+    free(tensor);
+    return there ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
+}
+
 /* ---- memory -------------------------------------------------------------------------- */
 
-static void training_cut(nn_engine *e, bool average, nn_cuda_cutter *c)
+static void training_cut(nn_engine *e, bool average, bool lamb, nn_cuda_cutter *c)
 {
     nn_cuda_training *t = &e->training;
     size_t n = e->plan->model->n_floats;
@@ -23,6 +71,8 @@ static void training_cut(nn_engine *e, bool average, nn_cuda_cutter *c)
     t->step = nn_cuda_cut(c, 1, sizeof *t->step);
     t->rule = nn_cuda_cut(c, 1, sizeof *t->rule);
     t->result = nn_cuda_cut(c, 1, sizeof *t->result);
+    if (lamb)
+        lamb_cut(&t->lamb, e->plan->model, c);
 }
 
 void nn_cuda_training_close(nn_engine *e)
@@ -32,13 +82,13 @@ void nn_cuda_training_close(nn_engine *e)
     e->training = (nn_cuda_training){ 0 };
 }
 
-static pl_code training_open(nn_engine *e, bool average, pl_error *err)
+static pl_code training_open(nn_engine *e, bool average, bool lamb, pl_error *err)
 {
     nn_cuda_training *t = &e->training;
     nn_cuda_cutter c = { 0 };
 
     nn_cuda_training_close(e);
-    training_cut(e, average, &c);
+    training_cut(e, average, lamb, &c);
     t->memory = e->ops->alloc(e->gpu, c.at);
     t->came = e->ops->host_alloc(e->gpu, NN_CUDA_SLOTS * sizeof *t->came);
     if (!t->memory || !t->came || !nn_cuda_host(e, e->plan->model->n_floats))
@@ -46,7 +96,7 @@ static pl_code training_open(nn_engine *e, bool average, pl_error *err)
     t->bytes = c.at;
     c.p = t->memory;
     c.at = 0;
-    training_cut(e, average, &c);
+    training_cut(e, average, lamb, &c);
     return nn_cuda_grads(e, err);
 }
 
@@ -55,8 +105,11 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
     nn_cuda_training *t = &e->training;
     size_t bytes = e->plan->model->n_floats * sizeof(float);
     const char *captured = getenv("MOLSIEVE_CUDA_GRAPHS");
-    pl_code rc = training_open(e, from->ema != NULL, err);
+    bool lamb = conf->optimiser == NN_LAMB;
+    pl_code rc = training_open(e, from->ema != NULL, lamb, err);
 
+    if (!rc && lamb)
+        rc = lamb_upload(e, err);
     if (rc)
         return rc;
     t->conf = *conf;
@@ -87,7 +140,7 @@ static void optimise_run(nn_engine *e, const float *grad, float lr)
     const nn_adamw_conf *c = &t->conf.adam;
 
     e->ops->optimise(e->gpu, &(nn_gpu_optimise){
-        .n = (int64_t)e->plan->model->n_floats, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps, .decay = c->decay,
+        .n = (int64_t)e->plan->model->n_floats, .lamb = t->lamb, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps, .decay = c->decay,
         .lr = (double)lr, .grad_clip = t->conf.grad_clip, .ema = t->conf.ema, .p = e->params, .m = t->m, .v = t->v,
         .average = t->average, .g = grad, .part = t->part, .step = t->step, .rule = t->rule, .result = t->result });
     nn_cuda_fold(e);

@@ -1,6 +1,6 @@
-/* models/cuda/train.cuh - loss and its gradient, norm of the gradient, AdamW with the moving
- * average: ops 14, 16, 17. The arithmetic is that of models/loss.c and models/adam.c; sums are
- * doubles in an order that depends on the number of summands alone. */
+/* models/cuda/train.cuh - loss and its gradient, norm of the gradient, AdamW and LAMB with the
+ * moving average: ops 14, 16, 17. The arithmetic is that of models/loss.c, models/adam.c and
+ * models/lamb.c; sums are doubles in an order that depends on the number of summands alone. */
 #ifndef NN_CUDA_TRAIN_CUH
 #define NN_CUDA_TRAIN_CUH
 
@@ -61,11 +61,11 @@ __global__ void square_parts(nn_gpu_optimise a)
         a.part[blockIdx.x] = sum;
 }
 
-/* nn_adamw_rule_make for the step that is taken now. */
-static __device__ nn_gpu_adamw_rule rule_of(const nn_gpu_optimise &a, int64_t step, double norm)
+/* nn_adamw_rule_make and nn_lamb_rule_make for the step that is taken now. */
+static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, double norm)
 {
     double t = (double)step, most = (1 + t) / (10 + t);
-    nn_gpu_adamw_rule r;
+    nn_gpu_rule r;
 
     r.b1 = (float)a.beta1;
     r.b2 = (float)a.beta2;
@@ -77,6 +77,9 @@ static __device__ nn_gpu_adamw_rule rule_of(const nn_gpu_optimise &a, int64_t st
     r.fix = (float)(1 / sqrt(1 - pow(a.beta2, t)));
     r.clip = a.grad_clip > 0 && norm > a.grad_clip ? (float)(a.grad_clip / norm) : 1;
     r.average = (float)(1 - (a.ema < most ? a.ema : most));
+    r.decay = (float)a.decay;
+    r.lr = (float)a.lr;
+    r.fix1 = (float)(1 / (1 - pow(a.beta1, t)));
     r.taken = 1;
     return r;
 }
@@ -85,7 +88,7 @@ static __device__ nn_gpu_adamw_rule rule_of(const nn_gpu_optimise &a, int64_t st
 __global__ void rule_make(nn_gpu_optimise a)
 {
     int64_t parts = (a.n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
-    nn_gpu_adamw_rule rule = {};
+    nn_gpu_rule rule = {};
     double norm = 0;
 
     for (int64_t i = threadIdx.x; i < parts; i += TRAIN_THREADS)
@@ -100,7 +103,13 @@ __global__ void rule_make(nn_gpu_optimise a)
     *a.rule = rule;
 }
 
-static __device__ __forceinline__ void adamw_one(const nn_gpu_optimise &a, const nn_gpu_adamw_rule &r, int64_t i)
+static __device__ __forceinline__ void average_one(const nn_gpu_optimise &a, const nn_gpu_rule &r, int64_t i, float p)
+{
+    if (a.average)
+        a.average[i] += r.average * (p - a.average[i]);
+}
+
+static __device__ __forceinline__ void adamw_one(const nn_gpu_optimise &a, const nn_gpu_rule &r, int64_t i)
 {
     float x = a.g[i] * r.clip, m = r.b1 * a.m[i] + r.a1 * x, v = r.b2 * a.v[i] + r.a2 * x * x;
     float p = r.keep * a.p[i] - r.rate * m / (sqrtf(v) * r.fix + r.eps);
@@ -108,14 +117,13 @@ static __device__ __forceinline__ void adamw_one(const nn_gpu_optimise &a, const
     a.m[i] = m;
     a.v[i] = v;
     a.p[i] = p;
-    if (a.average)
-        a.average[i] += r.average * (p - a.average[i]);
+    average_one(a, r, i, p);
 }
 
 __global__ void adamw_run(nn_gpu_optimise a)
 {
     int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;
-    nn_gpu_adamw_rule r = *a.rule;
+    nn_gpu_rule r = *a.rule;
 
     if (!r.taken)
         return;
@@ -123,6 +131,62 @@ __global__ void adamw_run(nn_gpu_optimise a)
     for (int k = 0; k < ADAMW_EACH; k++)
         if (first + k * TRAIN_THREADS < a.n)
             adamw_one(a, r, first + k * TRAIN_THREADS);
+}
+
+/* ---- LAMB: a block is a piece ---- */
+
+static __device__ __forceinline__ float lamb_direction(const nn_gpu_optimise &a, const nn_gpu_rule &r, int64_t i)
+{
+    return a.m[i] * r.fix1 / (sqrtf(a.v[i]) * r.fix + r.eps) + r.decay * a.p[i];
+}
+
+/* nn_lamb_moments: the moments; squares of p as it was, and of u. */
+__global__ void lamb_moments(nn_gpu_optimise a)
+{
+    nn_gpu_piece piece = a.lamb.piece[blockIdx.x];
+    nn_gpu_rule r = *a.rule;
+    nn_gpu_squares sum = {};
+
+    if (!r.taken)
+        return;
+    for (int k = (int)threadIdx.x; k < piece.n; k += TRAIN_THREADS) {
+        int64_t i = piece.first + k;
+        float x = a.g[i] * r.clip, u;
+        a.m[i] = r.b1 * a.m[i] + r.a1 * x;
+        a.v[i] = r.b2 * a.v[i] + r.a2 * x * x;
+        u = lamb_direction(a, r, i);
+        sum.p += (double)a.p[i] * (double)a.p[i];
+        sum.u += (double)u * (double)u;
+    }
+    sum.p = block_sum(sum.p);
+    sum.u = block_sum(sum.u);
+    if (!threadIdx.x)
+        a.lamb.squares[blockIdx.x] = sum;
+}
+
+/* Every block of a tensor adds up the tensor's pieces itself: that is less than another kernel. */
+__global__ void lamb_update(nn_gpu_optimise a)
+{
+    nn_gpu_piece piece = a.lamb.piece[blockIdx.x];
+    nn_gpu_rule r = *a.rule;
+    nn_gpu_squares sum = {};
+    float by;
+
+    if (!r.taken)
+        return;
+    for (int i = a.lamb.tensor[piece.tensor] + (int)threadIdx.x; i < a.lamb.tensor[piece.tensor + 1]; i += TRAIN_THREADS) {
+        sum.p += a.lamb.squares[i].p;
+        sum.u += a.lamb.squares[i].u;
+    }
+    sum.p = block_sum(sum.p);
+    sum.u = block_sum(sum.u);
+    by = r.lr * (sum.p > 0 && sum.u > 0 ? (float)(sqrt(sum.p) / sqrt(sum.u)) : 1);
+    for (int k = (int)threadIdx.x; k < piece.n; k += TRAIN_THREADS) {
+        int64_t i = piece.first + k;
+        float p = a.p[i] - by * lamb_direction(a, r, i);
+        a.p[i] = p;
+        average_one(a, r, i, p);
+    }
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training step has beside forward and backward, on the device against models/loss.c and
- * models/adam.c; copies beside the work and graphs. On the emulator or, where MOLSIEVE_PLUGINS has
+/* What a training step has beside forward and backward, on the device against models/loss.c,
+ * models/adam.c and models/lamb.c; copies beside the work and graphs. On the emulator or, where MOLSIEVE_PLUGINS has
  * the real plugin, on a GPU. */
 #include <math.h>
 #include <setjmp.h>
@@ -14,6 +14,7 @@
 
 #include "models/adam.h"
 #include "models/cuda/plugin.h"
+#include "models/lamb.h"
 #include "models/loss.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/rng.h"
@@ -107,9 +108,31 @@ static void losses_and_their_gradients_are_those_of_the_host(void **state)
 typedef struct optimiser_case {
     size_t n;
     double grad_clip, ema, decay;
+    bool lamb;
 } optimiser_case;
 
+/* Where the tensors of the tests of LAMB end; the first begins with p = 0. */
+enum { TENSORS = 5 };
+static const int32_t tensor_end[TENSORS] = { 3, 64, 64 + NN_GPU_SQUARES, 65 + 2 * NN_GPU_SQUARES, MOST };
+
 static const nn_adamw_conf adam = { 0.9, 0.999, 1e-8, 0.1 };
+
+static nn_gpu_lamb lamb_open(void)
+{
+    nn_gpu_piece piece[16];
+    int32_t tensor[TENSORS + 1] = { 0 }, n = 0;
+    nn_gpu_lamb l = { .piece = room(sizeof piece), .tensor = room(sizeof tensor), .squares = room(16 * sizeof *l.squares) };
+
+    for (int32_t t = 0, at = 0; t < TENSORS; tensor[++t] = n)
+        for (; at < tensor_end[t]; at += piece[n++].n) {
+            int32_t left = tensor_end[t] - at;
+            piece[n] = (nn_gpu_piece){ at, left < NN_GPU_SQUARES ? left : NN_GPU_SQUARES, t };
+        }
+    l.n_pieces = n;
+    ops->upload(gpu, (void *)l.piece, piece, sizeof piece);
+    ops->upload(gpu, (void *)l.tensor, tensor, sizeof tensor);
+    return l;
+}
 
 static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
 {
@@ -119,26 +142,40 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
                           .grad_clip = c->grad_clip, .ema = c->ema, .p = upload(a->p, c->n), .m = upload(a->m, c->n),
                           .v = upload(a->v, c->n), .average = c->ema > 0 ? upload(a->ema, c->n) : NULL,
                           .part = room((c->n / NN_GPU_SQUARES + 1) * sizeof(double)), .step = room(sizeof(int64_t)),
-                          .rule = room(sizeof(nn_gpu_adamw_rule)), .result = room(sizeof result) };
+                          .rule = room(sizeof(nn_gpu_rule)), .result = room(sizeof result) };
 
     ops->upload(gpu, o.step, &zero, sizeof zero);
     ops->upload(gpu, o.result, &result, sizeof result);
+    if (c->lamb)
+        o.lamb = lamb_open();
     return o;
 }
 
 static void device_close(const nn_gpu_optimise *o)
 {
-    void *all[] = { o->p, o->m, o->v, o->average, o->part, o->step, o->rule, o->result };
+    void *all[] = { o->p, o->m, o->v, o->average, o->part, o->step, o->rule, o->result, (void *)o->lamb.piece,
+                    (void *)o->lamb.tensor, o->lamb.squares };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         ops->free(gpu, all[i]);
+}
+
+static void host_lamb(const nn_adamw_arrays *all, const nn_lamb_rule *rule)
+{
+    for (int32_t t = 0, at = 0; t < TENSORS; at = tensor_end[t++]) {
+        size_t n = (size_t)(tensor_end[t] - at);
+        float ratio = nn_lamb_ratio(nn_lamb_moments(all, (size_t)at, n, rule));
+        nn_lamb_update(all, (size_t)at, n, rule, ratio);
+    }
 }
 
 /* What models/train.c does in one step. */
 static double host_step(arrays *a, const optimiser_case *c, int64_t step, double lr)
 {
     nn_adamw_conf conf = adam;
+    const nn_adamw_arrays all = { a->p, a->m, a->v, c->ema > 0 ? a->ema : NULL, a->g };
     nn_adamw_rule rule;
+    nn_lamb_rule lamb;
     double norm = 0;
 
     conf.decay = c->decay;
@@ -149,7 +186,13 @@ static double host_step(arrays *a, const optimiser_case *c, int64_t step, double
     if (c->grad_clip > 0 && norm > c->grad_clip)
         rule.clip = (float)(c->grad_clip / norm);
     rule.average = (float)(1.0 - fmin(c->ema, (1.0 + (double)step) / (10.0 + (double)step)));
-    nn_adamw_update(&(nn_adamw_arrays){ a->p, a->m, a->v, c->ema > 0 ? a->ema : NULL, a->g }, 0, c->n, &rule);
+    lamb = nn_lamb_rule_make(&conf, step, (float)lr);
+    lamb.clip = rule.clip;
+    lamb.average = rule.average;
+    if (c->lamb)
+        host_lamb(&all, &lamb);
+    else
+        nn_adamw_update(&all, 0, c->n, &rule);
     return norm;
 }
 
@@ -168,6 +211,7 @@ static void optimiser_check(const optimiser_case *c)
     nn_gpu_optimise o;
 
     arrays_fill(&a, &r);
+    memset(a.p, 0, (c->lamb ? (size_t)tensor_end[0] : 0) * sizeof *a.p);
     o = device_open(&a, c);
     for (int64_t step = 1; step <= STEPS; step++) {
         double lr = 0.01 / (double)step, norm;
@@ -191,10 +235,11 @@ static void optimiser_check(const optimiser_case *c)
     device_close(&o);
 }
 
-static void adamw_clipping_and_average_are_those_of_the_host(void **state)
+static void optimisers_clipping_and_average_are_those_of_the_host(void **state)
 {
     static const optimiser_case cases[] = {
-        { 1, 0, 0, 0 }, { 255, 1, 0.99, 0.1 }, { 4096, 0, 0.9, 0 }, { 4097, 20, 0, 0.1 }, { MOST, 5, 0.999, 0.1 },
+        { 1, 0, 0, 0, false }, { 255, 1, 0.99, 0.1, false }, { 4096, 0, 0.9, 0, false }, { 4097, 20, 0, 0.1, false },
+        { MOST, 5, 0.999, 0.1, false }, { MOST, 5, 0.999, 0.1, true }, { MOST, 0, 0, 0, true },
     };
     (void)state;
 
@@ -206,20 +251,23 @@ static void adamw_clipping_and_average_are_those_of_the_host(void **state)
 static void a_step_that_is_not_finite_changes_nothing(void **state)
 {
     static const float bad[] = { INFINITY, NAN, 0 };
-    static const optimiser_case c = { 5000, 1, 0.9, 0.1 };
+    static const optimiser_case c = { MOST, 1, 0.9, 0.1, true };
     static arrays a;
     pl_rng r = pl_rng_at(9, 0, 0);
     nn_gpu_optimise o;
+    nn_gpu_lamb lamb;
     (void)state;
 
     arrays_fill(&a, &r);
     o = device_open(&a, &c);
+    lamb = o.lamb;
     o.lr = 0.01;
-    for (int i = 0; i < 3; i++) {
-        nn_gpu_step_result result = { .loss = bad[i] == 0 ? (double)NAN : 1 }, got;
+    for (int i = 0; i < 6; i++) {
+        nn_gpu_step_result result = { .loss = bad[i / 2] == 0 ? (double)NAN : 1 }, got;
         int64_t steps = -1;
         memset(a.g, 0, sizeof a.g);
-        a.g[4999] = bad[i];
+        a.g[4999] = bad[i / 2];
+        o.lamb = i % 2 ? lamb : (nn_gpu_lamb){ 0 };
         o.g = upload(a.g, c.n);
         ops->upload(gpu, o.result, &result, sizeof result);
         ops->optimise(gpu, &o);
@@ -232,6 +280,7 @@ static void a_step_that_is_not_finite_changes_nothing(void **state)
     all_near("p", o.p, a.p, c.n);
     all_near("average", o.average, a.ema, c.n);
     all_near("v", o.v, a.v, c.n);
+    o.lamb = lamb;
     device_close(&o);
 }
 
@@ -323,7 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_and_their_gradients_are_those_of_the_host),
-        cmocka_unit_test(adamw_clipping_and_average_are_those_of_the_host),
+        cmocka_unit_test(optimisers_clipping_and_average_are_those_of_the_host),
         cmocka_unit_test(a_step_that_is_not_finite_changes_nothing),
         cmocka_unit_test(graphs_run_again_with_other_arguments_and_shapes),
         cmocka_unit_test(copies_beside_the_work_come_before_what_is_called_after_them),

@@ -370,6 +370,7 @@ static void the_losses_are_those_of_the_cpu(void **state)
     for (int loss = 0; loss < 2; loss++) {
         curve got, want;
         b->conf.loss = loss;
+        b->conf.optimiser = loss ? NN_LAMB : NN_ADAMW;
         b->conf.ema = loss ? 0 : 0.9;
         b->conf.grad_clip = loss ? 0 : 1;
         b->conf.molecules = 7;
@@ -392,6 +393,7 @@ static void graphs_fences_and_early_copies_change_no_bit(void **state)
 
     b->conf.epochs = 2;
     b->conf.molecules = 3;
+    b->conf.optimiser = NN_LAMB;
     (void)unsetenv(set[0][0]);
     assert_int_equal(run_train(&whole, &nn_engine_cuda, 1), PL_OK);
     for (int i = 0; i < 3; i++) {
