@@ -177,6 +177,7 @@ static pl_code ensure_tested(ch_worker *w, pl_error *err)
     (void)snprintf(w->info.library, sizeof w->info.library, "%.*s", (int)n, version);
     (void)snprintf(w->info.protocol, sizeof w->info.protocol, "%s", CH_PROTOCOL_VERSION);
     w->info.n_formats = ch_wire_i32(&o.body);
+    w->info.confined = ch_wire_i32(&o.body);
     w->tested = o.body.ok;
     return o.body.ok ? PL_OK : other_protocol(w, err);
 }

@@ -123,9 +123,10 @@ typedef struct ch_worker_info {
     char library[32];     /* Open Babel's version        */
     char protocol[16];    /* ours                        */
     int n_formats;        /* readable                    */
+    int confined;         /* ch_confined: what it has given up */
 } ch_worker_info;
 pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err);
-/* The versions alone, without that test: milliseconds. n_formats is 0. */
+/* The versions alone, without that test: milliseconds. n_formats and confined are 0. */
 pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err);
 
 /* *yes: can records of this format be read, by us or by the library? */

@@ -17,7 +17,7 @@
  *     svg      str smiles
  *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
  *              of the worker and its children so far, str message, then
- *     hello    str library version; i32 readable formats
+ *     hello    str library version; i32 readable formats; i32 ch_confined (chem/confine.h)
  *     version  str library version; str protocol
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, geometry;

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -41,11 +40,7 @@ using namespace OpenBabel;
 
 namespace worker {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool limits_memory = false; // their shadow needs terabytes of address space
-#else
-static const bool limits_memory = true;
-#endif
+static int confined; // ch_confined, known once the library is started
 static const int list_max = 100000; // molecules of one file that we have to hold at once
 
 void fail(ch_status s, const std::string &text, int signal) { throw Failure{ s, text, signal }; }
@@ -186,6 +181,7 @@ static void op_hello(In &, Out &out, Failure &)
     OBPlugin::ListAsVector("formats", "read", formats);
     out.str(BABEL_VERSION);
     out.put<int32_t>(static_cast<int32_t>(formats.size()));
+    out.put<int32_t>(confined);
 }
 
 static void op_reads(In &in, Out &out, Failure &)
@@ -403,7 +399,7 @@ static bool start_library()
     nowhere.setstate(std::ios::badbit); // nothing is kept twice; messages stay in the log
     obErrorLog.SetOutputStream(&nowhere);
     obErrorLog.SetOutputLevel(obWarning);
-    return builder_start();
+    return builder_start(&confined);
 }
 
 } // namespace worker
@@ -420,9 +416,8 @@ int main(int argc, char **argv)
     const rlimit memory = { bytes, bytes };
 
     setrlimit(RLIMIT_CORE, &no_core);
-    if (bytes > 0 && limits_memory)
+    if (bytes > 0 && !sanitized)
         setrlimit(RLIMIT_AS, &memory);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!take_streams(&in, &out))
         return 1;
     if (!answer_version(in, out) || !start_library())

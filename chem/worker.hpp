@@ -16,6 +16,12 @@
 
 namespace worker {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+const bool sanitized = true; // their shadow needs terabytes of address space, their reports files
+#else
+const bool sanitized = false;
+#endif
+
 struct Failure {
     ch_status status;
     std::string text;
@@ -119,8 +125,9 @@ Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const Prepare
 // The structure of a canonical SMILES, in a process of its own.
 Placed build_apart(const std::string &smiles, const PrepareOpts &o);
 
-// Before the first molecule: loads tables, starts the process that builds. false: no process.
-bool builder_start();
+// Before the first molecule: loads tables, gives up what a worker does not need (ch_confined tells what is gone),
+// starts the process that builds. false: no process.
+bool builder_start(int *confined);
 double cpu_built(); // CPU seconds of all builds
 
 } // namespace worker

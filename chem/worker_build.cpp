@@ -11,6 +11,8 @@
 // also contains crashes of the builder.
 #include "chem/worker.hpp"
 
+#include "chem/confine.h"
+
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include <openbabel/atom.h>
+#include <openbabel/babelconfig.h>
 #include <openbabel/builder.h>
 #include <openbabel/forcefield.h>
 #include <openbabel/obconversion.h>
@@ -389,7 +392,15 @@ Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
     return { "input", NAN, mol_pack(mol, true) };
 }
 
-bool builder_start()
+// The library's plug-ins are loaded by now; of its tables some are read when a molecule needs them.
+static int confine()
+{
+    const char *named = getenv("BABEL_DATADIR");
+    const char *const folders[] = { named != nullptr ? named : BABEL_DATADIR, BABEL_DATADIR, nullptr };
+    return sanitized ? 0 : ch_confine(folders); // a sanitizer has to write what it finds
+}
+
+bool builder_start(int *confined)
 {
     // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
@@ -410,6 +421,7 @@ bool builder_start()
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
+    *confined = confine();
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "chem/chem.h"
+#include "chem/confine.h"
 #include "models/cuda/plugin.h"
 #include "models/cpu/amx.h"
 #include "models/cpu/kernels.h"
@@ -291,6 +292,17 @@ static void find_molecule(st_findings *f, ch_worker *w)
         st_find(f, "chemistry", ST_GOOD, "aspirin: right InChIKey, 21 atoms, 3D by %s in %.2f CPU s", got.geometry, got.cpu_s);
 }
 
+/* Files of strangers are read there: what a hole in the library could not reach. */
+static void find_confined(st_findings *f, int confined)
+{
+    st_find(f, "confined", confined == CH_CONFINED_ALL ? ST_GOOD : ST_NOTE, "%s; %s; %s",
+            confined & CH_CONFINED_FILES ? "opens nothing but the library's data (Landlock)"
+                                         : "can open every file: this kernel has no Landlock",
+            confined & CH_CONFINED_CALLS ? "no network, no other program, no writing (seccomp)"
+                                         : "all system calls: no seccomp filter may be set here",
+            confined & CH_CONFINED_GROWTH ? "writes no file (limit)" : "files not limited: built with a sanitizer");
+}
+
 void st_doctor_chemistry(st_findings *f)
 {
     const char *data = getenv("BABEL_DATADIR");
@@ -303,6 +315,7 @@ void st_doctor_chemistry(st_findings *f)
     } else {
         st_find(f, "worker", ST_GOOD, "molsieve-chem with Open Babel %s, %d formats", info.library, info.n_formats);
         st_find(f, "data folder", ST_GOOD, "%s", data ? data : "the library's own");
+        find_confined(f, info.confined);
         find_molecule(f, w);
     }
     ch_worker_close(w);
