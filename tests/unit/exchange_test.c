@@ -114,6 +114,7 @@ static void answer(const char *request, size_t len, pl_text *t)
         put_head(t, CH_OK, 0);
         ch_wire_put_str(t, "9.9", 3);
         ch_wire_put_u32(t, 1);
+        ch_wire_put_u32(t, 0);
         return;
     }
     for (int i = 0; i < 9; i++) /* the options */
