@@ -254,6 +254,8 @@ pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *
         wanted[i] = until < 0;
     if (until >= 0)
         want(wf, until, wanted);
+    for (int i = 0; opts && opts->shard.n > 0 && i < wf->n_steps; i++)
+        wanted[i] = wanted[i] && pl_step_in_shard(wf, i);
     return judge_all(&p, wanted, err);
 }
 

@@ -5,6 +5,7 @@
 #ifndef PL_RUN_H
 #define PL_RUN_H
 
+#include "pipeline/shard.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 
@@ -32,6 +33,7 @@ typedef struct pl_run_opts {
     bool quiet, progress_tty;
     const pl_stage *const *known; /* all stages of the program, NULL-terminated: a stage that left the
                                      workflow is still cleared when what it stands on changes */
+    pl_shard shard;               /* n > 0: its part only, whole stages are left out; wf is the shard's own */
     void *team;                   /* the program's own, for its stages: env->team */
     int *ran;                     /* NULL, or: how many stages did something  */
     const char *program_version, *git_commit, *openbabel_version; /* for the run row; NULL: unknown */
@@ -41,7 +43,7 @@ typedef struct pl_run_opts {
 pl_code pl_plan_keys(pl_workflow *wf, pl_store *store, pl_arena *mem, pl_error *err);
 pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_arena *mem, pl_error *err);
 /* The same under --force, --from and --until; steps that will not be looked at keep their state.
- * wanted[i] = false: step i is left out by --until. */
+ * wanted[i] = false: step i is left out by --until or because it is for no shard. */
 pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *opts, pl_step_plan *out,
                            bool *wanted, pl_arena *mem, pl_error *err);
 /* Fills the estimates of the steps that are not done; looks at the inputs, so only `plan` asks. */

@@ -113,7 +113,7 @@ static pl_code prepare_env(pl_runner *r, int at, pl_env *env, pl_error *err)
 {
     *env = (pl_env){ .wf = r->wf, .step = &r->wf->step[at], .store = r->store, .seed = (uint64_t)r->wf->seed,
                      .workers = r->workers, .run_id = r->run_id, .stop = pl_stop_flag(), .progress = r->progress,
-                     .team = r->opts->team };
+                     .shard = r->opts->shard.k, .n_shards = r->opts->shard.n, .team = r->opts->team };
     env->mem = pl_arena_new(1 << 16);
     if (env->mem == NULL)
         return pl_fail(err, PL_ENOMEM, "the stage");

@@ -182,6 +182,8 @@ pl_code pl_units_expect(pl_runner *r, pl_active *a, pl_error *err)
     if (a->stage->estimate != NULL)
         code = a->stage->estimate(r->wf, a->env.step, r->store, &guess, a->env.mem, err);
     a->total = guess.n_items;
+    if (guess.guessed && r->opts->shard.n > 1 && guess.n_items > 0)
+        a->total = guess.n_items / r->opts->shard.n;
     a->about = guess.guessed;
     return code;
 }

@@ -47,6 +47,7 @@ typedef struct pl_env {
     int64_t units_done;           /* already committed: next starts with this unit      */
     const atomic_int *stop; /* not 0: finish or drop what is in hand, return PL_ESTOP */
     pl_progress *progress;
+    int32_t shard, n_shards;      /* only units u with u % n_shards == shard; n_shards 0: undivided */
     void *team;                   /* as in pl_run_opts                                  */
 } pl_env;
 

@@ -27,7 +27,6 @@ static const pl_field fields[] = {
 typedef struct basis_state {
     pl_env *env;
     nn_basis_kind kind;
-    int32_t max_degree;
     st_blocks graphs;
 } basis_state;
 
@@ -42,6 +41,13 @@ typedef struct basis_unit {
     int32_t n;
 } basis_unit;
 
+pl_code st_basis_pack(pl_bytes *out, const pl_step *step, const ch_graph_block *graphs, pl_arena *mem, pl_error *err)
+{
+    const basis_conf *c = step->conf;
+
+    return nn_basis_pack(out, (nn_basis_kind)c->kind, (int32_t)c->max_degree, graphs, mem, err);
+}
+
 static pl_code basis_open(void *state, pl_env *env, pl_error *err)
 {
     basis_state *s = state;
@@ -49,7 +55,6 @@ static pl_code basis_open(void *state, pl_env *env, pl_error *err)
 
     s->env = env;
     s->kind = (nn_basis_kind)c->kind;
-    s->max_degree = (int32_t)c->max_degree;
     return st_blocks_open(&s->graphs, env, "graph", "graph", err);
 }
 
@@ -101,7 +106,7 @@ static pl_code basis_work(void *worker, pl_unit *unit, pl_error *err)
     u->n = graphs.n;
     u->first = graphs.n > 0 ? graphs.id[0] : 0;
     u->last = graphs.n > 0 ? graphs.id[graphs.n - 1] : 0;
-    return nn_basis_pack(&u->out, w->state->kind, w->state->max_degree, &graphs, unit->mem, err);
+    return st_basis_pack(&u->out, w->state->env->step, &graphs, unit->mem, err);
 }
 
 static pl_code basis_commit(void *state, pl_unit *unit, pl_error *err)

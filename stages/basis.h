@@ -6,8 +6,12 @@
 #ifndef ST_BASIS_H
 #define ST_BASIS_H
 
-#include "pipeline/stage.h"
+#include "models/feature.h"
+#include "pipeline/workflow.h"
 
 extern const pl_stage st_basis;
+
+/* The block that the stage makes of a block of graphs. */
+pl_code st_basis_pack(pl_bytes *out, const pl_step *step, const ch_graph_block *graphs, pl_arena *mem, pl_error *err);
 
 #endif

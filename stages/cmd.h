@@ -14,6 +14,7 @@ extern const pl_cmd st_cmd_export;
 extern const pl_cmd st_cmd_failures;
 extern const pl_cmd st_cmd_help;
 extern const pl_cmd st_cmd_init;
+extern const pl_cmd st_cmd_merge;
 extern const pl_cmd st_cmd_model;
 extern const pl_cmd st_cmd_plan;
 extern const pl_cmd st_cmd_query;

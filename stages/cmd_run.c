@@ -18,6 +18,7 @@ static const pl_opt opts[] = {
     { "--until", 0, "STAGE", "run this stage and what it needs, no more" },
     { "--from", 0, "STAGE", "run this stage and all after it again" },
     { "--force", 'f', "STAGE", "run this stage again even if it is done" },
+    { "--shard", 0, "K/N", "do the stages of units for part K of N of the input, from 0; auto or auto/N: as the job array says" },
     { "--fresh", 0, NULL, "start over in a new work directory (DIR-2, DIR-3, ...); the old one stays" },
     { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m), or auto: ask the scheduler" },
     { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
@@ -39,6 +40,19 @@ static bool read_time(const pl_args *args, const char *name, double *out)
     return pl_parse_duration(text, out) && *out > 0;
 }
 
+static int read_shard(const pl_args *args, pl_run_opts *out)
+{
+    const char *text = pl_arg(args, "--shard");
+    pl_error err = { 0 };
+
+    if (text == NULL)
+        return 0;
+    if (pl_shard_parse(&out->shard, text, &err) != PL_OK)
+        return pl_cmd_usage(args, "%s", err.text);
+    return out->fresh ? pl_cmd_usage(args, "--fresh: not with --shard, `merge` would not find it; remove %s",
+                                     "the directory of the shard instead") : 0;
+}
+
 /* Everything on the command line that can be wrong; 0 or the exit status. */
 static int read_options(const pl_args *args, pl_run_opts *out)
 {
@@ -58,7 +72,7 @@ static int read_options(const pl_args *args, pl_run_opts *out)
     out->from = pl_arg(args, "--from");
     out->force = out->force ? out->force : pl_arg(args, "--force");
     out->quiet = pl_arg(args, "--quiet") != NULL;
-    return 0;
+    return read_shard(args, out);
 }
 
 static int dry_run(const pl_app *app, pl_workflow *wf, const pl_run_opts *o, pl_arena *mem)
@@ -93,8 +107,11 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     o->ran = NULL;
     if (code != PL_OK)
         return pl_cmd_fail(&err);
-    if (!o->quiet)
+    if (!o->quiet && o->shard.n == 0)
         st_summary_print(app, wf, ran);
+    else if (!o->quiet)
+        (void)printf("shard %d of %d is done: %s\n%s; `molsieve merge %s` when all shards are done\n", (int)o->shard.k,
+                     (int)o->shard.n, wf->storage.results, st_left_out(wf, mem), args->arg[0]);
     return 0;
 }
 
@@ -122,6 +139,7 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
     pl_run_opts o = { .grace = 25, .force = force, .command = command, .argc = args->argc, .argv = args->argv,
                       .known = app->stages, .program_version = app->version, .git_commit = st_commit };
     const char *form = pl_arg(args, "--log-format");
+    pl_error err = { 0 };
     pl_workflow *wf;
     int status = read_options(args, &o);
 
@@ -130,8 +148,14 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
     if (status == 0 && mem == NULL)
         status = pl_code_exit(PL_ENOMEM);
     wf = status == 0 ? pl_cmd_load(app, args, mem, &status) : NULL;
-    if (wf != NULL)
-        status = pl_arg(args, "--dry-run") ? dry_run(app, wf, &o, mem) : run_as_rank(app, args, wf, &o, mem);
+    if (wf != NULL && o.shard.n > 0 && pl_workflow_shard(wf, o.shard, mem, &err) != PL_OK)
+        status = pl_cmd_fail(&err);
+    else if (wf != NULL && pl_arg(args, "--dry-run"))
+        status = dry_run(app, wf, &o, mem);
+    else if (wf != NULL && o.shard.n > 0)
+        status = run_for_real(app, args, wf, &o, mem);
+    else if (wf != NULL)
+        status = run_as_rank(app, args, wf, &o, mem);
     pl_arena_free(mem);
     return status;
 }
@@ -148,8 +172,11 @@ const pl_cmd st_cmd_run = {
     .about = "Stop it at any moment by any means; the same command continues. TERM, INT, USR1, USR2 and XCPU finish\n"
              "what is in hand and end with status 75; a second signal ends at once, and that is safe too.\n"
              "Changed settings run their stage and those after it again; `molsieve plan` shows it before.\n\n"
+             "A shard works in WORKDIR/shards/KKKKK-of-NNNNN, by itself; when all are done `molsieve merge` makes of them\n"
+             "the results of one run, and `molsieve run` does the stages that were left out.\n\n"
              "  molsieve run workflows/screen.yaml\n"
              "  molsieve run workflows/screen.yaml stages.graph.cutoff=4.5 -j 8\n"
+             "  molsieve run workflows/screen.yaml --shard 3/100\n"
              "  molsieve run workflows/train.yaml --max-time auto --log train.log --log-format json\n",
     .opts = opts,
     .min_args = 1,

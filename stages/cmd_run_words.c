@@ -61,6 +61,18 @@ void st_log_close(st_log *log)
     log->file = NULL;
 }
 
+/* ---- shards ---- */
+
+const char *st_left_out(const pl_workflow *wf, pl_arena *mem)
+{
+    const char *words = NULL;
+
+    for (int i = 0; i < wf->n_steps; i++)
+        if (!pl_step_in_shard(wf, i))
+            words = pl_sprintf(mem, "%s%s", words ? pl_sprintf(mem, "%s, ", words) : "left out: ", wf->step[i].stage->name);
+    return words ? words : "no stage was left out";
+}
+
 /* ---- time ---- */
 
 /* "EndTime=2026-01-31T12:00:00" of `scontrol show job`; 0: not told. */

@@ -291,7 +291,7 @@ static pl_code finish(void *state, pl_error *err)
         return pl_fail(err, PL_EBUG, "%lld records were not accounted for", (long long)waiting);
     if (code == PL_OK)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
-    if (code == PL_OK && any == 0)
+    if (code == PL_OK && any == 0 && s->env->n_shards == 0)
         code = fail_empty(s, err);
     return code == PL_OK ? say_structures(s) : code;
 }

@@ -34,6 +34,15 @@ typedef struct st_property {
     int32_t task, better; /* regression|classification, none|low|high */
 } st_property;
 
+/* A label of a molecule: mean (or first value, by on_conflict), sample deviation and number of values. */
+typedef struct st_label {
+    double value, spread;
+    int64_t n;
+} st_label;
+
+/* One more value, in the order of the records; {0} is a label without any. */
+void st_label_add(st_label *l, double x, const st_prepare_conf *c);
+
 /* What work made of a unit, for the commit. */
 typedef struct st_prepared_unit {
     pl_bytes block;

@@ -17,6 +17,7 @@ struct st_molecules {
     pl_env *env;
     const st_prepare_conf *conf;
     sqlite3_stmt *find, *put, *set_record, *get_label, *put_label, *put_property;
+    sqlite3_stmt *put_measurement; /* of a shard */
     property *known; /* data fields seen in this run */
     size_t n_known, cap_known;
 };
@@ -34,6 +35,10 @@ static const struct {
     { offsetof(st_molecules, put_property), "INSERT INTO property(name, unit, task, better, description) VALUES(?,?,?,?,?) "
       "ON CONFLICT(name) DO UPDATE SET task=excluded.task, description=excluded.description" },
 };
+
+/* A shard keeps every single value: duplicates in other shards make other means (stages/merge.h). */
+static const char measurement_sql[] = "CREATE TABLE IF NOT EXISTS measurement(record_id INTEGER NOT NULL, property_id INTEGER "
+                                      "NOT NULL, value REAL NOT NULL, PRIMARY KEY(record_id, property_id)) WITHOUT ROWID";
 
 /* Both ways use the index on inchikey; molecules without one are told apart by SMILES. */
 static const char *find_sql(const st_prepare_conf *conf)
@@ -57,6 +62,10 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
     for (size_t i = 0; i < sizeof statements / sizeof statements[0] && code == PL_OK; i++)
         code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql,
                              err);
+    if (code == PL_OK && env->n_shards > 0)
+        code = pl_db_exec(env->store->db, measurement_sql, err);
+    if (code == PL_OK && env->n_shards > 0)
+        code = pl_db_prepare(env->store->db, &m->put_measurement, "INSERT OR REPLACE INTO measurement VALUES(?,?,?)", err);
     return code;
 }
 
@@ -65,6 +74,7 @@ void st_molecules_close(st_molecules *m)
     if (m == NULL)
         return;
     (void)sqlite3_finalize(m->find);
+    (void)sqlite3_finalize(m->put_measurement);
     for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++)
         (void)sqlite3_finalize(*(sqlite3_stmt **)(void *)((char *)m + statements[i].at));
     free(m->known);
@@ -187,21 +197,25 @@ static pl_code property_id(st_molecules *m, const char *name, const st_record *r
     return PL_OK;
 }
 
-/* Mean and spread with one more value (Welford 1962); order of the records, so always the same bits. */
-static void add_value(double *mean, int64_t *n, double *spread, double x)
+/* Welford 1962; in the order of the records, so always the same bits. */
+void st_label_add(st_label *l, double x, const st_prepare_conf *c)
 {
-    double m2 = *spread * *spread * (double)(*n - 1), d = x - *mean;
+    double first = l->value, m2 = l->spread * l->spread * (double)(l->n - 1), d = x - l->value;
 
-    *n += 1;
-    *mean += d / (double)*n;
-    m2 += d * (x - *mean);
-    *spread = sqrt(m2 / (double)(*n - 1));
+    if (l->n++ == 0) {
+        *l = (st_label){ x, 0, 1 };
+        return;
+    }
+    l->value += d / (double)l->n;
+    m2 += d * (x - l->value);
+    l->spread = sqrt(m2 / (double)(l->n - 1));
+    if (c->on_conflict == ST_CONFLICT_FIRST)
+        l->value = first;
 }
 
 static pl_code store_label(st_molecules *m, int64_t mol_id, int64_t prop, double x, pl_error *err)
 {
-    double mean = x, spread = 0;
-    int64_t n = 1;
+    st_label l = { 0 };
     bool row = false;
     pl_code code;
 
@@ -209,22 +223,30 @@ static pl_code store_label(st_molecules *m, int64_t mol_id, int64_t prop, double
     (void)sqlite3_bind_int64(m->get_label, 2, prop);
     code = pl_db_step(m->get_label, &row, err);
     if (code == PL_OK && row) {
-        mean = sqlite3_column_double(m->get_label, 0);
-        n = sqlite3_column_int64(m->get_label, 1);
-        spread = sqlite3_column_double(m->get_label, 2);
-        add_value(&mean, &n, &spread, x);
-        if (m->conf->on_conflict == ST_CONFLICT_FIRST)
-            mean = sqlite3_column_double(m->get_label, 0);
+        l.value = sqlite3_column_double(m->get_label, 0);
+        l.n = sqlite3_column_int64(m->get_label, 1);
+        l.spread = sqlite3_column_double(m->get_label, 2);
     }
+    st_label_add(&l, x, m->conf);
     (void)sqlite3_reset(m->get_label);
     if (code != PL_OK)
         return code;
     (void)sqlite3_bind_int64(m->put_label, 1, mol_id);
     (void)sqlite3_bind_int64(m->put_label, 2, prop);
-    bind_real(m->put_label, 3, mean);
-    (void)sqlite3_bind_int64(m->put_label, 4, n);
-    bind_real(m->put_label, 5, spread);
+    bind_real(m->put_label, 3, l.value);
+    (void)sqlite3_bind_int64(m->put_label, 4, l.n);
+    bind_real(m->put_label, 5, l.spread);
     return pl_db_run(m->put_label, err);
+}
+
+static pl_code store_measurement(st_molecules *m, int64_t record_id, int64_t prop, double x, pl_error *err)
+{
+    if (m->put_measurement == NULL)
+        return PL_OK;
+    (void)sqlite3_bind_int64(m->put_measurement, 1, record_id);
+    (void)sqlite3_bind_int64(m->put_measurement, 2, prop);
+    bind_real(m->put_measurement, 3, x);
+    return pl_db_run(m->put_measurement, err);
 }
 
 static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r, pl_error *err)
@@ -244,6 +266,8 @@ static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r,
         code = property_id(m, r->field[i].name, r, &id, err);
         if (code == PL_OK && id != 0)
             code = store_label(m, mol_id, id, r->field[i].value, err);
+        if (code == PL_OK && id != 0)
+            code = store_measurement(m, r->id, id, r->field[i].value, err);
     }
     return code;
 }

@@ -49,6 +49,7 @@ typedef struct read_state {
     int32_t file;         /* the one that is open, or comes next */
     int32_t files_stored; /* rows of input_file                  */
     int64_t next_id;
+    int64_t at;           /* the unit of the undivided run that the reader stands before */
     sqlite3_stmt *put_record, *put_file;
 } read_state;
 
@@ -77,6 +78,12 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
 
 /* ---- reading ---- */
 
+/* The number that a unit of this shard has in the undivided run. */
+static int64_t unit_of_all(const read_state *s, int64_t unit)
+{
+    return s->env->n_shards > 0 ? unit * s->env->n_shards + s->env->shard : unit;
+}
+
 /* The reader stands behind the last record that is in the database. */
 static pl_code go_on(read_state *s, pl_error *err)
 {
@@ -92,6 +99,7 @@ static pl_code go_on(read_state *s, pl_error *err)
         const pl_input *in;
         s->file = (int32_t)sqlite3_column_int64(st, 0) - 1;
         s->next_id = sqlite3_column_int64(st, 4) + 1;
+        s->at = unit_of_all(s, s->env->units_done - 1) + 1;
         in = st_input_at(s->env->wf, s->file);
         code = st_input_open(&s->reader, in, s->conf, s->lister, err);
         if (code == PL_OK)
@@ -188,11 +196,15 @@ static pl_code take_record(read_state *s, read_unit *u, size_t *bytes, pl_arena 
     pl_code code = ch_reader_next(s->reader, &r, &more, err);
 
     if (code == PL_OK && more) {
-        item *it = &u->item[u->n++];
-        it->file = s->file;
-        it->id = s->next_id++;
+        item *it = u->item ? &u->item[u->n] : NULL;
+        u->n++;
         *bytes += r.len;
-        code = copy_record(it, s->reader, &r, mem, err);
+        if (it != NULL) {
+            it->file = s->file;
+            it->id = s->next_id;
+            code = copy_record(it, s->reader, &r, mem, err);
+        }
+        s->next_id++;
     } else if (code == PL_OK) {
         ch_reader_close(s->reader);
         s->reader = NULL;
@@ -201,29 +213,52 @@ static pl_code take_record(read_state *s, read_unit *u, size_t *bytes, pl_arena 
     return code;
 }
 
+/* Records until the unit is full; without items they are only counted. */
+static pl_code fill(read_state *s, read_unit *u, pl_arena *mem, pl_error *err)
+{
+    size_t bytes = 0;
+    pl_code code = PL_OK;
+
+    while (code == PL_OK && u->n < s->conf->unit && bytes < UNIT_BYTES && s->file < s->env->wf->inputs.n) {
+        const pl_input *in = st_input_at(s->env->wf, s->file);
+        if (s->reader == NULL)
+            code = st_input_open(&s->reader, in, s->conf, s->lister, err);
+        if (code == PL_OK)
+            code = take_record(s, u, &bytes, mem, err);
+        if (code != PL_OK)
+            pl_at(err, "%s", in->path);
+    }
+    s->at++;
+    return code;
+}
+
+/* Over the units of other shards. */
+static pl_code skip_to(read_state *s, int64_t unit, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    while (code == PL_OK && s->at < unit && s->file < s->env->wf->inputs.n) {
+        read_unit foreign = { 0 };
+        if (*s->env->stop)
+            return pl_fail(err, PL_ESTOP, "stopped");
+        code = fill(s, &foreign, NULL, err);
+    }
+    return code;
+}
+
 static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     read_state *s = state;
     read_unit *u = PL_NEW(unit->mem, read_unit, 1);
-    size_t bytes = 0;
-    pl_code code = PL_OK;
+    pl_code code;
 
     if (u != NULL)
         u->item = PL_NEW(unit->mem, item, s->conf->unit);
     if (u == NULL || u->item == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
-    while (code == PL_OK && u->n < s->conf->unit && bytes < UNIT_BYTES) {
-        const pl_input *in;
-        if (s->file >= s->env->wf->inputs.n)
-            break;
-        in = st_input_at(s->env->wf, s->file);
-        if (s->reader == NULL)
-            code = st_input_open(&s->reader, in, s->conf, s->lister, err);
-        if (code == PL_OK)
-            code = take_record(s, u, &bytes, unit->mem, err);
-        if (code != PL_OK)
-            pl_at(err, "%s", in->path);
-    }
+    code = skip_to(s, unit_of_all(s, unit->index), err);
+    if (code == PL_OK)
+        code = fill(s, u, unit->mem, err);
     *more = u->n > 0;
     unit->data = u;
     if (u->n > 0) {
@@ -410,6 +445,8 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = pl_db_exec(db, "UPDATE input_file SET n_records="
                           "(SELECT count(*) FROM record r WHERE r.file_id=input_file.file_id)", err);
+    if (s->env->n_shards > 0)
+        return code; /* what is not here may be in another shard */
     if (code == PL_OK)
         code = pl_db_int(db, &n, err, "SELECT EXISTS(SELECT 1 FROM record)");
     if (code == PL_OK && n == 0)

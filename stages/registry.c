@@ -34,6 +34,7 @@ const pl_cmd *const st_commands[] = {
     &st_cmd_check,
     &st_cmd_plan,
     &st_cmd_run,
+    &st_cmd_merge,
     &st_cmd_explain,
     &st_cmd_status,
     &st_cmd_failures,

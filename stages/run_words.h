@@ -4,6 +4,7 @@
 
 #include "pipeline/base/log.h"
 #include "pipeline/cmd.h"
+#include "pipeline/shard.h"
 
 /* The whole `run` command; `force` overrides --force. Returns the exit status. */
 int st_run_command(const pl_app *app, const pl_args *args, const char *command, const char *force);
@@ -26,5 +27,8 @@ double st_time_left(double limit, double grace);
 /* The funnel, where the results are, the top of the ranking, what to do next.
  * After a run in which no stage ran nothing is counted: that reads whole tables. */
 void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran);
+
+/* "left out: rank, write": the stages that no shard does; "no stage was left out". */
+const char *st_left_out(const pl_workflow *wf, pl_arena *mem);
 
 #endif
