@@ -40,6 +40,8 @@ pl_code pl_needs_json(const pl_workflow *wf, const pl_step *step, const char **o
 /* Lines "cutoff: 5 -> 4.5"; *n counts them. */
 pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_step *step, pl_text *out, int *n,
                     pl_arena *mem, pl_error *err);
+/* Whether a step reads blocks of step `need`, which it needs. */
+bool pl_step_reads(const pl_workflow *wf, int step, int need);
 int pl_step_find(const pl_workflow *wf, const char *stage); /* -1: not there */
 
 /* ---- one run (run.c, run_step.c, run_stream.c, run_unit.c, run_reset.c) ---- */

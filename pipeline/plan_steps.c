@@ -169,14 +169,23 @@ static pl_code judge(planner *p, int i, pl_error *err)
     return PL_OK;
 }
 
+bool pl_step_reads(const pl_workflow *wf, int step, int need)
+{
+    const pl_step *s = &wf->step[step];
+    bool needs = false;
+
+    for (int k = 0; k < s->n_needs; k++)
+        needs = needs || s->needs[k] == need;
+    return needs && (s->stage->reads_blocks == NULL || s->stage->reads_blocks(s));
+}
+
 static bool somebody_reads(const planner *p, int i, const bool *wanted)
 {
     if (p->plan[i].state == PL_STEP_RESUME && wanted[i])
         return true;
     for (int j = i + 1; j < p->wf->n_steps; j++)
-        for (int k = 0; wanted[j] && p->plan[j].state != PL_STEP_DONE && k < p->wf->step[j].n_needs; k++)
-            if (p->wf->step[j].needs[k] == i)
-                return true;
+        if (wanted[j] && p->plan[j].state != PL_STEP_DONE && pl_step_reads(p->wf, j, i))
+            return true;
     return false;
 }
 

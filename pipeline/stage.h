@@ -123,6 +123,10 @@ typedef struct pl_stage {
      * when it must run again with another key. NULL-terminated; may be NULL. */
     const char *const *reset_sql;
 
+    /* Optional: false if with these settings it reads no blocks of the stages it needs, only
+     * rows; then it does not matter whether the blocks are still there. */
+    bool (*reads_blocks)(const pl_step *step);
+
     /* The result depends on the workflow's `seed`: it becomes part of the key. */
     bool uses_seed;
 } pl_stage;

@@ -5,8 +5,8 @@
  * have are made one - the first record of all gives the molecule, the others are its
  * duplicates, labels are averaged again in the order of the records - and the file
  * becomes results.db. Its content does not depend on the order of the shards and is that
- * of an undivided run, blocks included: those that later stages read (conformers for
- * `write` with sdf; graphs and bases for train, evaluate, score) are copied to
+ * of an undivided run, blocks included: those that stages still to come read
+ * (conformers for `write` with sdf; graphs and bases for train and score) are copied to
  * features.db, the others stay where they are (decision 0023). */
 #ifndef ST_MERGE_H
 #define ST_MERGE_H

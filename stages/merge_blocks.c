@@ -198,20 +198,13 @@ static pl_code copy_stage(st_merging *m, const pl_step *step, const char *kind, 
 
 /* ---- who reads them ---- */
 
-/* Stages that no shard does: `write` reads conformers for its sdf file, models read graphs and bases. */
-static bool is_read(const pl_workflow *wf, const char *kind)
+/* A stage that no shard does. */
+static bool is_read(const pl_workflow *wf, int step)
 {
     bool read = false;
 
-    for (int i = 0; i < wf->n_steps && !read; i++) {
-        const pl_step *s = &wf->step[i];
-        if (pl_step_in_shard(wf, i))
-            continue;
-        if (strcmp(kind, "conformer") == 0)
-            read = strcmp(s->stage->name, "write") == 0 && pl_node_get(s->node, "sdf") != NULL;
-        else
-            read = strcmp(s->stage->name, "train") == 0 || strcmp(s->stage->name, "score") == 0;
-    }
+    for (int i = 0; i < wf->n_steps && !read; i++)
+        read = !pl_step_in_shard(wf, i) && pl_step_reads(wf, i, step);
     return read;
 }
 
@@ -221,12 +214,9 @@ pl_code st_merge_blocks(st_merging *m, pl_error *err)
     pl_code code = PL_OK;
 
     for (int i = 0; i < 3 && code == PL_OK; i++) {
-        const pl_step *step = pl_workflow_step(m->wf, made[i][0]);
-        if (step == NULL || !is_read(m->wf, made[i][1]))
-            continue;
-        code = copy_stage(m, step, made[i][1], err);
-        if (code == PL_OK)
-            code = st_merge_sql(m, err, "UPDATE stage SET n_blocks=(SELECT n_units) WHERE key=%Q", step->key);
+        int at = pl_step_find(m->wf, made[i][0]);
+        if (at >= 0 && is_read(m->wf, at))
+            code = copy_stage(m, &m->wf->step[at], made[i][1], err);
     }
     return code;
 }

@@ -119,11 +119,12 @@ static const char runs_sql[] =
     STEPS " ORDER BY failure_id;";
 
 static const char stages_sql[] =
-    "INSERT OR IGNORE INTO main.stage(name,key,params_json,extra_json,needs_json,code_version,state,n_units,run_id,"
-    "created_utc) SELECT a.name,a.key,params_json,extra_json,needs_json,code_version,'running',0,run_id+" RUN ",created_utc"
+    "INSERT OR IGNORE INTO main.stage(name,key,params_json,extra_json,needs_json,code_version,state,n_units,n_blocks,run_id,"
+    "created_utc) SELECT a.name,a.key,params_json,extra_json,needs_json,code_version,'running',0,0,run_id+" RUN ",created_utc"
     " FROM s.stage a JOIN merge_step b ON b.key=a.key ORDER BY b.place;"
     "UPDATE main.stage SET"
     " n_units=n_units+(SELECT a.n_units FROM s.stage a WHERE a.key=main.stage.key),"
+    " n_blocks=n_blocks+(SELECT a.n_blocks FROM s.stage a WHERE a.key=main.stage.key),"
     " wall_s=wall_s+(SELECT a.wall_s FROM s.stage a WHERE a.key=main.stage.key),"
     " created_utc=min(created_utc,(SELECT a.created_utc FROM s.stage a WHERE a.key=main.stage.key)),"
     " done_utc=max(coalesce(done_utc,''),(SELECT a.done_utc FROM s.stage a WHERE a.key=main.stage.key));";

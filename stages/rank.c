@@ -449,6 +449,12 @@ static pl_code finish(void *state, pl_error *err)
     return code;
 }
 
+static bool reads_blocks(const pl_step *step)
+{
+    (void)step;
+    return false;
+}
+
 static const char *const needs[] = { "prepare", "(score)", NULL };
 static const char *const reset_sql[] = { "DELETE FROM hit", NULL };
 
@@ -460,7 +466,7 @@ const pl_stage st_rank = {
     .fields = fields,
     .conf_size = sizeof(rank_conf),
     .state_size = sizeof(rank_state),
-    .needs = needs,
+    .needs = needs, .reads_blocks = reads_blocks,
     .item = "molecules",
     .check = check,
     .open = open_stage,

@@ -430,12 +430,18 @@ static void stage_close(void *state)
     (void)state; /* everything lives in env->mem */
 }
 
+static bool reads_blocks(const pl_step *step)
+{
+    (void)step;
+    return false;
+}
+
 static const char *const needs[] = { "prepare", NULL };
 static const char *const reset_sql[] = { "DELETE FROM split", NULL };
 
 const pl_stage st_split = {
     .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 1,
-    .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs,
+    .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs, .reads_blocks = reads_blocks,
     .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
     .reset_sql = reset_sql, .uses_seed = true,
 };

@@ -275,6 +275,14 @@ static pl_code finish(void *state, pl_error *err)
     return code;
 }
 
+/* Conformers; without them hits are written with no atoms. */
+static bool reads_blocks(const pl_step *step)
+{
+    const char *sdf = ((const write_conf *)step->conf)->path[SDF];
+
+    return sdf != NULL && sdf[0] != '\0';
+}
+
 static const char *const needs[] = { "rank", "prepare", NULL };
 
 const pl_stage st_write = {
@@ -286,6 +294,7 @@ const pl_stage st_write = {
     .conf_size = sizeof(write_conf),
     .state_size = sizeof(write_state),
     .needs = needs,
+    .reads_blocks = reads_blocks,
     .item = "hits",
     .check = check,
     .open = open_stage,

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shards of a workflow, merged, are one run of it: row by row, block by block, also after kills."""
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../crash"))
+from sieve import DUMP, Project, accounted, data, dump, lines_of, main, same, sdf_records  # noqa: E402
+from victim import EVERY_STAGE, LIMITS  # noqa: E402
+
+PLAIN = """  read: {unit: 40}
+  prepare: {conformers: {source: none}}
+  rank: {objectives: [{property: mw, goal: maximise}], top: 50}
+  write: {csv: hits.csv}
+"""
+
+
+def shards(p, n, workdir, order=None, w="w.yaml"):
+    for k in order or range(n):
+        p.run("run", w, "-q", "-j", "2", "workdir=" + workdir, "--shard", "%d/%d" % (k, n))
+
+
+def merged(p, n, workdir, order=None, w="w.yaml"):
+    """n shards, the merge, and the stages that no shard does."""
+    shards(p, n, workdir, order, w)
+    p.run("merge", w, "workdir=" + workdir)
+    p.run("run", w, "-q", "workdir=" + workdir)
+
+
+def digest(p, workdir):
+    return p.run("db", "digest", "--results-only", workdir)[1]
+
+
+def rows(p, workdir):
+    return {name: p.rows(sql, workdir=workdir) for name, sql in DUMP.items()}
+
+
+def smiles(p):
+    """Two files: duplicates within shards and across them, records that fail in reading and in chemistry."""
+    lines = lines_of(data("screening/samples/zinc_5k.smi"), 320)
+    twice = b"".join(lines.splitlines(True)[90:170])
+    p.put("a.smi", lines + b"C1CC( bad\n" + twice + b"[Xe] noble\n\xff\xfe\n" + twice)
+    p.put("b.smi", b"".join(lines.splitlines(True)[:30]) + b"not(a smiles x\n")
+    p.put("empty.smi", b"")
+    p.workflow(["a.smi", "empty.smi", "b.smi"], PLAIN)
+
+
+def labelled(n):
+    """QM9 molecules; some come three times, with other values of their label."""
+    records = sdf_records(data("qm9/qm9_dev_2500.sdf.gz"), n).split(b"$$$$\n")[:n]
+
+    def other(record, by):
+        return re.sub(rb"(> *<gap>[^\n]*\n)([^\n]*)", lambda m: m.group(1) + b"%.6f" % (float(m.group(2)) * by), record)
+
+    again = [other(r, by) for by in (1.1, 0.7) for r in records[5:25]]
+    return b"$$$$\n".join(records[:20] + [b"nothing\n"] + records[20:] + again) + b"$$$$\n"
+
+
+def any_number_of_shards_gives_the_rows_of_one_run():
+    with Project() as p:
+        smiles(p)
+        p.run("run", "w.yaml", "-q", "workdir=one")
+        want = rows(p, "one")
+        for n, order in ((1, None), (3, [2, 0, 1]), (8, None), (30, None)):
+            where = "of%d" % n
+            merged(p, n, where, order)
+            same(want, rows(p, where), "%d shards" % n)
+            assert digest(p, where) == digest(p, "one"), n
+            accounted(p, where)
+            p.run("db", "check", where)
+            assert open(p.path(where, "hits.csv")).read() == open(p.path("one", "hits.csv")).read()
+        # Again: nothing to do, also when the later stages have run.
+        before = p.rows("SELECT run_id, command, state FROM run", workdir="of3")
+        assert "were merged already" in p.run("merge", "w.yaml", "workdir=of3")[1]
+        assert p.rows("SELECT run_id, command, state FROM run", workdir="of3") == before
+        assert p.one("SELECT count(*) FROM stage WHERE state='done'", workdir="of3") == 4
+        # By SMILES too, and not at all.
+        for by in ("exact", "none"):
+            p.run("run", "w.yaml", "-q", "workdir=one-" + by, "stages.prepare.dedupe.by=" + by)
+            p.workflow(["a.smi", "empty.smi", "b.smi"], PLAIN.replace("{source: none}", "{source: none}, dedupe: {by: %s}" % by),
+                       name=by + ".yaml")
+            merged(p, 3, "of3-" + by, w=by + ".yaml")
+            same(rows(p, "one-" + by), rows(p, "of3-" + by), by)
+
+
+def labels_models_and_blocks_are_those_of_one_run():
+    with Project() as p:
+        p.put("in.sdf", labelled(100))
+        p.workflow(["in.sdf"], EVERY_STAGE, extra=LIMITS)
+        p.run("run", "w.yaml", "-q", "workdir=one")
+        assert p.one("SELECT count(*) FROM label WHERE n_measurements=3 AND spread>0", workdir="one") == 20
+        merged(p, 4, "of4")
+        assert digest(p, "of4") == digest(p, "one")
+        a, b = dump(p, "one"), dump(p, "of4")
+        a["block"] = [x for x in a["block"] if x[0] != "record"]  # nobody reads them any more
+        same(a, b, "4 shards")
+        assert open(p.path("one/hits.sdf")).read() == open(p.path("of4/hits.sdf")).read()
+        # A screen with that model: the shards score, and refused molecules are refused once.
+        p.put("new.sdf", labelled(60))
+        p.workflow(["new.sdf"], "  read: {unit: 9}\n  prepare: {conformers: {source: keep}}\n  graph: {edges: bonds, max_atoms: 12}\n"
+                   "  basis: {}\n  score: {}\n  rank: {objectives: [{property: gap_ev, goal: maximise}]}\n", name="s.yaml",
+                   extra=LIMITS + "models: {m: {path: one/models/e2e.safetensors}}\n")
+        p.run("run", "s.yaml", "-q", "workdir=s1")
+        assert p.one("SELECT count(*) FROM failure WHERE stage='graph'", workdir="s1") > 3
+        merged(p, 5, "s5", order=[4, 2, 0, 1, 3], w="s.yaml")
+        same(rows(p, "s1"), rows(p, "s5"), "5 shards")
+        assert digest(p, "s1") == digest(p, "s5")
+
+
+def shards_that_are_missing_are_named():
+    with Project() as p:
+        smiles(p)
+        assert p.run("merge", "w.yaml", "--missing", expect=2)[2].count("--of") == 1
+        assert p.run("merge", "w.yaml", "--missing", "--of", "3")[1] == "0\n1\n2\n"
+        shards(p, 3, "run", [1])
+        p.run("run", "w.yaml", "-q", "--shard", "0/3", "--until", "read")
+        assert p.run("merge", "w.yaml", "--missing")[1] == "0\n2\n"
+        _, _, err = p.run("merge", "w.yaml", expect=75)
+        assert "shard 0: stage prepare has not begun" in err and "shard 2: not begun" in err and "2 of 3" in err, err
+        shards(p, 3, "run", [0])
+        p.run("run", "w.yaml", "-q", "--shard", "2/3", "stages.prepare.max_heavy_atoms=200")
+        _, _, err = p.run("merge", "w.yaml", expect=75)
+        assert "shard 2: stage prepare was run with other settings" in err, err
+        assert p.run("merge", "w.yaml", "--missing")[1] == "2\n"
+        _, out, _ = p.run("run", "w.yaml", "--shard", "2/3")
+        assert "left out: rank, write" in out and "shard 2 of 3 is done" in out, out
+        assert p.run("merge", "w.yaml", "--missing")[1] == ""
+        p.run("run", "w.yaml", "-q", "--shard", "0/4")
+        assert "--of" in p.run("merge", "w.yaml", expect=2)[2]
+        p.run("merge", "w.yaml", "--of", "3", "-q")
+        for wrong in ("3/3", "-1/3", "x", "1/0", "1", "autos", "auto/x"):
+            p.run("run", "w.yaml", "--shard", wrong, expect=2)
+        p.run("run", "w.yaml", "--shard", "0/3", "--fresh", expect=2)
+        # No molecule in any shard is what one run says too, and no molecule in one of them is nothing.
+        p.put("bad.smi", "not(a\nsmiles(\n")
+        p.workflow(["bad.smi"], PLAIN, name="bad.yaml", extra="limits: {failures: {max_fraction: 1}}\n")
+        shards(p, 2, "bad", w="bad.yaml")
+        status = p.run("run", "bad.yaml", "-q", "workdir=bad1", expect=None)[0]
+        assert "none of the records gave a molecule" in p.run("merge", "bad.yaml", "workdir=bad", expect=status)[2]
+
+
+def shard_auto_understands_job_arrays():
+    def told(p, text, expect=0, **env):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PBS_", "LSB_", "SGE_"))}
+        _, out, err = p.run("run", "w.yaml", "-n", "--shard", text, expect=expect, env=dict(clean, **env))
+        return re.search(r"shards/(\d{5}-of-\d{5})/", out).group(1) if expect == 0 else err
+    with Project() as p:
+        smiles(p)
+        slurm = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "13",
+                 "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "7"}
+        assert told(p, "auto", **slurm) == "00003-of-00007"
+        assert "auto/N" in told(p, "auto", expect=2, **dict(slurm, SLURM_ARRAY_TASK_COUNT="3"))
+        assert told(p, "auto/20", **dict(slurm, SLURM_ARRAY_TASK_COUNT="3")) == "00007-of-00020"
+        assert told(p, "auto", SLURM_ARRAY_TASK_ID="2", SLURM_ARRAY_TASK_MIN="0", SLURM_ARRAY_TASK_COUNT="4") == "00002-of-00004"
+        assert told(p, "auto/9", PBS_ARRAY_INDEX="8") == "00008-of-00009"
+        assert "auto/N" in told(p, "auto", expect=2, PBS_ARRAY_INDEX="8")
+        assert told(p, "auto", LSB_JOBINDEX="4", LSB_JOBINDEX_END="4") == "00003-of-00004"
+        assert told(p, "auto/5", LSB_JOBINDEX="1") == "00000-of-00005"
+        sge = {"SGE_TASK_ID": "3", "SGE_TASK_FIRST": "1", "SGE_TASK_LAST": "8", "SGE_TASK_STEPSIZE": "1"}
+        assert told(p, "auto", **sge) == "00002-of-00008"
+        assert told(p, "auto/8", **sge) == "00002-of-00008"
+        assert "job array" in told(p, "auto", expect=2, SGE_TASK_ID="undefined", LSB_JOBINDEX="0")
+        assert "no shard" in told(p, "auto/8", expect=2, PBS_ARRAY_INDEX="8")
+
+
+def killed(p, args, after, begun=None):
+    """Killed `after` seconds from its start, or from when the file is there."""
+    child = subprocess.Popen(p.command(*args), cwd=p.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while begun and not os.path.exists(begun) and child.poll() is None:
+        time.sleep(0.001)
+    time.sleep(after)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    return child.returncode != 0
+
+
+def sound(p, path):
+    db = sqlite3.connect(p.path(path))
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",), path
+    db.close()
+
+
+def kills_in_shards_and_in_the_merge_change_nothing():
+    rng = random.Random(os.environ.get("MOLSIEVE_SEED", "5"))
+    with Project() as p:
+        smiles(p)
+        p.run("run", "w.yaml", "-q", "workdir=one")
+        want = digest(p, "one")
+        for k in range(4):
+            for _ in range(2):
+                killed(p, ["run", "w.yaml", "-q", "--shard", "%d/4" % k], rng.uniform(0.01, 0.3))
+        for point, times in (("read.unit.before_commit", 2), ("prepare.unit.after_features", 1)):
+            p.run("run", "w.yaml", "-q", "--shard", "3/4", expect=None, env=dict(os.environ, MOLSIEVE_FAULT="%s:%d" % (point, times)))
+        shards(p, 4, "run")
+        # First into a directory without results, then over those of other settings.
+        for turn in range(2):
+            for point in ("merge.shard.before_commit:1", "merge.shard.before_commit:2", "merge.finish.before_commit:1",
+                          "merge.publish:1"):
+                p.run("merge", "w.yaml", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=point))
+                whole = turn == 1
+                assert os.path.exists(p.path("run/results.db")) == whole
+                if whole:
+                    sound(p, "run/results.db")
+            hits = sum(killed(p, ["merge", "w.yaml"], rng.uniform(0, 0.03), p.path("run/results.merging.db")) for _ in range(10))
+            p.run("merge", "w.yaml")
+            p.run("run", "w.yaml", "-q")
+            assert digest(p, "run") == want and not os.path.exists(p.path("run/results.merging.db")), turn
+            p.run("db", "check", "run")
+            print("turn %d: %d kills in the merge" % (turn, hits))
+            if turn == 0:
+                # The blocks are in the shards: a stage that needs them makes them again, whole.
+                p.run("run", "w.yaml", "-q", "-k", "stages.prepare.max_heavy_atoms=25", expect=3)
+                assert digest(p, "run") != want
+
+
+main([any_number_of_shards_gives_the_rows_of_one_run, labels_models_and_blocks_are_those_of_one_run,
+      shards_that_are_missing_are_named, shard_auto_understands_job_arrays, kills_in_shards_and_in_the_merge_change_nothing])
