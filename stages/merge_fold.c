@@ -26,34 +26,33 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
     return code;
 }
 
-/* Of a property each shard says which record first had a label of it. */
+/* Of a property each shard says which record first had a label of it, and whether a model predicts it. */
 static pl_code note_properties(st_merging *m, int32_t shard, pl_error *err)
 {
     return st_merge_sql(m, err,
-        "INSERT OR REPLACE INTO merge_property SELECT %d, p.property_id, name, unit, task, better, description, first, NULL"
-        " FROM s.property p LEFT JOIN (SELECT property_id, min(record_id) AS first FROM s.measurement GROUP BY 1)"
+        "INSERT OR REPLACE INTO merge_property SELECT %d, p.property_id, name, unit, task, better, description, first, NULL,"
+        " EXISTS(SELECT 1 FROM s.prediction x WHERE x.property_id=p.property_id) FROM s.property p LEFT JOIN (SELECT property_id, min(record_id) AS first FROM s.measurement GROUP BY 1)"
         " USING(property_id)", (int)shard);
 }
 
-/* In the order in which one run meets them: labels by their first record, then what models predict; a
+/* In the order in which one run meets them: what models predict, then labels by their first record. A
  * prediction that shares the name of a label of another unit has its own (stages/model_row.h). */
 static const char properties_sql[] =
-    "INSERT INTO property(name,unit,task,better,description)"
-    " SELECT name,unit,task,better,description FROM merge_property p WHERE first IS NOT NULL AND first="
-    "  (SELECT min(first) FROM merge_property q WHERE q.name=p.name) ORDER BY first, property_id;"
-    "UPDATE merge_property SET id=(SELECT property_id FROM property q WHERE q.name=merge_property.name)"
-    " WHERE first IS NOT NULL;"
+    "CREATE TEMP TABLE merge_said AS SELECT name, unit, min(first) FROM merge_property WHERE first IS NOT NULL GROUP BY name;"
     "UPDATE merge_property SET name=name||' ('||coalesce(nullif(unit,''),'model')||')' WHERE first IS NULL AND EXISTS"
-    " (SELECT 1 FROM property q WHERE q.name=merge_property.name AND q.unit<>'' AND q.unit<>merge_property.unit);"
-    "INSERT OR IGNORE INTO property(name,unit,task,better,description)"
-    " SELECT name,unit,task,better,description FROM merge_property WHERE first IS NULL ORDER BY shard, property_id;"
-    "UPDATE merge_property SET id=(SELECT property_id FROM property q WHERE q.name=merge_property.name) WHERE id IS NULL;";
+    " (SELECT 1 FROM merge_said q WHERE q.name=merge_property.name AND q.unit<>'' AND q.unit<>merge_property.unit);"
+    "DROP TABLE temp.merge_said;"
+    "INSERT INTO property(name,unit,task,better,description) SELECT name,unit,task,better,description FROM"
+    " (SELECT *, (SELECT max(predicted) FROM merge_property q WHERE q.name=p.name) AS model FROM"
+    "  (SELECT name,unit,task,better,description,property_id,min(coalesce(first,9e18)) AS f FROM merge_property GROUP BY name) p)"
+    " ORDER BY model DESC, CASE WHEN model THEN 0 ELSE f END, property_id;"
+    "UPDATE merge_property SET id=(SELECT property_id FROM property q WHERE q.name=merge_property.name);";
 
 static const char tables_sql[] =
     "CREATE TABLE merge_done(shard INTEGER PRIMARY KEY);"
     "CREATE TABLE merge_step(name TEXT PRIMARY KEY, key TEXT NOT NULL, place INTEGER NOT NULL);"
     "CREATE TABLE merge_property(shard INTEGER, property_id INTEGER, name TEXT, unit TEXT, task TEXT, better TEXT,"
-    " description TEXT, first INTEGER, id INTEGER, PRIMARY KEY(shard,property_id));"
+    " description TEXT, first INTEGER, id INTEGER, predicted INTEGER, PRIMARY KEY(shard,property_id));"
     "CREATE TABLE merge_label(record_id INTEGER, property_id INTEGER, value REAL, PRIMARY KEY(record_id,property_id))"
     " WITHOUT ROWID;";
 
