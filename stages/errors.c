@@ -21,21 +21,24 @@ static pl_code fits_of(st_errors *out, const st_judge *j, const st_samples *s, c
                        pl_error *err)
 {
     int64_t n = s->samples.n;
-    double *y = PL_NEW(mem, double, n + 1), *p = PL_NEW(mem, double, n + 1);
+    double *y = PL_NEW(mem, double, n + 1), *p = PL_NEW(mem, double, n + 1), *b_p = PL_NEW(mem, double, n + 1);
     pl_code rc;
 
-    if (!y || !p)
+    if (!y || !p || !b_p)
         return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)n);
     for (int64_t i = 0; i < n; i++) {
         const ch_graph *g = j->d->item[s->at[i]].graph;
         y[i] = j->d->value[s->at[i]];
         p[i] = nn_model_value(j->m, g->z, g->n_nodes, (double)raw[i]);
     }
+    out->at = s->at;
+    out->measured = y;
+    out->predicted = p;
     rc = nn_metric_fit(&out->model, y, p, n, mem, err);
     for (int b = 0; b < ST_BASELINES && !rc; b++) {
         for (int64_t i = 0; i < n; i++)
-            p[i] = st_baseline_value(j->base, (st_baseline)b, j->d, s->at[i]);
-        rc = nn_metric_fit(&out->baseline[b], y, p, n, mem, err);
+            b_p[i] = st_baseline_value(j->base, (st_baseline)b, j->d, s->at[i]);
+        rc = nn_metric_fit(&out->baseline[b], y, b_p, n, mem, err);
     }
     return rc;
 }

@@ -7,6 +7,8 @@
 
 typedef struct st_errors {
     int64_t n_unknown;                 /* molecules with elements the model does not know */
+    const int64_t *at;                 /* [model.n] positions in the data set             */
+    const double *measured, *predicted; /* [model.n] in the target's unit                 */
     nn_fit model, baseline[ST_BASELINES];
 } st_errors;
 
@@ -20,7 +22,7 @@ typedef struct st_judge {
     int64_t molecules, max_edges;      /* of a batch                                      */
 } st_judge;
 
-/* In the target's unit. An empty part has n = 0. */
+/* In the target's unit, arrays in mem. An empty part has n = 0. */
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err);
 
 /* mae, rmse, r2, spearman of a fit by number 0..3; NaN when there is none. */

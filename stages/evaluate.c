@@ -41,7 +41,7 @@ typedef struct evaluate_state {
     st_samples train;
     st_baselines base;
     nn_train_host host;
-    sqlite3_stmt *put;
+    sqlite3_stmt *put, *put_one;
     int64_t model_id, property_id;
 } evaluate_state;
 
@@ -156,6 +156,25 @@ static pl_code part_put(evaluate_state *s, st_part part, const st_errors *e, pl_
     return rc;
 }
 
+/* Every molecule of the part, measured and predicted. */
+static pl_code molecules_put(evaluate_state *s, st_part part, const st_errors *e, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int64_t i = 0; i < e->model.n && !rc; i++) {
+        if (!isfinite(e->predicted[i]))
+            continue;
+        (void)sqlite3_bind_int64(s->put_one, 1, s->model_id);
+        (void)sqlite3_bind_int64(s->put_one, 2, s->property_id);
+        (void)sqlite3_bind_int64(s->put_one, 3, s->d.mol_id[e->at[i]]);
+        (void)sqlite3_bind_text(s->put_one, 4, st_part_name[part], -1, SQLITE_STATIC);
+        (void)sqlite3_bind_double(s->put_one, 5, e->measured[i]);
+        (void)sqlite3_bind_double(s->put_one, 6, e->predicted[i]);
+        rc = pl_db_run(s->put_one, err);
+    }
+    return rc;
+}
+
 static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
 {
     sqlite3 *db = s->env->store->db;
@@ -166,13 +185,19 @@ static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
     if (!rc)
         rc = st_model_put(s->env->store, s->m, s->path, &s->model_id, s->env->mem, err);
     if (!rc)
-        rc = pl_db_exec(db, "DELETE FROM evaluation", err);
+        rc = pl_db_exec(db, "DELETE FROM evaluation; DELETE FROM evaluated", err);
     if (!rc)
         rc = pl_db_prepare(db, &s->put, "INSERT INTO evaluation(model_id,property_id,part,metric,unit,value,n) "
                            "VALUES(?,?,?,?,?,?,?)", err);
+    if (!rc)
+        rc = pl_db_prepare(db, &s->put_one, "INSERT INTO evaluated(model_id,property_id,mol_id,part,measured,predicted) "
+                           "VALUES(?,?,?,?,?,?)", err);
     for (int p = 0; p < ST_PARTS && !rc; p++)
-        if (part_wanted(s->conf, (st_part)p))
+        if (part_wanted(s->conf, (st_part)p)) {
             rc = part_put(s, (st_part)p, &e[p], err);
+            if (!rc)
+                rc = molecules_put(s, (st_part)p, &e[p], err);
+        }
     return rc;
 }
 
@@ -216,6 +241,7 @@ static void evaluate_close(void *state)
     evaluate_state *s = state;
 
     sqlite3_finalize(s->put);
+    sqlite3_finalize(s->put_one);
     if (s->kind)
         s->kind->close(s->engine);
     st_samples_close(&s->train);
@@ -223,11 +249,11 @@ static void evaluate_close(void *state)
 }
 
 static const char *const needs[] = { "train", NULL };
-static const char *const reset_sql[] = { "DELETE FROM evaluation", NULL };
+static const char *const reset_sql[] = { "DELETE FROM evaluation", "DELETE FROM evaluated", NULL };
 
 const pl_stage st_evaluate = {
     .name = "evaluate", .help = "errors of the trained model beside those of trivial predictions", .scope = PL_WHOLE,
-    .version = 1, .fields = fields, .conf_size = sizeof(evaluate_conf), .state_size = sizeof(evaluate_state),
+    .version = 2, .fields = fields, .conf_size = sizeof(evaluate_conf), .state_size = sizeof(evaluate_state),
     .needs = needs, .item = "molecules", .check = check, .open = evaluate_open, .finish = evaluate_finish,
     .close = evaluate_close, .reset_sql = reset_sql,
 };

@@ -299,7 +299,8 @@ static pl_code finish(void *state, pl_error *err)
 static const char *const needs[] = { "read", NULL };
 
 static const char *const reset_sql[] = {
-    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM split", "DELETE FROM label",
+    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
+    "DELETE FROM label",
     "UPDATE record SET mol_id=NULL, status='read' WHERE status<>'failed' OR record_id IN "
     "(SELECT record_id FROM failure WHERE stage='prepare' AND record_id IS NOT NULL)",
     "DELETE FROM molecule",

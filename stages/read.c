@@ -457,7 +457,8 @@ static pl_code finish(void *state, pl_error *err)
 
 /* Everything stands on the records, so everything of the later stages goes first. */
 static const char *const reset_sql[] = {
-    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM split", "DELETE FROM label",
+    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
+    "DELETE FROM label",
     "UPDATE record SET mol_id=NULL", "DELETE FROM molecule", "DELETE FROM record", "DELETE FROM input_file",
     "DELETE FROM failure WHERE stage='read'", NULL,
 };

@@ -26,6 +26,8 @@ static const char *const digest[][2] = {
                "FROM score s JOIN property p USING(property_id)" },
     { "evaluation", "SELECT m.name, p.name, e.part, e.metric, e.unit, e.value, e.n FROM evaluation e "
                     "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
+    { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted FROM evaluated e "
+                   "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective FROM hit h" },
     { "failure", "SELECT f.stage, f.code, f.message, f.signal, " KEY("f.record_id") ", " KEY("f.mol_id")
                  " FROM failure f" },
@@ -33,10 +35,18 @@ static const char *const digest[][2] = {
     { NULL, NULL },
 };
 
+/* From version i to i+1. Old versions are never edited. */
+static const char *const migrate[] = {
+    NULL,
+    "CREATE TABLE evaluated(model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property, "
+    "mol_id INTEGER NOT NULL REFERENCES molecule, part TEXT NOT NULL, measured REAL NOT NULL, predicted REAL NOT NULL, "
+    "PRIMARY KEY(model_id,property_id,mol_id)) WITHOUT ROWID;",
+};
+
 const pl_schema st_schema = {
     .sql = st_schema_sql,
-    .version = 1,
-    .migrate = NULL,
+    .version = 2,
+    .migrate = migrate,
     .docs = st_schema_docs,
     .digest = digest,
 };

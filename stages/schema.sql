@@ -30,6 +30,10 @@ CREATE TABLE score( -- over the models of a property
 CREATE TABLE evaluation(
   model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property, part TEXT NOT NULL,
   metric TEXT NOT NULL, unit TEXT, value REAL NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(model_id,property_id,part,metric)) WITHOUT ROWID;
+CREATE TABLE evaluated( -- molecule by molecule what evaluation sums up
+  model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property,
+  mol_id INTEGER NOT NULL REFERENCES molecule, part TEXT NOT NULL, measured REAL NOT NULL, predicted REAL NOT NULL,
+  PRIMARY KEY(model_id,property_id,mol_id)) WITHOUT ROWID;
 CREATE TABLE hit(
   rank INTEGER PRIMARY KEY, mol_id INTEGER NOT NULL REFERENCES molecule, objective REAL NOT NULL);
 CREATE INDEX molecule_inchikey ON molecule(inchikey);
