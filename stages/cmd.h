@@ -18,6 +18,7 @@ extern const pl_cmd st_cmd_merge;
 extern const pl_cmd st_cmd_model;
 extern const pl_cmd st_cmd_plan;
 extern const pl_cmd st_cmd_query;
+extern const pl_cmd st_cmd_report;
 extern const pl_cmd st_cmd_retry;
 extern const pl_cmd st_cmd_run;
 extern const pl_cmd st_cmd_status;

@@ -188,9 +188,9 @@ void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
     (void)printf("results: %s\n", path);
     if (has_rows(s, "hit"))
         (void)printf("next:\n  molsieve top -n 20 %s\n  molsieve query \"SELECT * FROM v_hits LIMIT 10\" %s\n"
-                     "  molsieve failures %s\n", path, path, path);
+                     "  molsieve failures %s\n  molsieve report %s\n", path, path, path, path);
     else
         (void)printf("next:\n  molsieve status %s\n  molsieve query \"SELECT * FROM v_funnel\" %s\n"
-                     "  molsieve failures %s\n", path, path, path);
+                     "  molsieve failures %s\n  molsieve report %s\n", path, path, path, path);
     pl_store_close(s);
 }

@@ -41,6 +41,7 @@ const pl_cmd *const st_commands[] = {
     &st_cmd_retry,
     &st_cmd_top,
     &st_cmd_query,
+    &st_cmd_report,
     &st_cmd_export,
     &st_cmd_db,
     &st_cmd_model,

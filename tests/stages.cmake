@@ -1,6 +1,7 @@
 # read, prepare, rank, write; the schema; the program from end to end.
 molsieve_test(stages unit/stages_test.c LABEL unit threads USES molsieve::stages)
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
+molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
 
 function(molsieve_e2e script label)
@@ -28,4 +29,6 @@ molsieve_e2e(shards cli
   any_number_of_shards_gives_the_rows_of_one_run labels_models_and_blocks_are_those_of_one_run
   shards_that_are_missing_are_named shard_auto_understands_job_arrays)
 molsieve_e2e(shards crash kills_in_shards_and_in_the_merge_change_nothing)
+molsieve_e2e(report_e2e cli
+  a_screen_is_told_in_one_page a_training_is_told_in_one_page a_run_that_has_only_begun_has_a_report)
 molsieve_script_test(screen_500 cli/screen_500.py LABEL cli TIMEOUT 900)

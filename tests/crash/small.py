@@ -9,7 +9,7 @@ from victim import EVERY_STAGE, Victim, sieve
 
 STAGES = EVERY_STAGE.replace("epochs: 3", "epochs: 1").replace("molecules: 16", "molecules: 4").replace("unit: 20", "unit: 8")
 COMMANDS = [["top", "-n", "3", "run"], ["status", "run"], ["failures", "run"], ["db", "check", "run"], ["db", "digest", "run"],
-            ["query", "SELECT count(*) FROM molecule", "run"], ["export", "sdf", "run", "-o", "all.sdf.gz"],
+            ["query", "SELECT count(*) FROM molecule", "run"], ["export", "sdf", "run", "-o", "all.sdf.gz"], ["report", "run", "-n", "2"],
             ["model", "verify", "run/models/e2e.safetensors"], ["model", "info", "run/models/e2e.safetensors"],
             ["plan", "w.yaml"], ["check", "w.yaml"], ["explain", "w.yaml", "score"]]
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What became of the records, and the top of the ranking. */
+#include "stages/report_parts.h"
+
+#include <string.h>
+
+#include "stages/score_columns.h"
+
+enum { MAX_GROUPS = 50, MAX_EXAMPLES = 3 };
+
+/* ---- the funnel ---- */
+
+static void add_step(st_report *r, const char *what, int64_t n, int64_t records, bool left)
+{
+    double wide = records > 0 ? 100.0 * (double)n / (double)records : 0;
+
+    pl_text_addf(r->out, "<tr%s><th scope=\"row\">%s</th><td class=\"n\">", left ? " class=\"out\"" : "", what);
+    st_html_count(r->out, n);
+    pl_text_addf(r->out, "</td><td class=\"n\">%.1f</td><td><svg class=\"share\" role=\"img\" aria-label=\"%.1f %%\" "
+                 "viewBox=\"0 0 100 12\" preserveAspectRatio=\"none\"><rect%s width=\"%.2f\" height=\"12\"/></svg></td></tr>\n",
+                 wide, wide, left ? " class=\"neg\"" : "", wide);
+}
+
+void st_report_funnel(st_report *r)
+{
+    static const char *const heads[] = { "step", "#number", "#% of records", "", NULL };
+    static const char *const names[] = { "records read", "duplicates of another record", "set aside by a filter",
+                                         "failed, with a reason", "not prepared yet", "molecules", "scored", "ranked" };
+    static const char sql[] = "SELECT records, duplicate, filtered, failed, waiting, molecules, scored, hits FROM v_funnel";
+
+    st_report_table(r, "mid", "Every record is accounted for: records = molecules + duplicates + filtered + failed (+ not prepared yet).");
+    st_report_heads(r, heads);
+    for (sqlite3_stmt *st = st_report_query(r, "%s", sql); st_report_row(r, &st);)
+        for (int i = 0; i < 8; i++) {
+            int64_t n = sqlite3_column_int64(st, i);
+            bool later = i == 4 || i >= 6; /* only where there was such a step */
+            if (n > 0 || !later)
+                add_step(r, names[i], n, sqlite3_column_int64(st, 0), i > 0 && i < 5);
+        }
+    st_report_table_end(r);
+}
+
+/* ---- failures ---- */
+
+static void add_examples(st_report *r, const char *stage, const char *code)
+{
+    static const char sql[] =
+        "SELECT coalesce(i.path,''), coalesce(r.line,0), coalesce(r.title,''), f.message, coalesce(r.raw_smiles,m.smiles,'') "
+        "FROM failure f LEFT JOIN record r ON r.record_id=coalesce(f.record_id,f.mol_id) LEFT JOIN input_file i USING(file_id) "
+        "LEFT JOIN molecule m ON m.mol_id=f.mol_id WHERE f.stage=%Q AND f.code=%Q ORDER BY f.failure_id LIMIT %d";
+
+    for (sqlite3_stmt *st = st_report_query(r, sql, stage, code, MAX_EXAMPLES); st_report_row(r, &st);) {
+        const char *path = st_column(st, 0), *slash = strrchr(path, '/');
+        pl_text_add(r->out, "<div>");
+        st_html_cut(r->out, st_column(st, 3), 300);
+        pl_text_add(r->out, " <span class=\"note\">");
+        st_html_cut(r->out, slash ? slash + 1 : path, 100);
+        if (sqlite3_column_int64(st, 1) > 0)
+            pl_text_addf(r->out, ":%lld ", (long long)sqlite3_column_int64(st, 1));
+        st_html_cut(r->out, st_column(st, 2), 80);
+        pl_text_add(r->out, " <code>");
+        st_html_cut(r->out, st_column(st, 4), 120);
+        pl_text_add(r->out, "</code></span></div>");
+    }
+}
+
+void st_report_failures(st_report *r)
+{
+    static const char *const heads[] = { "stage", "code", "#number", "first examples: what was found, where", NULL };
+    static const char sql[] = "SELECT stage, code, count(*) AS n FROM failure GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT %d";
+
+    st_report_table(r, "", "Records and molecules that could not be used. All of them: <code>molsieve failures --csv</code>.");
+    st_report_heads(r, heads);
+    for (sqlite3_stmt *st = st_report_query(r, sql, MAX_GROUPS); st_report_row(r, &st);) {
+        pl_text_add(r->out, "<tr>");
+        for (int i = 0; i < 3; i++)
+            st_report_cell(r, st, i);
+        pl_text_add(r->out, "<td>");
+        add_examples(r, st_column(st, 0), st_column(st, 1));
+        pl_text_add(r->out, "</td></tr>\n");
+    }
+    st_report_table_end(r);
+}
+
+/* ---- hits ---- */
+
+enum { RANK, SMILES, INCHIKEY, TITLES, FORMULA, N_HIDDEN }; /* columns with a cell of their own kind */
+
+static sqlite3_stmt *query_hits(st_report *r)
+{
+    pl_text sql = { 0 };
+    sqlite3_stmt *st = NULL;
+
+    pl_text_add(&sql, "SELECT h.rank, m.smiles, m.inchikey, "
+                      "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 20)), m.formula");
+    if (r->code == PL_OK)
+        r->code = st_score_columns(r->db, false, &sql, r->err);
+    pl_text_addf(&sql, ", h.objective, m.mw AS \"MW (u)\", m.logp AS \"log P\", m.tpsa AS \"TPSA (\xc3\x85\xc2\xb2)\", m.hbd AS HBD, "
+                 "m.hba AS HBA, m.rotb AS \"rotatable bonds\" FROM hit h JOIN molecule m ON m.mol_id=h.mol_id "
+                 "ORDER BY h.rank LIMIT %lld", (long long)r->top);
+    if (r->code == PL_OK)
+        r->code = pl_text_ok(&sql) ? pl_db_prepare(r->db, &st, sql.s, r->err) : pl_fail(r->err, PL_ENOMEM, "the ranking");
+    pl_text_free(&sql);
+    return st;
+}
+
+static void add_heads(st_report *r, sqlite3_stmt *st)
+{
+    int n = sqlite3_column_count(st);
+    const char **heads = PL_NEW(r->mem, const char *, n);
+    bool good = heads != NULL;
+
+    for (int i = N_HIDDEN; i < n && good; i++) {
+        heads[i - 2] = pl_sprintf(r->mem, "#%s", sqlite3_column_name(st, i));
+        good = heads[i - 2] != NULL;
+    }
+    if (!good) {
+        r->code = pl_fail(r->err, PL_ENOMEM, "the ranking");
+        return;
+    }
+    heads[0] = "#rank";
+    heads[1] = "structure";
+    heads[2] = "identifiers";
+    st_report_heads(r, heads);
+}
+
+static void add_hit(st_report *r, sqlite3_stmt *st)
+{
+    pl_text_addf(r->out, "<tr><th scope=\"row\" class=\"n\">%lld</th>", (long long)sqlite3_column_int64(st, RANK));
+    st_report_structure(r, st_column(st, SMILES));
+    pl_text_add(r->out, "<td class=\"id\"><b>");
+    st_html_cut(r->out, st_column(st, TITLES), 120);
+    pl_text_add(r->out, "</b>");
+    st_html_cut(r->out, st_column(st, FORMULA), 100);
+    pl_text_add(r->out, "<br><code>");
+    st_html_cut(r->out, st_column(st, INCHIKEY), 40);
+    pl_text_add(r->out, "</code><br><code>");
+    st_html_cut(r->out, st_column(st, SMILES), 200);
+    pl_text_add(r->out, "</code></td>");
+    for (int i = N_HIDDEN; i < sqlite3_column_count(st); i++)
+        st_report_cell(r, st, i);
+    pl_text_add(r->out, "</tr>\n");
+}
+
+void st_report_hits(st_report *r)
+{
+    int64_t n = st_report_int(r, "SELECT count(*) FROM hit");
+    sqlite3_stmt *st = query_hits(r);
+
+    for (sqlite3_stmt *q = st_report_query(r, "SELECT params_json FROM stage WHERE name='rank' ORDER BY stage_id DESC LIMIT 1");
+         st_report_row(r, &q);) {
+        pl_text_add(r->out, "<p class=\"note\">How they were ranked: <code>");
+        st_html_cut(r->out, st_column(q, 0), 2000);
+        pl_text_add(r->out, "</code></p>\n");
+    }
+    pl_text_addf(r->out, "<p>The first %lld of %lld. All of them: <code>molsieve export csv</code> or <code>sdf</code>.</p>\n",
+                 (long long)(n < r->top ? n : r->top), (long long)n);
+    st_report_table(r, "mid", "Scores are means over the models of a property; a structure that could not be drawn is shown as SMILES.");
+    if (st != NULL)
+        add_heads(r, st);
+    while (st_report_row(r, &st))
+        add_hit(r, st);
+    st_report_table_end(r);
+}

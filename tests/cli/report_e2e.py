@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a screen and of a training, read as a browser would, against the database."""
+import html.parser
+import os
+import re
+import shutil
+import sqlite3
+import xml.etree.ElementTree as ET
+
+import sieve
+
+WORKFLOWS = os.path.join(os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../..")), "workflows")
+VOID = {"meta", "br"}
+NAME = "<img src=x onerror=alert(0)>\"'&amp;"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;"
+
+
+class Page(html.parser.HTMLParser):
+    """Balanced tags, the text, tables as lists of rows of cells; a cell is its numbers in full, or its text."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.source, self.open, self.tags, self.attrs, self.text = text, [], {}, [], ""
+        self.tables, self.titles, self.h2, self.cell = [], [], [], None
+        self.feed(text)
+        self.close()
+        assert self.open == [], self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.attrs += [(tag,) + a for a in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+            self.cell = True
+        elif tag == "data":
+            self.tables and self.cell and self.tables[-1][-1].__setitem__(-1, float(dict(attrs)["value"]))
+            self.cell = None if self.cell else self.cell
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open, self.getpos())
+        self.open.pop()
+        if tag in ("td", "th"):
+            self.cell = None
+
+    def handle_data(self, data):
+        self.text += data
+        if "h2" in self.open:
+            self.h2.append(data)
+        if self.cell and isinstance(self.tables[-1][-1][-1], str):
+            self.tables[-1][-1][-1] += data
+
+    def table(self, *heads):
+        """The one table whose first heads these are; without its heads."""
+        found = [t for t in self.tables if t and t[0][:len(heads)] == list(heads)]
+        assert len(found) == 1, (heads, [t[0] for t in self.tables if t])
+        return found[0][1:]
+
+
+def read_page(p, *where):
+    """Made twice, to a file and to standard output: the same bytes; safe and whole."""
+    p.run("report", *where, "-o", "page.html")
+    with open(p.path("page.html"), encoding="utf-8", newline="") as f:
+        text = f.read()
+    assert p.run("report", *where, "-o", "-")[1] == text
+    page = Page(text)
+    svgs = re.findall(r"<svg.*?</svg>", text, re.S)
+    assert len(svgs) == page.tags["svg"]
+    for svg in svgs:
+        root = ET.fromstring(svg)
+        assert root.get("role") == "img" and root.get("aria-label"), svg[:200]
+        assert not re.search(r"\b(nan|inf)\b", svg.split(">", 1)[1]), svg[:2000]
+    assert not {"script", "img", "link", "iframe", "object", "form"} & set(page.tags), page.tags
+    for tag, name, value in page.attrs:
+        assert not name.startswith("on") and name not in ("src", "style"), (tag, name)
+        assert name != "href" or value.startswith("#"), value
+    assert "default-src 'none'" in text
+    ids = {v for _, n, v in page.attrs if n == "id"}
+    assert all(v[1:] in ids for _, n, v in page.attrs if n == "href")
+    heads = [a for a in page.attrs if a[0] == "th"]
+    assert page.tags["th"] == len([a for a in heads if a[1] == "scope"])
+    return page, svgs
+
+
+def bars(svgs, label):
+    """Of the histogram with this label: the sum of its bars."""
+    found = [s for s in svgs if 'aria-label="histogram of %s' % label in s]
+    assert len(found) == 1, label
+    return sum(int(n) for n in re.findall(r"<title>[^:]*: (\d+)", found[0])), found[0]
+
+
+def small_screen(p, n=24):
+    shutil.copytree(WORKFLOWS, p.path("workflows"))
+    library = sieve.lines_of(os.path.join(WORKFLOWS, "data/library.smi"), n)
+    first = library.splitlines()[0].split()[0]
+    p.put("workflows/data/library.smi", library + first + b" twice\n" + ("CCOC(=O)c1ccccc1 %s\n" % HOSTILE).encode() +
+          b"C1CC<b>broken</b> bad\n" + b"[Xe] noble\n")
+    text = open(p.path("workflows/screen.yaml")).read()
+    text = text.replace("name: solubility-screen", "name: '%s'" % NAME.replace("'", "''"))
+    text = re.sub(r'    where: .*\n', "", text)
+    p.put("workflows/screen.yaml", text)
+    p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")
+
+
+def a_screen_is_told_in_one_page():
+    with sieve.Project() as p:
+        small_screen(p)
+        page, svgs = read_page(p, "workflows/screen.yaml")
+
+        def rows(sql, *values):
+            return p.rows(sql, *values, workdir="runs/screen")
+
+        records, duplicate, failed, molecules, scored, hits = rows(
+            "SELECT records, duplicate, failed, molecules, scored, hits FROM v_funnel")[0]
+        assert failed >= 1 and duplicate == 1 and hits > 10, (failed, duplicate, hits)
+        funnel = {r[0]: r[1] for r in page.table("step", "number")}
+        assert (funnel["records read"], funnel["duplicates of another record"], funnel["failed, with a reason"],
+                funnel["molecules"], funnel["scored"], funnel["ranked"]) == (records, duplicate, failed, molecules, scored, hits)
+        # The ranking, in full precision, with structures.
+        table = page.table("rank", "structure", "identifiers")
+        want = rows("SELECT h.rank, m.inchikey, s.mean, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb FROM hit h "
+                    "JOIN molecule m USING(mol_id) JOIN score s USING(mol_id) ORDER BY rank")
+        assert len(table) == len(want) == hits
+        for got, (rank, key, *numbers) in zip(table, want):
+            assert got[0] == str(rank) and key in got[2] and got[3:] == numbers, (got, numbers)
+        assert sum(s.startswith('<svg class="mol"') for s in svgs) == hits
+        # Failures by stage and code; a hostile name is text.
+        table = page.table("stage", "code", "number")
+        assert [(r[0], r[1], r[2]) for r in table] == rows("SELECT stage, code, count(*) FROM failure GROUP BY 1,2 ORDER BY 3 DESC,1,2")
+        assert page.text.count(NAME) >= 2 and HOSTILE in page.text and "<b>broken" in page.text
+        # Every molecule is in a bar.
+        assert bars(svgs, "molecular weight")[0] == molecules and bars(svgs, "rings")[0] == molecules
+        total, svg = bars(svgs, "logS, predicted")
+        assert total == scored and sum(int(n) for n in re.findall(r"ranked (\d+)", svg)) == hits
+        # Stages and their keys, runs, settings.
+        assert [r[1] for r in page.table("stage", "key")] == [k for (k,) in rows("SELECT key FROM stage ORDER BY stage_id")]
+        assert len(page.table("run", "command")) == 1 and "conformers:" in page.text
+        # Fewer, and none.
+        for top in (0, 3):
+            text = p.run("report", "runs/screen", "--top", str(top), "-o", "-")[1]
+            assert text.count('<svg class="mol"') == top
+        p.run("report", "--top", "1001", "runs/screen", expect=2)
+        # Without the chemistry worker it is a page with SMILES, and that is said.
+        _, text, err = p.run("report", "runs/screen", "-o", "-", env=dict(os.environ, PATH="/usr/bin", MOLSIEVE_CHEM="/nowhere"))
+        if "SMILES only" in err:
+            assert '<svg class="mol"' not in text and Page(text)
+
+
+def a_training_is_told_in_one_page():
+    with sieve.Project() as p:
+        p.put("in.sdf", sieve.sdf_records(sieve.data("qm9/qm9_dev_2500.sdf.gz"), 90))
+        p.workflow(["in.sdf"], """  read: {unit: 40}
+  prepare: {conformers: {source: keep}, labels: [gap]}
+  graph: {edges: bonds}
+  split: {fractions: {train: 0.7, valid: 0.2, test: 0.1}}
+  train:
+    targets: [{name: gap_ev, column: gap, unit: eV, factor: 27.211386, better: high}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8}
+    epochs: 3
+  evaluate: {on: [train, valid, test]}
+""")
+        p.run("run", "w.yaml", "-q")
+        page, svgs = read_page(p, "run")
+        # Errors are those of the molecules that are stored one by one.
+        got = {(r[0], r[1]): r[2:] for r in page.table("part", "prediction by")}
+        for part in ("train", "valid", "test"):
+            pairs = p.rows("SELECT measured, predicted, l.value FROM evaluated JOIN label l USING(mol_id) WHERE part=?", part)
+            assert pairs and all(abs(m - 27.211386 * v) <= 1e-9 * abs(m) for m, _, v in pairs)
+            mae = sum(abs(a - b) for a, b, _ in pairs) / len(pairs)
+            assert abs(got[part, "the model"][0] - mae) <= 1e-9 * mae, (part, got, mae)
+            assert got[part, "the model"][4] == len(pairs)
+            assert got[part, "the model"][:4] == [p.one("SELECT value FROM evaluation WHERE part=? AND metric=?", part, m)
+                                                  for m in ("mae", "rmse", "r2", "spearman")]
+            assert got[part, "mean"][0] == p.one("SELECT value FROM evaluation WHERE part=? AND metric='mean.mae'", part)
+            label = 'aria-label="predicted against measured gap_ev / eV, %d molecules"' % len(pairs)
+            assert sum(label in s for s in svgs) == 1, label
+        worst = page.table("part", "structure", "title", "measured", "predicted", "error")
+        assert [r[3:6] for r in worst] == [list(r) for r in p.rows(
+            "SELECT measured, predicted, predicted-measured FROM evaluated WHERE part<>'train' "
+            "ORDER BY abs(predicted-measured) DESC, mol_id LIMIT 8")]
+        for curve in ("loss", "mean absolute error", "learning rate"):
+            assert sum('aria-label="%s"' % curve in s for s in svgs) == 1, curve
+        assert "gap_ev, eV, high is better" in page.text and bars(svgs, "gap, measured")[0] == 90
+        p.run("db", "check", "run")
+        # A database of format 1 has no single predictions, and still a report.
+        db = sqlite3.connect(p.path("run", "results.db"))
+        db.executescript("DROP TABLE evaluated; PRAGMA user_version=1")
+        db.close()
+        page, svgs = read_page(p, "run")
+        assert not any("predicted against" in s for s in svgs) and page.table("part", "prediction by")
+        # The next run brings it up to date, and evaluates again only what is asked for.
+        p.run("run", "w.yaml", "-q", "--force", "evaluate")
+        assert p.one("SELECT count(*) FROM evaluated") == 90
+
+
+def a_run_that_has_only_begun_has_a_report():
+    with sieve.Project() as p:
+        p.put("a.smi", "CCO a\n")
+        p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
+        p.run("run", "w.yaml", "-q", "--until", "read")
+        page, _ = read_page(p, "run")
+        assert {r[0]: r[1] for r in page.table("step", "number")}["not prepared yet"] == 1
+        assert "Models" not in page.h2 and "Distributions" not in page.h2, page.h2
+        p.run("report", "run")
+        assert os.path.exists(p.path("run", "report.html"))
+        p.run("report", "nowhere.db", expect=6)
+
+
+if __name__ == "__main__":
+    sieve.main([a_screen_is_told_in_one_page, a_training_is_told_in_one_page, a_run_that_has_only_begun_has_a_report])

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report's text, figures and drawings: nothing hostile gets through, every value is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "stages/drawing.h"
+#include "stages/html.h"
+#include "stages/plot.h"
+
+static pl_text out;
+
+static int fresh(void **state)
+{
+    (void)state;
+    pl_text_reset(&out);
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    pl_text_free(&out);
+    return 0;
+}
+
+static const char *html(const char *s)
+{
+    pl_text_reset(&out);
+    st_html_add(&out, s);
+    return pl_text_str(&out);
+}
+
+static void text_cannot_become_markup(void **state)
+{
+    (void)state;
+    assert_string_equal(html("<script>alert(\"1\")</script> & 'x'"),
+                        "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;x&#39;");
+    assert_string_equal(html("\xce\xb1-pinene, 10 \xc3\x85, \xf0\x9f\xa7\xaa"), "\xce\xb1-pinene, 10 \xc3\x85, \xf0\x9f\xa7\xaa");
+    assert_string_equal(html("a\x01\x7f" "b"), "a\xef\xbf\xbd\xef\xbf\xbd" "b");
+    assert_string_equal(html("\xe2\x80\xae" "gnp"), "\xef\xbf\xbd" "gnp");             /* turns the direction of writing */
+    assert_string_equal(html("\xff\xc0\xbc"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* '<' the long way */
+    assert_string_equal(html("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* half a pair */
+    assert_string_equal(html("end\xe2\x82"), "end\xef\xbf\xbd\xef\xbf\xbd");           /* cut in a character */
+    assert_string_equal(html(NULL), "");
+}
+
+static void long_text_is_cut_between_characters(void **state)
+{
+    (void)state;
+    st_html_cut(&out, "\xc3\xa9\xc3\xa9\xc3\xa9&", 4);
+    assert_string_equal(pl_text_str(&out), "\xc3\xa9\xc3\xa9\xc3\xa9&amp;");
+    pl_text_reset(&out);
+    st_html_cut(&out, "\xc3\xa9\xc3\xa9\xc3\xa9&", 3);
+    assert_string_equal(pl_text_str(&out), "\xc3\xa9\xc3\xa9\xc3\xa9\xe2\x80\xa6");
+}
+
+static void numbers_are_short_and_in_full(void **state)
+{
+    (void)state;
+    st_html_real(&out, -0.185123456, 4);
+    st_html_count(&out, 1234567);
+    st_html_real(&out, -123456.7, 4);
+    assert_string_equal(pl_text_str(&out), "<data value=\"-0.185123456\">-0.1851</data><data value=\"1234567\">1,234,567</data>"
+                                           "<data value=\"-123456.7\">-123,457</data>");
+}
+
+/* ---- figures ---- */
+
+static void a_scale_is_round_and_holds_its_values(void **state)
+{
+    static const double ends[][2] = { { 0, 1 }, { -11.6, 1.58 }, { 3, 3 }, { 0, 0 }, { 1e-9, 2e-9 }, { -1e300, 1e300 }, { 199.99, 200.01 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        st_scale s = st_scale_nice(ends[i][0], ends[i][1], 6);
+        double steps = (s.hi - s.lo) / s.step;
+        assert_true(s.lo <= ends[i][0] && s.hi >= ends[i][1] && s.hi > s.lo);
+        assert_true(steps >= 1.99 && steps < 12 && fabs(steps - round(steps)) < 1e-6);
+    }
+}
+
+static int64_t sum(const int64_t *x, int n)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i < n; i++)
+        all += x[i];
+    return all;
+}
+
+static void every_value_is_in_a_bin_or_said_to_be_outside(void **state)
+{
+    st_histogram h = { .name = "x", .unit = "" };
+
+    (void)state;
+    st_histogram_init(&h, -2, 3, false);
+    for (int i = 0; i <= 1000; i++)
+        st_histogram_put(&h, -2 + i * 0.005, i % 10 == 0);
+    assert_int_equal(sum(h.all, h.n_bins), 1001);
+    assert_int_equal(sum(h.some, h.n_bins), 101);
+    st_histogram_put(&h, -1e9, true);
+    st_histogram_put(&h, 1e300, false);
+    assert_int_equal(h.below, 1);
+    assert_int_equal(h.above, 1);
+    assert_int_equal(h.n_all, 1003);
+    assert_int_equal(h.n_some, 102);
+    assert_int_equal(sum(h.all, h.n_bins), 1001);
+}
+
+static void whole_numbers_have_a_bin_each(void **state)
+{
+    static const double values[] = { 0, 0, 1, 5, 5, 5 };
+    st_histogram h = { .name = "rings", .unit = "" };
+
+    (void)state;
+    st_histogram_init(&h, 0, 5, true);
+    for (int i = 0; i < 6; i++)
+        st_histogram_put(&h, values[i], false);
+    assert_int_equal(h.n_bins, 6);
+    assert_int_equal(h.all[0], 2);
+    assert_int_equal(h.all[1], 1);
+    assert_int_equal(h.all[5], 3);
+    st_plot_histogram(&out, &h);
+    assert_non_null(strstr(pl_text_str(&out), "<title>5: 3</title>"));
+    assert_null(strstr(pl_text_str(&out), "nan"));
+}
+
+static void names_in_figures_are_escaped(void **state)
+{
+    const double x[] = { 1, 2, 3 }, y[] = { 3, 2, 1 };
+    const st_curve c[] = { { "<b>", x, y, 3 }, { "none", NULL, NULL, 0 } };
+    st_histogram h = { .name = "\"><script>", .unit = "<u>" };
+    static st_parity p = { .name = "<i>", .unit = "\"" };
+
+    (void)state;
+    st_histogram_init(&h, 0, 1, false);
+    st_histogram_put(&h, 0.5, false);
+    st_plot_histogram(&out, &h);
+    st_plot_curves(&out, "<t>", "epoch", "<loss>", c, 2);
+    p.scale = st_scale_nice(0, 1, 6);
+    st_parity_put(&p, 0.2, 0.3);
+    st_plot_parity(&out, &p);
+    for (const char *const *bad = (const char *const[]){ "<script", "<u>", "<b>", "<t>", "<loss>", "<i>", "\"\"", NULL }; *bad; bad++)
+        assert_null(strstr(pl_text_str(&out), *bad));
+    assert_non_null(strstr(pl_text_str(&out), "&quot;&gt;&lt;script&gt;"));
+}
+
+static void figures_are_bounded(void **state)
+{
+    static double x[100000], y[100000];
+    static st_parity p = { .name = "p", .unit = "eV" };
+    const st_curve c = { "train", x, y, 100000 };
+
+    (void)state;
+    p.scale = st_scale_nice(0, 100000, 6);
+    for (int i = 0; i < 100000; i++) {
+        x[i] = i;
+        y[i] = (i * 7919) % 100000;
+        st_parity_put(&p, x[i], y[i]);
+    }
+    st_plot_curves(&out, "loss", "epoch", "loss", &c, 1);
+    assert_in_range(out.len, 2000, 12000);
+    pl_text_reset(&out);
+    st_plot_parity(&out, &p);
+    assert_in_range(out.len, 1000, 200000);
+    assert_int_equal(sum(p.cell[0], ST_CELLS * ST_CELLS), 100000);
+}
+
+static void no_points_are_no_figure(void **state)
+{
+    const st_curve c = { "train", NULL, NULL, 0 };
+
+    (void)state;
+    st_plot_curves(&out, "loss", "epoch", "loss", &c, 1);
+    assert_int_equal(out.len, 0);
+}
+
+/* ---- drawings ---- */
+
+#define HEAD "<svg width=\"100\" viewBox=\"0 0 9 9\"><title>t</title><g transform=\"translate(0,0)\">"
+#define LINE "<line x1=\"40.0\" y1=\"60.0\" x2=\"74.6\" y2=\"80.0\" opacity=\"1.0\" stroke=\"rgb(0,0,0)\"  stroke-width=\"2.0\"/>\n"
+#define TEXT(fill, label) "<text x=\"68.64\" y=\"28\" fill=\"" fill "\" font-size=\"16\" >" label "</text>\n"
+#define WEDGE(points) "<polygon points=\"" points "\" stroke-width=\"2\" fill=\"rgb(0,0,0)\"/>"
+#define TAIL "</g></svg>"
+
+static void a_drawing_is_made_again_from_its_numbers(void **state)
+{
+    (void)state;
+    assert_true(st_drawing_add(&out, HEAD LINE LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, "C<O>"));
+    assert_string_equal(pl_text_str(&out),
+        "<svg class=\"mol\" role=\"img\" width=\"61\" height=\"54\" viewBox=\"-90 -80 1100 980\" aria-label=\"C&lt;O&gt;\">"
+        "<path stroke-width=\"20\" d=\"M400 600L746 800M400 600L746 800\"/><path class=\"w\" d=\"M10 20L35 40L50 60Z\"/>"
+        "<text x=\"686\" y=\"280\" font-size=\"160\" fill=\"#ff0c0c\">OH</text></svg>");
+}
+
+static void what_is_not_a_drawing_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "", "hello", HEAD TAIL, "<svg>", HEAD LINE "<script>alert(1)</script>" TAIL, HEAD LINE "<image href=\"http://x/\"/>" TAIL,
+        HEAD LINE "<a href=\"javascript:x\">" TAIL, HEAD LINE "<!-- x -->" TAIL, HEAD LINE "<![CDATA[<b>]]>" TAIL,
+        HEAD LINE "<foreignObject>" TAIL, HEAD LINE "<style>*{}</style>" TAIL, HEAD LINE "<", HEAD LINE "<line", HEAD LINE "<line x1=\"1",
+        HEAD "<line x1=\"1e9\" y1=\"1\" x2=\"1\" y2=\"1\" stroke-width=\"2\"/>" TAIL,
+        HEAD "<line x1=\"nan\" y1=\"1\" x2=\"1\" y2=\"1\" stroke-width=\"2\"/>" TAIL,
+        HEAD "<line x1=\"1\" y1=\"1\" x2=\"1\" stroke-width=\"2\"/>" TAIL, HEAD "<line x1=1 y1=\"1\" x2=\"1\" y2=\"1\" stroke-width=\"2\"/>" TAIL,
+        HEAD TEXT("url(#x)", "O") TAIL, HEAD TEXT("rgb(1,2,300)", "O") TAIL, HEAD TEXT("rgb(1,2,3)\" onload=\"x", "O<b>") TAIL,
+        HEAD TEXT("rgb(1,2,3)", "&#60;") TAIL, HEAD TEXT("rgb(1,2,3)", "") TAIL, HEAD TEXT("rgb(1,2,3)", "averylonglabel") TAIL,
+        HEAD TEXT("rgb(1,2,3)", "O<script>") TAIL, HEAD WEDGE("1 2 3") TAIL, HEAD WEDGE("1 2 x 4 5 6") TAIL, HEAD WEDGE("") TAIL,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (st_drawing_add(&out, bad[i], "x"))
+            fail_msg("accepted: %s", bad[i]);
+        assert_int_equal(out.len, 0);
+    }
+}
+
+static void a_drawing_that_is_too_large_is_refused(void **state)
+{
+    pl_text svg = { 0 };
+
+    (void)state;
+    pl_text_add(&svg, HEAD);
+    for (int i = 0; i < 1000; i++)
+        pl_text_add(&svg, LINE);
+    pl_text_add(&svg, TAIL);
+    assert_false(st_drawing_add(&out, pl_text_str(&svg), "x"));
+    pl_text_free(&svg);
+}
+
+#define CASE(f) cmocka_unit_test_setup(f, fresh)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(text_cannot_become_markup),
+        CASE(long_text_is_cut_between_characters),
+        CASE(numbers_are_short_and_in_full),
+        CASE(a_scale_is_round_and_holds_its_values),
+        CASE(every_value_is_in_a_bin_or_said_to_be_outside),
+        CASE(whole_numbers_have_a_bin_each),
+        CASE(names_in_figures_are_escaped),
+        CASE(figures_are_bounded),
+        CASE(no_points_are_no_figure),
+        CASE(a_drawing_is_made_again_from_its_numbers),
+        CASE(what_is_not_a_drawing_is_refused),
+        CASE(a_drawing_that_is_too_large_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, drop);
+}
