@@ -90,7 +90,7 @@ typedef struct nn_engine_kind {
     /* y [n_graphs][outputs]. keep: remember what backward needs. */
     pl_code (*forward)(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err);
 
-    /* For the batch of the last forward with keep. dy [n_graphs][outputs];
+    /* For the batch of the last forward with keep, once. dy [n_graphs][outputs];
      * grad [n_floats] is ADDED to. */
     pl_code (*backward)(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err);
 

@@ -14,7 +14,8 @@ static void unfold(nn_engine *e, const nn_cuda_conv *c)
     e->ops->unfold(e->gpu, &f);
 }
 
-/* From d_edge, the gradient of the edges' outputs; adds to dx. */
+/* From the gradient of the edges' outputs, which is in s->edge; adds to dx. Rows of a chunk
+ * belong to no other: the gradient of their inputs takes the inputs' place. */
 static void conv_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -24,15 +25,15 @@ static void conv_back(nn_cuda_step *s)
 
     e->ops->turn(e->gpu, &t);
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
-        nn_cuda_outer(e, c, &k, e->x_edge, e->d_edge);
+        nn_cuda_outer(e, c, &k, e->x_edge, s->edge);
         nn_cuda_table_back(e, c, &k);
         if (s->dx)
-            nn_cuda_product(e, c, &k, true, e->d_edge, e->y_edge);
+            nn_cuda_product(e, c, &k, true, s->edge, e->x_edge);
     }
     if (e->prep.n_cells)
         unfold(e, c);
     if (s->dx) {
-        nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, true, &c->in, &c->in_edges, e->y_edge);
+        nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, true, &c->in, &c->in_edges, e->x_edge);
         sum.add = true;
         sum.to = s->dx;
         e->ops->sum(e->gpu, &sum);
@@ -67,15 +68,15 @@ static void project_back(nn_cuda_step *s)
     nn_cuda_group_run(&all);
 }
 
-/* From dz: gradients of values and keys in d_edge, of queries in dq. */
+/* From dz: gradients of values and keys in their place, of queries in dq. */
 static void edges_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
     nn_gpu_attend_back a = {
         .dalpha = { nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge), 1, e->dalpha },
-        .dvalue = nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, e->d_edge),
-        .dkey = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, s->q, e->d_edge),
+        .dvalue = nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge),
+        .dkey = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, s->q, s->edge),
         .dq = nn_cuda_sum(e, s->in->n_nodes, false, &m->q, &m->conv.key, s->edge),
         .alpha = s->alpha, .scale = m->scale };
 
@@ -132,7 +133,7 @@ void nn_cuda_sum_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_conv *c = &s->m->conv;
-    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &c->out, &c->out_edges, s->dy, e->d_edge);
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &c->out, &c->out_edges, s->dy, s->edge);
     nn_cuda_group all = { .e = e };
 
     e->ops->turn(e->gpu, &t);

@@ -239,11 +239,12 @@ __global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, int ch
     for (int head = (int)threadIdx.x % 32; head < a.dq.t.heads; head += 32)
         attend_logits(a, node, head);
     __syncwarp();
+    sum_node(a.dq, node);
+    __syncwarp();
     for (int e = first; e < end; e++) {
         turn_row(a.dvalue, a.dq.row[e]);
         turn_row(a.dkey, a.dq.row[e]);
     }
-    sum_node(a.dq, node);
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

@@ -7,7 +7,9 @@
  *
  * Kept for the backward pass: the output of every module and, per attention block,
  * values and keys of the edges (in the edges' frames), their weights, the weighted
- * sums (z) and the queries (q). */
+ * sums (z) and the queries (q). With `recompute` only the outputs of attention blocks;
+ * norms and what is inside a block are computed again, by the same operations. The
+ * gradients of values and keys take their place. */
 #ifndef NN_CUDA_INNER_H
 #define NN_CUDA_INNER_H
 
@@ -72,7 +74,7 @@ struct nn_engine {
     float *table, *dtable;
     float *work, *outer;           /* parts of products, of gradients of tables  */
     float *logit;                  /* [orders][n_rows][most_heads]               */
-    float *x_edge, *y_edge, *d_edge; /* [n_rows][most_edge]                      */
+    float *x_edge;                 /* [n_rows][most_edge]; back, then its gradient */
     float *dalpha;                 /* [n_rows][most_heads]                       */
     float *dz, *dq;                /* [nodes][most_node]                         */
     float *dnode[2];
@@ -94,14 +96,14 @@ typedef struct nn_cuda_step {
     const nn_cuda_module *m;
     const nn_batch *in;
     const float *x;                /* input                                      */
-    float *y, *edge, *alpha, *z, *q;
+    float *y, *edge, *alpha, *z, *q; /* edge: back, then the gradient of itself      */
     const float *dy;               /* gradient of the output                     */
     float *dx;                     /* of the input; NULL for the first module    */
 } nn_cuda_step;
 
 nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i);
 
-/* engine.c */
+/* memory.c */
 
 /* Cuts one piece of device memory into arrays with a fence behind each; p NULL: counts;
  * e NULL: nobody looks at the fences. */
@@ -112,6 +114,18 @@ typedef struct nn_cuda_cutter {
 } nn_cuda_cutter;
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
+size_t nn_cuda_table_bytes(void);                        /* of one table at most        */
+pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* from e->plan: arrays of arrays */
+void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
+size_t nn_cuda_grads_floats(const nn_engine *e, size_t *fold_at); /* of e->grad, with e->dfold in it */
+bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
+/* Room for the batch that was laid out, in its slot and in the arena. */
+pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err);
+/* EDEVICE: how much is needed and free, and how large a batch would fit (molecules: of the one that
+ * did not; 0: not a batch). */
+pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err);
+
+/* engine.c */
 
 /* Lays the batch out in a slot, with room for targets, and makes room on the device; the slot's
  * work before must be done. What is laid out is not uploaded yet. */
@@ -119,20 +133,17 @@ pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int
 pl_code nn_cuda_grads(nn_engine *e, pl_error *err);    /* memory for e->grad; once  */
 void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* the batch on the device -> e->y */
 void nn_cuda_backward(nn_engine *e, const nn_batch *in); /* e->dy -> e->grad, overwritten */
-bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
 pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broken fences */
 
 /* step.c */
 extern const nn_engine_training nn_cuda_trains;
 void nn_cuda_training_close(nn_engine *e);
-
-/* EDEVICE: how much is needed and free, and how large a batch would fit (molecules: of the one that
- * did not; 0: not a batch). */
-pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err);
+size_t nn_cuda_training_bytes(const nn_engine *e); /* with a moving average */
 
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */
 void nn_cuda_geometry(nn_engine *e);  /* frames, hidden vectors                   */
+void nn_cuda_attend(nn_cuda_step *s); /* an attention block up to its weighted sums */
 void nn_cuda_attention(nn_cuda_step *s);
 void nn_cuda_norm(nn_cuda_step *s);
 void nn_cuda_sum_layer(nn_cuda_step *s);

@@ -245,8 +245,9 @@ typedef struct nn_gpu_attend {
 } nn_gpu_attend;
 
 /* Back from dz, the gradient of the sum: dalpha = dz . values of the rows, then in its place
- * ds = alpha (dalpha - sum alpha dalpha) scale; gradients of the rows' values (dvalue: dz
- * by alpha) and keys (dkey: q by ds), and of q (dq: keys by ds). */
+ * ds = alpha (dalpha - sum alpha dalpha) scale; gradients of q (dq: keys by ds), then of the
+ * rows' values (dvalue: dz by alpha) and keys (dkey: q by ds), which may take the place of
+ * values and keys. */
 typedef struct nn_gpu_attend_back {
     nn_gpu_dot dalpha;
     nn_gpu_turn dvalue, dkey;

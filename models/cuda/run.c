@@ -103,13 +103,12 @@ static int32_t logits_run(nn_cuda_step *s)
     return 1;
 }
 
-void nn_cuda_attention(nn_cuda_step *s)
+void nn_cuda_attend(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
     nn_gpu_attend attend = { .sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->z, &m->conv.value, s->edge),
                              .logit = e->logit, .alpha = s->alpha };
-    nn_cuda_group first = { .e = e }, second = { .e = e };
 
     query_run(s);
     attend.sum.t.weight = s->alpha;
@@ -117,6 +116,14 @@ void nn_cuda_attention(nn_cuda_step *s)
     attend.sum.to = s->z;
     attend.n_parts = logits_run(s);
     e->ops->attend(e->gpu, &attend);
+}
+
+void nn_cuda_attention(nn_cuda_step *s)
+{
+    const nn_cuda_module *m = s->m;
+    nn_cuda_group first = { .e = s->e }, second = { .e = s->e };
+
+    nn_cuda_attend(s);
     for (int d = 0; d < m->out.n_degrees; d++) {
         nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);

@@ -75,6 +75,15 @@ static void training_cut(nn_engine *e, bool average, bool lamb, nn_cuda_cutter *
         lamb_cut(&t->lamb, e->plan->model, c);
 }
 
+size_t nn_cuda_training_bytes(const nn_engine *e)
+{
+    nn_engine other = *e;
+    nn_cuda_cutter c = { 0 };
+
+    training_cut(&other, true, &c);
+    return c.at;
+}
+
 void nn_cuda_training_close(nn_engine *e)
 {
     e->ops->free(e->gpu, e->training.memory);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of the cuda engine: what is known without a device is what is taken, and with
+ * `recompute` it is less for the same bits. On the emulator or, where MOLSIEVE_PLUGINS
+ * has the real plugin, on a GPU. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/cuda/memory.h"
+#include "models/engine.h"
+#include "twin/made_batch.h"
+
+enum { STEPS = 3 };
+
+typedef struct fixture {
+    pl_arena *mem;
+    nn_se3 *model;
+    made_batch made;
+    float *target;
+} fixture;
+
+/* Steps in flight together, and what they left. */
+typedef struct trained {
+    nn_training_result result[STEPS];
+    float *params;
+    size_t bytes;
+} trained;
+
+static fixture fixture_open(const nn_se3_conf *conf, int32_t n_graphs)
+{
+    const made_opts opts = { n_graphs, 6, 6, 4, 1.6, false, 3 };
+    fixture f = { .mem = pl_arena_new(1 << 20) };
+
+    f.made = made_batch_new(&opts, f.mem);
+    assert_int_equal(nn_se3_plan(&f.model, conf, f.mem, NULL), PL_OK);
+    f.target = PL_NEW(f.mem, float, n_graphs);
+    for (int32_t i = 0; i < n_graphs; i++)
+        f.target[i] = (float)sin(i);
+    return f;
+}
+
+static trained train(const fixture *f, const nn_engine_conf *conf)
+{
+    const nn_training rule = { { 0.9, 0.999, 1e-8, 0.1 }, NN_LOSS_L2, 1, 0.9 };
+    const nn_training_step step = { f->target, f->made.b.n_graphs, 1e-3f };
+    const nn_engine_training *t = nn_engine_cuda.training;
+    size_t n = f->model->n_floats;
+    float *at[5];
+    trained r = { .params = NULL };
+    nn_engine *e;
+
+    for (int i = 0; i < 5; i++)
+        at[i] = PL_NEW(f->mem, float, n);
+    nn_se3_init(f->model, at[0], 5);
+    memcpy(at[3], at[0], n * sizeof *at[0]);
+    assert_int_equal(nn_engine_cuda.open(&e, f->model, conf, NULL), PL_OK);
+    assert_int_equal(t->begin(e, &rule, &(nn_adamw_arrays){ .p = at[0], .m = at[1], .v = at[2], .ema = at[3] }, 0, NULL), PL_OK);
+    for (int i = 0; i < STEPS; i++)
+        assert_int_equal(t->step(e, &f->made.b, &step, NULL), PL_OK);
+    for (int i = 0; i < STEPS; i++)
+        assert_int_equal(t->result(e, &r.result[i], NULL), PL_OK);
+    assert_int_equal(t->fetch(e, &(nn_adamw_arrays){ .p = r.params = at[4] }, NULL), PL_OK);
+    assert_memory_not_equal(at[0], at[4], n * sizeof *at[0]);
+    r.bytes = nn_engine_cuda.workspace_bytes(e);
+    nn_engine_cuda.close(e);
+    return r;
+}
+
+static size_t need_of(const fixture *f, const nn_engine_conf *conf, bool training)
+{
+    nn_cuda_need need;
+
+    assert_int_equal(nn_cuda_memory(&need, f->model, conf, &f->made.b, training, NULL), PL_OK);
+    return need.model + need.batch + need.work;
+}
+
+/* New memory of the emulator is NaN, and what is shared has been overwritten: a module that is not
+ * computed again shows. */
+static void recompute_gives_the_same_bits_in_less_memory(void **state)
+{
+    static const nn_se3_conf net[] = { { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 },
+                                       { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 },
+                                       { 2, 2, 6, 3, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1 } };
+    static const nn_precision precisions[] = { NN_PREC_FP32, NN_PREC_BF16, NN_PREC_FP16 };
+    (void)state;
+
+    for (int i = 0; i < 3; i++) {
+        fixture f = fixture_open(&net[i], 4);
+        nn_precision p = precisions[i];
+        nn_engine_conf conf = { .threads = 1, .radial = i ? NN_RADIAL_NODES : NN_RADIAL_EXACT, .width = 0.05, .of_radial = p,
+                                .of_contract = p, .of_linear = p };
+        trained all = train(&f, &conf), less;
+        assert_int_equal(all.bytes, need_of(&f, &conf, true));
+        conf.recompute = true;
+        less = train(&f, &conf);
+        assert_int_equal(less.bytes, need_of(&f, &conf, true));
+        print_message("%zu kB, with recompute %zu kB\n", all.bytes >> 10, less.bytes >> 10);
+        assert_true(less.bytes < all.bytes);
+        assert_memory_equal(all.params, less.params, f.model->n_floats * sizeof *all.params);
+        for (int k = 0; k < STEPS; k++) {
+            assert_true(isfinite(all.result[k].loss.loss) && all.result[k].taken);
+            assert_memory_equal(&all.result[k].loss, &less.result[k].loss, sizeof all.result[k].loss);
+        }
+        pl_arena_free(f.mem);
+    }
+}
+
+static void forward_takes_what_it_needs(void **state)
+{
+    static const nn_se3_conf net = { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 };
+    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 };
+    fixture f = fixture_open(&net, 6);
+    float *params = PL_NEW(f.mem, float, f.model->n_floats), y[6];
+    nn_engine *e;
+    (void)state;
+
+    nn_se3_init(f.model, params, 5);
+    assert_int_equal(nn_engine_cuda.open(&e, f.model, &conf, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.set_params(e, params, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.forward(e, &f.made.b, false, y, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.workspace_bytes(e), need_of(&f, &conf, false));
+    assert_true(need_of(&f, &conf, false) < need_of(&f, &conf, true));
+    nn_engine_cuda.close(e);
+    pl_arena_free(f.mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recompute_gives_the_same_bits_in_less_memory),
+        cmocka_unit_test(forward_takes_what_it_needs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
