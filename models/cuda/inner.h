@@ -138,7 +138,7 @@ pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broke
 /* step.c */
 extern const nn_engine_training nn_cuda_trains;
 void nn_cuda_training_close(nn_engine *e);
-size_t nn_cuda_training_bytes(const nn_engine *e); /* with a moving average */
+size_t nn_cuda_training_bytes(const nn_engine *e); /* AdamW, with a moving average */
 
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */

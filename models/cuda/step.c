@@ -80,7 +80,7 @@ size_t nn_cuda_training_bytes(const nn_engine *e)
     nn_engine other = *e;
     nn_cuda_cutter c = { 0 };
 
-    training_cut(&other, true, &c);
+    training_cut(&other, true, false, &c);
     return c.at;
 }
 
