@@ -64,17 +64,20 @@ static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms,
     return code;
 }
 
-/* Rows are looked up, blocks are written once and read once: one needs a cache, the other none to speak of. */
+/* Rows are looked up, blocks are written once and read once: one needs a cache, the other none to speak of.
+ * A row that says that a block is there must not outlive it when the power is cut: blocks are synced at each
+ * commit, rows when SQLite copies its log; what a cut takes from their end is done again. */
 typedef struct file_kind {
     int page_size, cache_kib;
+    const char *wal;
 } file_kind;
 
-static const file_kind results_kind = { 4096, 32768 }, features_kind = { 16384, 2048 };
+static const file_kind results_kind = { 4096, 32768, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" },
+                       features_kind = { 16384, 2048, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;" };
 
 /* After the identity is known to be ours: a foreign file is never touched. */
 static pl_code set_writer(sqlite3 *db, bool fresh, const file_kind *kind, bool network, int journal, pl_error *err)
 {
-    static const char wal[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;";
     static const char local[] = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
     static const char remote[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
     bool use_wal = journal == JOURNAL_WAL || (journal == JOURNAL_AUTO && !network);
@@ -88,7 +91,7 @@ static pl_code set_writer(sqlite3 *db, bool fresh, const file_kind *kind, bool n
     if (code == PL_OK)
         code = pl_db_exec(db, size, err);
     if (code == PL_OK)
-        code = pl_db_exec(db, use_wal ? wal : network ? remote : local, err);
+        code = pl_db_exec(db, use_wal ? kind->wal : network ? remote : local, err);
     if (code == PL_OK)
         code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000; PRAGMA temp_store=MEMORY;"
                               "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;", err);
@@ -347,12 +350,33 @@ static pl_code open_immutable(sqlite3 **db, const char *path, identity *is, pl_e
     return code == PL_OK ? read_identity(*db, is, err) : code;
 }
 
-static pl_code open_to_read(sqlite3 **db, const char *path, identity *is, pl_error *err)
+static pl_code open_readonly(sqlite3 **db, const char *path, identity *is, pl_error *err)
 {
     pl_code code = open_file(db, path, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, 5000, err);
+    return code == PL_OK ? read_identity(*db, is, err) : code;
+}
 
+/* A transaction that a kill or a power cut left half in the file is undone from
+ * the journal by the first who reads; that needs a moment of writing. */
+static pl_code undo_half(sqlite3 **db, const char *path, identity *is, pl_error *err)
+{
+    pl_code code;
+
+    (void)sqlite3_close(*db);
+    code = open_file(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, 5000, err);
     if (code == PL_OK)
         code = read_identity(*db, is, err);
+    (void)sqlite3_close(*db);
+    *db = NULL;
+    return code == PL_OK ? open_readonly(db, path, is, err) : code;
+}
+
+static pl_code open_to_read(sqlite3 **db, const char *path, identity *is, pl_error *err)
+{
+    pl_code code = open_readonly(db, path, is, err);
+
+    if (code != PL_OK && *db != NULL && sqlite3_extended_errcode(*db) == SQLITE_READONLY_ROLLBACK)
+        return undo_half(db, path, is, err);
     return code == PL_EIO && *db != NULL && is_at_rest(*db, path) ? open_immutable(db, path, is, err) : code;
 }
 
@@ -405,16 +429,27 @@ static pl_code create_features(sqlite3 *db, pl_error *err)
     return code;
 }
 
+/* A file that was begun and holds nothing yet reads like one without blocks. */
+static pl_code read_features(pl_store *s, pl_error *err)
+{
+    identity is = { 0 };
+    pl_code code = open_to_read(&s->features, s->features_path, &is, err);
+
+    if (code != PL_OK || is.n_tables > 0 || is.application_id != 0)
+        return code == PL_OK ? check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err) : code;
+    (void)sqlite3_close(s->features);
+    code = open_file(&s->features, ":memory:", WRITE | SQLITE_OPEN_FULLMUTEX, 0, err);
+    return code == PL_OK ? create_features(s->features, err) : code;
+}
+
 static pl_code open_features(pl_store *s, pl_error *err)
 {
-    bool reading = sqlite3_db_readonly(s->db, "main") == 1, fresh;
     identity is = { 0 };
     pl_code code;
+    bool fresh;
 
-    if (reading) {
-        code = open_to_read(&s->features, s->features_path, &is, err);
-        return code == PL_OK ? check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err) : code;
-    }
+    if (sqlite3_db_readonly(s->db, "main") == 1)
+        return read_features(s, err);
     code = open_file(&s->features, s->features_path, WRITE | SQLITE_OPEN_FULLMUTEX, 60000, err);
     if (code == PL_OK)
         code = read_identity(s->features, &is, err);

@@ -274,7 +274,7 @@ static pl_code sync_and_rename(const char *tmp, const char *to, pl_error *err)
 
     if (fd >= 0)
         (void)close(fd);
-    return bad || rename(tmp, to) != 0 ? pl_fail_errno(err, to) : PL_OK;
+    return bad || rename(tmp, to) != 0 ? pl_fail_errno(err, to) : pl_file_sync_name(to, err);
 }
 
 pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err)

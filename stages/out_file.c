@@ -78,6 +78,8 @@ pl_code st_out_keep(st_out *out, pl_error *err)
         code = pl_fail_errno(err, out->path);
     if (code != PL_OK)
         (void)unlink(out->tmp);
+    else
+        code = pl_file_sync_name(out->path, err);
     return code;
 }
 

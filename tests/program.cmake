@@ -30,3 +30,7 @@ molsieve_crash(small valgrind_finds_nothing)
 # Also run by the build with sanitizers (labels san, threads).
 molsieve_script_test(small.every_stage_and_command_runs_clean crash/small.py LABEL crash san threads
   ARGS every_stage_and_command_runs_clean)
+# A disk that fails and a disk whose power is cut (crash/shim.c, by LD_PRELOAD).
+add_library(shim MODULE crash/shim.c)
+target_link_libraries(shim PRIVATE molsieve::warnings ${CMAKE_DL_LIBS} Threads::Threads)
+molsieve_crash(disk failing_calls_are_survived power_cuts_lose_nothing a_half_transaction_is_undone_by_who_reads)

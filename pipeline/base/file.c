@@ -67,18 +67,21 @@ static int write_all(int fd, const char *data, size_t n)
     return fsync(fd);
 }
 
-static void sync_directory_of(const char *path)
+pl_code pl_file_sync_name(const char *path, pl_error *err)
 {
     char dir[PATH_MAX];
     const char *slash = strrchr(path, '/');
+    pl_code code = PL_OK;
     int fd;
 
     (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
-    }
+    if (fd < 0)
+        return PL_OK; /* may be written but not read: nothing can be done */
+    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        code = pl_fail_errno(err, dir);
+    (void)close(fd);
+    return code;
 }
 
 pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
@@ -98,8 +101,7 @@ pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
         (void)unlink(tmp);
         return code;
     }
-    sync_directory_of(path);
-    return PL_OK;
+    return pl_file_sync_name(path, err);
 }
 
 pl_code pl_mkdirs(const char *path, pl_error *err)

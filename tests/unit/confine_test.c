@@ -300,7 +300,7 @@ static void the_worker_and_its_builder_are_confined(void **state)
     ch_worker *w = NULL;
     ch_worker_info info;
     pl_error err = { 0 };
-    pid_t worker, builder;
+    pid_t worker = 0, builder = 0;
 
     (void)state;
     assert_int_equal(ch_worker_open(&w, NULL, &err), PL_OK);
