@@ -2,6 +2,7 @@
 #ifndef PL_ENGINE_H
 #define PL_ENGINE_H
 
+#include "pipeline/heartbeat.h"
 #include "pipeline/run.h"
 
 /* The embedded pipeline/engine.sql. */
@@ -52,6 +53,7 @@ typedef struct pl_runner {
     const pl_run_opts *opts;
     pl_store *store;
     pl_progress *progress;
+    pl_heartbeat *beat;
     pl_arena *mem;
     pl_step_plan *plan;
     bool *wanted;

@@ -23,9 +23,10 @@ struct pl_progress {
     at_work stage[MOST_STAGES];
     int n;
     double last;
+    pl_heartbeat *beat;
 };
 
-pl_progress *pl_progress_new(FILE *to, bool tty, bool quiet)
+pl_progress *pl_progress_new(FILE *to, bool tty, bool quiet, pl_heartbeat *beat)
 {
     pl_progress *p = calloc(1, sizeof *p);
 
@@ -34,6 +35,7 @@ pl_progress *pl_progress_new(FILE *to, bool tty, bool quiet)
     p->to = to;
     p->tty = tty;
     p->quiet = quiet;
+    p->beat = beat;
     return p;
 }
 
@@ -106,6 +108,11 @@ static void show_if_due(pl_progress *p)
     show(p);
 }
 
+static void tell(pl_progress *p, const at_work *w)
+{
+    pl_heartbeat_stage(p->beat, w->stage, w->item, w->done, w->total, w->note);
+}
+
 static at_work *find(pl_progress *p, const char *stage)
 {
     for (int i = 0; i < p->n; i++)
@@ -125,6 +132,7 @@ void pl_progress_start(pl_progress *p, const char *stage, const char *item, int6
     (void)snprintf(w->stage, sizeof w->stage, "%s", stage);
     (void)snprintf(w->item, sizeof w->item, "%s", item ? item : "items");
     p->last = w->began;
+    tell(p, w);
     if (!p->quiet && p->tty)
         show(p);
 }
@@ -138,6 +146,7 @@ void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t 
     w->done = done;
     w->total = total;
     w->about = about;
+    tell(p, w);
     show_if_due(p);
 }
 
@@ -151,6 +160,7 @@ void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *no
     w->total = total;
     if (note != NULL)
         (void)snprintf(w->note, sizeof w->note, "%s", note);
+    tell(p, w);
     show_if_due(p);
 }
 

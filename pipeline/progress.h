@@ -10,9 +10,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "pipeline/heartbeat.h"
+
 typedef struct pl_progress pl_progress;
 
-pl_progress *pl_progress_new(FILE *to, bool tty, bool quiet);
+/* beat: is told too; NULL is fine. */
+pl_progress *pl_progress_new(FILE *to, bool tty, bool quiet, pl_heartbeat *beat);
 void pl_progress_free(pl_progress *p);
 /* In the order of the workflow. total -1: unknown; about: a guess. */
 void pl_progress_start(pl_progress *p, const char *stage, const char *item, int64_t done, int64_t total, bool about);

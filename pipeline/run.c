@@ -186,6 +186,15 @@ int pl_workers(const pl_workflow *wf, const pl_run_opts *opts)
     return n > 0 && n < 4096 ? (int)n : pl_cpu_count();
 }
 
+static void say_network(const pl_runner *r)
+{
+    bool wal = r->wf->storage.journal == 1;
+
+    if (r->store->network)
+        pl_log(PL_WARN, "%s is on a network file system: %s; elsewhere only `molsieve status` is safe until the run ends",
+               r->store->results_path, wal ? "storage.journal wal is not safe there, leave it auto" : "commits are slower there");
+}
+
 /* With the database open: everything that leaves a run row behind. */
 static pl_code run_recorded(pl_runner *r, pl_error *err)
 {
@@ -193,6 +202,9 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
 
     if (code != PL_OK)
         return code;
+    say_network(r);
+    r->beat = pl_heartbeat_start(r->wf->workdir, r->run_id, r->opts->command);
+    r->progress = pl_progress_new(stderr, r->opts->progress_tty, r->opts->quiet, r->beat);
     code = pl_disk_check(r, err);
     if (code == PL_OK)
         code = plan_all(r, err);
@@ -203,6 +215,8 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
     if (code == PL_EIO)
         reserve_release(r->wf);
     pl_run_row_end(r, code, err);
+    pl_progress_free(r->progress);
+    pl_heartbeat_end(r->beat, code, err ? err->text : NULL);
     return code;
 }
 
@@ -215,9 +229,7 @@ static pl_code run_locked(pl_runner *r, pl_error *err)
     pl_stop_begin(&stop, r->opts->max_time, r->opts->grace);
     code = pl_store_open(&r->store, r->wf, r->schema, err);
     if (code == PL_OK) {
-        r->progress = pl_progress_new(stderr, r->opts->progress_tty, r->opts->quiet);
         code = run_recorded(r, err);
-        pl_progress_free(r->progress);
         pl_store_close(r->store);
     }
     pl_stop_end(&stop);

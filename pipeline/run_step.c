@@ -57,6 +57,8 @@ static void say_end(pl_runner *r, const pl_active *a, pl_code code)
     if (a->stage->scope == PL_PER_UNIT)
         add_units(a, &line);
     pl_progress_end(r->progress, a->stage->name, pl_text_str(&line));
+    if (code == PL_OK)
+        pl_heartbeat_stage_done(r->beat, a->stage->name);
     pl_text_free(&line);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "stages/cmd.h"
+#include "stages/heartbeat.h"
 #include "stages/results.h"
 
 static const pl_opt opts[] = {
@@ -164,8 +165,13 @@ static int show_once(const pl_app *app, const char *where, bool json, pl_arena *
     pl_store *s = NULL;
     pl_error err = { 0 };
     last_run r = { 0 };
-    pl_code code = st_results_open(app, where, &s, mem, &err);
+    const char *path = NULL;
+    pl_code code = st_results_find(app, where, &path, mem, &err);
 
+    if (code == PL_OK && st_beat_show(path, json, running))
+        return 0;
+    if (code == PL_OK)
+        code = pl_store_open_read(&s, path, app->schema, &err);
     if (code == PL_OK)
         code = read_run(s, &r, &err);
     if (code == PL_OK) {
@@ -203,7 +209,9 @@ const pl_cmd st_cmd_status = {
     .args = "[WHERE]",
     .help = "how far a run is; safe while it runs",
     .about = "WHERE is a workflow, a work directory or a results.db; without it the newest one below the current\n"
-             "directory. A run whose process is gone is shown as lost: run the same command again to continue.\n\n"
+             "directory. A run whose process is gone is shown as lost: run the same command again to continue.\n"
+             "Of a run on another host, or on a network file system, its heartbeat.json is read and not the database; where\n"
+             "there are shards and no results yet, the heartbeats of the shards.\n\n"
              "  molsieve status\n"
              "  molsieve status runs/screen --watch\n"
              "  molsieve status workflows/screen.yaml --json\n",

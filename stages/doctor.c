@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -231,6 +232,31 @@ static void find_lock(st_findings *f, const char *path)
     (void)unlink(path);
 }
 
+/* SQLite's own locks, and those are between processes: a child must be refused what we hold. */
+static void find_range_lock(st_findings *f, const char *path)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), status = 0;
+    bool held = fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0;
+    pid_t child = held ? fork() : -1;
+
+    if (child == 0)
+        _exit(fcntl(fd, F_SETLK, &lock) == 0 ? 1 : 0);
+    if (!held)
+        st_find(f, "range locks", ST_BAD, "this file system has none (%s), a database needs them; use a local disk for workdir",
+                strerror(errno));
+    else if (child < 0 || waitpid(child, &status, 0) != child)
+        st_find(f, "range locks", ST_NOTE, "not tried: %s", strerror(errno));
+    else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        st_find(f, "range locks", ST_BAD, "two processes get the same one here (Lustre: mount with flock); use a local disk for "
+                "workdir");
+    else
+        st_find(f, "range locks", ST_GOOD, "work between processes");
+    if (fd >= 0)
+        (void)close(fd);
+    (void)unlink(path);
+}
+
 static void find_database(st_findings *f, const char *path)
 {
     const char *journal = pl_sprintf(f->mem, "%s-journal", path);
@@ -267,6 +293,7 @@ void st_doctor_disk(st_findings *f, const char *dir)
     if (lock == NULL || db == NULL)
         return;
     find_lock(f, lock);
+    find_range_lock(f, lock);
     find_database(f, db);
 }
 

@@ -13,6 +13,8 @@ molsieve_chem_test(chem_kill crash/worker_kill_test.c LABEL crash TIMEOUT 240)
 molsieve_chem_test(chem_messy crash/messy_test.c LABEL crash TIMEOUT 300)
 
 # By hand, never pass or fail.
+add_executable(instant_chem EXCLUDE_FROM_ALL bench/instant_chem.c)
+target_link_libraries(instant_chem PRIVATE molsieve::chem molsieve::warnings)
 add_executable(bench_chem EXCLUDE_FROM_ALL bench/bench_chem.c)
 target_link_libraries(bench_chem PRIVATE molsieve::chem molsieve::warnings)
 add_dependencies(bench_chem molsieve-chem)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Shards of a workflow, merged, are one run of it: row by row, block by block, also after kills."""
+import json
 import os
 import random
 import re
@@ -168,6 +169,45 @@ def shard_auto_understands_job_arrays():
         assert "no shard" in told(p, "auto/8", expect=2, PBS_ARRAY_INDEX="8")
 
 
+def the_heartbeat_tells_what_another_host_may_know():
+    with Project() as p:
+        smiles(p)
+        child = subprocess.Popen(p.command("run", "w.yaml", "-q", "--shard", "0/2"), cwd=p.dir)
+        path = p.path("run/shards/00000-of-00002/heartbeat.json")
+        while not os.path.exists(path):  # from its beginning, whole at any moment
+            time.sleep(0.001)
+        while child.poll() is None:
+            assert json.load(open(path))["state"] in ("running", "done")
+        beat = json.load(open(path))
+        assert child.returncode == 0 and (beat["state"], beat["command"], beat["pid"]) == ("done", "run", child.pid), beat
+        assert [s["stage"] for s in beat["stages"]] == ["read", "prepare"]
+        assert all(s["state"] == "done" and s["done"] > 0 for s in beat["stages"])
+        # No results yet: status tells of the shards.
+        p.run("run", "w.yaml", "-q", "--shard", "1/2", "stages.prepare.max_heavy_atoms=1", expect=3)
+        assert "1 ended well, 0 stopped, 1 failed" in p.run("status", "w.yaml")[1]
+        assert json.loads(p.run("status", "w.yaml", "--json")[1])["shards"]["failed"] == 1
+        shards(p, 2, "run", [1])
+        p.run("merge", "w.yaml", "-q")
+        p.run("run", "w.yaml", "-q")
+        assert not os.path.exists(p.path("run/heartbeat.json.tmp"))
+        # A run at work elsewhere: its heartbeat and not the database, which may be locked.
+        beat = json.load(open(p.path("run/heartbeat.json")))
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        for at, state in ((now, "running"), ("2020-01-01T00:00:00Z", "lost")):
+            beat.update(host="elsewhere", state="running", at_utc=at)
+            p.put("run/heartbeat.json", json.dumps(beat))
+            db = sqlite3.connect(p.path("run/results.db"))
+            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            db.execute("PRAGMA journal_mode=TRUNCATE")
+            db.execute("BEGIN EXCLUSIVE")
+            out = p.run("status", "w.yaml")[1]
+            assert state + ", on elsewhere" in out and "by its heartbeat" in out and "rank " in out, out
+            assert json.loads(p.run("status", "w.yaml", "--json")[1])["state"] == state
+            db.close()
+        p.put("run/heartbeat.json", "{")  # not from us
+        assert "by its heartbeat" not in p.run("status", "w.yaml")[1]
+
+
 def killed(p, args, after, begun=None):
     """Killed `after` seconds from its start, or from when the file is there."""
     child = subprocess.Popen(p.command(*args), cwd=p.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -219,4 +259,5 @@ def kills_in_shards_and_in_the_merge_change_nothing():
 
 
 main([any_number_of_shards_gives_the_rows_of_one_run, labels_models_and_blocks_are_those_of_one_run,
-      shards_that_are_missing_are_named, shard_auto_understands_job_arrays, kills_in_shards_and_in_the_merge_change_nothing])
+      shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_tells_what_another_host_may_know,
+      kills_in_shards_and_in_the_merge_change_nothing])

@@ -42,7 +42,7 @@ static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
 {
     char text[8192] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
-    pl_progress *p = pl_progress_new(f, true, false);
+    pl_progress *p = pl_progress_new(f, true, false, NULL);
 
     (void)state;
     work(p, 20);
@@ -60,7 +60,7 @@ static void of_several_stages_the_last_is_told_in_full(void **state)
 {
     char text[8192] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
-    pl_progress *p = pl_progress_new(f, true, false);
+    pl_progress *p = pl_progress_new(f, true, false, NULL);
 
     (void)state;
     pl_progress_start(p, "read", "records", 0, 900, true);
@@ -85,7 +85,7 @@ static void of_several_stages_the_last_is_told_in_full(void **state)
 static void elsewhere_the_log_gets_few_lines(void **state)
 {
     heard h = { 0 };
-    pl_progress *p = pl_progress_new(NULL, false, false);
+    pl_progress *p = pl_progress_new(NULL, false, false, NULL);
 
     (void)state;
     pl_log_to(listen, &h, PL_INFO);
@@ -101,7 +101,7 @@ static void quiet_says_nothing(void **state)
     heard h = { 0 };
     char text[64] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
-    pl_progress *p = pl_progress_new(f, true, true);
+    pl_progress *p = pl_progress_new(f, true, true, NULL);
 
     (void)state;
     pl_log_to(listen, &h, PL_DEBUG);
