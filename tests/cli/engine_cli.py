@@ -88,7 +88,7 @@ class Engine(unittest.TestCase):
         first = self.sieve("run", "w.yaml", "-j", "2")
         self.assertIn("8 records: 6 ok, 1 duplicate, 0 filtered, 1 failed -> 6 molecules", first.stdout)
         self.assertIn("results: runs/try/results.db", first.stdout)
-        self.assertEqual(first.stdout.count("\n  molsieve "), 3)
+        self.assertEqual(first.stdout.count("\n  molsieve "), 4)
         before = self.digest()
         again = self.sieve("run", "w.yaml")
         self.assertIn("nothing ran", again.stdout)
