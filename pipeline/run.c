@@ -205,6 +205,7 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
     say_network(r);
     r->beat = pl_heartbeat_start(r->wf->workdir, r->run_id, r->opts->command);
     r->progress = pl_progress_new(stderr, r->opts->progress_tty, r->opts->quiet, r->beat);
+    pl_run_row_look_back(r);
     code = pl_disk_check(r, err);
     if (code == PL_OK)
         code = plan_all(r, err);
@@ -214,6 +215,7 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
         drop_previous(r);
     if (code == PL_EIO)
         reserve_release(r->wf);
+    code = pl_run_row_judge(code, err);
     pl_run_row_end(r, code, err);
     pl_progress_free(r->progress);
     pl_heartbeat_end(r->beat, code, err ? err->text : NULL);
@@ -227,6 +229,8 @@ static pl_code run_locked(pl_runner *r, pl_error *err)
 
     reserve_make(r->wf);
     pl_stop_begin(&stop, r->opts->max_time, r->opts->grace);
+    if (r->opts->requeue_exit != 0)
+        pl_stop_again(r->opts->requeue_exit);
     code = pl_store_open(&r->store, r->wf, r->schema, err);
     if (code == PL_OK) {
         code = run_recorded(r, err);

@@ -28,6 +28,7 @@ typedef struct pl_run_opts {
     bool keep_going, fresh;
     const char *until, *from, *force; /* stage names or NULL                  */
     double max_time, grace;       /* seconds; 0: none                         */
+    int requeue_exit;             /* exit status when the grace is over; 0: 75 */
     int argc; char *const *argv;  /* for the run row                          */
     const char *command;
     bool quiet, progress_tty;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/log.h"
+#include "pipeline/stop.h"
 
 static pl_code bury_the_dead(pl_runner *r, int64_t *resumed_from, pl_error *err)
 {
@@ -123,6 +125,33 @@ pl_code pl_run_row_begin(pl_runner *r, pl_error *err)
     }
     r->run_id = sqlite3_last_insert_rowid(r->store->db);
     return pl_db_commit(r->store->db, err);
+}
+
+void pl_run_row_look_back(const pl_runner *r)
+{
+    static const char restarts[] = "SELECT count(*)=2 AND min(state IN('stopped','lost')) AND min(scheduler IS '%q') FROM"
+                                   " (SELECT state,scheduler FROM run WHERE run_id<%lld ORDER BY run_id DESC LIMIT 2)";
+    static const char further[] = "SELECT EXISTS(SELECT 1 FROM unit WHERE run_id=p) OR EXISTS(SELECT 1 FROM event WHERE"
+                                  " run_id=p AND level='" PL_FURTHER "') FROM (SELECT max(run_id) p FROM run WHERE run_id<%lld)";
+    const char *job, *task, *scheduler = pl_scheduler(&job, &task);
+    int64_t again = 0, got_further = 0;
+
+    if (scheduler == NULL ||
+        pl_db_int(r->store->db, &again, NULL, restarts, scheduler, (long long)r->run_id) != PL_OK || !again ||
+        pl_db_int(r->store->db, &got_further, NULL, further, (long long)r->run_id) != PL_OK || got_further)
+        return;
+    pl_log(PL_WARN, "the last restart finished no unit and no training step; if this one does not either, it ends with "
+                    "status 1 and is not to be started again");
+    pl_stop_stuck(true);
+}
+
+pl_code pl_run_row_judge(pl_code code, pl_error *err)
+{
+    if (code != PL_ESTOP || !pl_stop_is_stuck())
+        return code;
+    return pl_fail(err, PL_EINPUT, "stopped by %s, and two restarts in a row finished no unit and no training step: more would "
+                   "not either. Give the job more time, or make units smaller (stages.read.unit); then start it again",
+                   pl_stop_reason());
 }
 
 void pl_run_row_end(pl_runner *r, pl_code code, const pl_error *err)

@@ -74,7 +74,7 @@ pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err)
     if (code == PL_OK)
         code = mark_done(r, a, err);
     if (code == PL_OK)
-        pl_event_row(r->store, r->run_id, "info", a->stage->name, "done");
+        pl_event_row(r->store, r->run_id, PL_FURTHER, a->stage->name, "done");
     pl_fault(a->stage->name, "finish.before_commit");
     if (code == PL_OK)
         code = pl_db_commit(r->store->db, err);
@@ -82,6 +82,7 @@ pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err)
     a->done = code == PL_OK;
     if (code != PL_OK)
         return code;
+    pl_stop_stuck(false);
     pl_fault(a->stage->name, "finish.after_commit");
     say_end(r, a, PL_OK);
     return PL_OK;

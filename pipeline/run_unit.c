@@ -3,6 +3,7 @@
 
 #include "pipeline/engine.h"
 #include "pipeline/progress.h"
+#include "pipeline/stop.h"
 
 enum {
     LEAST_FAILURES = 20, /* below this max_fraction is silent: 1 of 3 says nothing */
@@ -129,6 +130,7 @@ pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, p
         pl_db_rollback(r->store->features);
         return code;
     }
+    pl_stop_stuck(false);
     a->committed++;
     a->work_s += wall;
     a->n_items += unit->n_ok + unit->n_failed;

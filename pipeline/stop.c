@@ -7,11 +7,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { CANCELLED = -1 };
+enum { CANCELLED = -1, AGAIN = 75 };
 
 /* A handler reaches nothing but file scope: 0, the signal that asked first, or
  * CANCELLED. It runs on any thread while the others look, so both are atomic. */
-static atomic_int asked, grace_s;
+static atomic_int asked, grace_s, again = AGAIN, stuck;
 
 static const int caught[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM };
 enum { N_CAUGHT = sizeof caught / sizeof caught[0] };
@@ -21,7 +21,7 @@ static void on_signal(int sig)
     int before = errno;
 
     if (asked > 0)
-        _exit(sig == SIGALRM ? 75 : 128 + sig);
+        _exit(sig != SIGALRM ? 128 + sig : stuck ? 1 : again);
     asked = sig;
     if (grace_s > 0)
         (void)alarm((unsigned)grace_s);
@@ -34,6 +34,8 @@ void pl_stop_begin(pl_stop *s, double max_time, double grace)
     struct itimerval timer = { .it_value = { 0, 0 } };
 
     asked = 0;
+    again = AGAIN;
+    stuck = 0;
     grace_s = (int)(grace > 0 && grace < 1 ? 1 : grace);
     (void)sigemptyset(&act.sa_mask);
     for (int i = 0; i < N_CAUGHT; i++)
@@ -57,6 +59,21 @@ void pl_stop_end(pl_stop *s)
 const atomic_int *pl_stop_flag(void)
 {
     return &asked;
+}
+
+void pl_stop_again(int status)
+{
+    again = status;
+}
+
+void pl_stop_stuck(bool yes)
+{
+    stuck = yes;
+}
+
+bool pl_stop_is_stuck(void)
+{
+    return stuck;
 }
 
 void pl_stop_cancel(bool yes)

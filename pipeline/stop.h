@@ -19,6 +19,12 @@ void pl_stop_begin(pl_stop *s, double max_time, double grace);
 void pl_stop_end(pl_stop *s); /* puts the old handlers back */
 
 const atomic_int *pl_stop_flag(void);
+/* The exit status when the grace is over, instead of 75; until the next begin. */
+void pl_stop_again(int status);
+/* True: the run has not got further, and another start would not help (pipeline/run_row.h);
+ * the end of the grace exits with 1. */
+void pl_stop_stuck(bool yes);
+bool pl_stop_is_stuck(void);
 /* The flag without a signal: one part of the work failed and the rest ends early. A
  * signal that comes then still counts as the first one. */
 void pl_stop_cancel(bool yes);

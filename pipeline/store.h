@@ -94,6 +94,9 @@ typedef struct pl_failure {
 } pl_failure;
 pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err);
 pl_code pl_event_add(pl_env *env, const char *level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The run got further, and a restart will not fall behind it: a checkpoint. An event of level PL_FURTHER. */
+#define PL_FURTHER "further"
+void    pl_further_add(pl_env *env, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value, pl_error *err);
 
 /* SHA-256 of a file, remembered by (path, size, mtime, inode). store may be NULL. */

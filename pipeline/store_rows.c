@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "pipeline/engine.h"
+#include "pipeline/stop.h"
 
 const char *pl_utc_now(char buf[32])
 {
@@ -113,6 +114,18 @@ pl_code pl_event_add(pl_env *env, const char *level, const char *fmt, ...)
     va_end(ap);
     pl_event_row(env->store, env->run_id, level, env->step->stage->name, message);
     return PL_OK;
+}
+
+void pl_further_add(pl_env *env, const char *fmt, ...)
+{
+    char message[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    pl_event_row(env->store, env->run_id, PL_FURTHER, env->step->stage->name, message);
+    pl_stop_stuck(false);
 }
 
 pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value,

@@ -22,6 +22,7 @@ static const pl_opt opts[] = {
     { "--fresh", 0, NULL, "start over in a new work directory (DIR-2, DIR-3, ...); the old one stays" },
     { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m), or auto: ask the scheduler" },
     { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
+    { "--requeue-exit", 0, "N", "end with status N where it would be 75: 99 makes Grid Engine start the job again" },
     { "--quiet", 'q', NULL, "only warnings and errors" },
     { "--verbose", 'v', NULL, "more about what is going on" },
     { "--log", 0, "FILE", "append the log to this file too" },
@@ -56,7 +57,7 @@ static int read_shard(const pl_args *args, pl_run_opts *out)
 /* Everything on the command line that can be wrong; 0 or the exit status. */
 static int read_options(const pl_args *args, pl_run_opts *out)
 {
-    const char *jobs = pl_arg(args, "--jobs");
+    const char *jobs = pl_arg(args, "--jobs"), *again = pl_arg(args, "--requeue-exit");
     int64_t n = 0;
 
     if (jobs != NULL && (!pl_parse_int(jobs, &n) || n < 1 || n > 4096))
@@ -66,6 +67,10 @@ static int read_options(const pl_args *args, pl_run_opts *out)
     if (!read_time(args, "--grace", &out->grace))
         return pl_cmd_usage(args, "--grace %s: write a time such as 25s", pl_arg(args, "--grace"));
     out->workers = (int)n;
+    n = 75;
+    if (again != NULL && (!pl_parse_int(again, &n) || n < 1 || n > 125))
+        return pl_cmd_usage(args, "--requeue-exit %s: write a number from 1 to 125", again);
+    out->requeue_exit = (int)n;
     out->keep_going = pl_arg(args, "--keep-going") != NULL;
     out->fresh = pl_arg(args, "--fresh") != NULL;
     out->until = pl_arg(args, "--until");
@@ -157,7 +162,7 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
     else if (wf != NULL)
         status = run_as_rank(app, args, wf, &o, mem);
     pl_arena_free(mem);
-    return status;
+    return status == pl_code_exit(PL_ESTOP) ? o.requeue_exit : status;
 }
 
 static int run(const pl_app *app, const pl_args *args)

@@ -73,47 +73,6 @@ const char *st_left_out(const pl_workflow *wf, pl_arena *mem)
     return words ? words : "no stage was left out";
 }
 
-/* ---- time ---- */
-
-/* "EndTime=2026-01-31T12:00:00" of `scontrol show job`; 0: not told. */
-static time_t ask_slurm(void)
-{
-    const char *job = getenv("SLURM_JOB_ID");
-    char line[1024], command[128];
-    time_t end = 0;
-    FILE *p;
-
-    if (job == NULL || job[strspn(job, "0123456789_")] != '\0')
-        return 0;
-    (void)snprintf(command, sizeof command, "scontrol show job %s 2>/dev/null", job);
-    p = popen(command, "r");
-    while (p != NULL && fgets(line, sizeof line, p) != NULL) {
-        const char *at = strstr(line, "EndTime=");
-        struct tm tm = { .tm_isdst = -1 };
-        if (at != NULL && strptime(at + 8, "%Y-%m-%dT%H:%M:%S", &tm) != NULL)
-            end = mktime(&tm);
-    }
-    if (p != NULL)
-        (void)pclose(p);
-    return end;
-}
-
-double st_time_left(double limit, double grace)
-{
-    const char *known = getenv("SLURM_JOB_END_TIME");
-    int64_t seconds = 0;
-    time_t end;
-    double left;
-
-    if (limit >= 0)
-        return limit;
-    end = known != NULL && pl_parse_int(known, &seconds) ? (time_t)seconds : ask_slurm();
-    if (end == 0)
-        return 0;
-    left = difftime(end, time(NULL)) - grace - 30;
-    return left > 1 ? left : 1;
-}
-
 /* ---- the last words ---- */
 
 static bool has_rows(pl_store *s, const char *table)

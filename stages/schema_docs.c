@@ -93,7 +93,7 @@ const char *const st_schema_docs[][4] = {
     { "event", "event_id", NULL, "number of the event" },
     { "event", "run_id", NULL, "run in which it happened" },
     { "event", "at_utc", "UTC", "when it happened" },
-    { "event", "level", NULL, "error, warn or info" },
+    { "event", "level", NULL, "error, warn, info, or further: done for good, a restart goes on behind it" },
     { "event", "stage", NULL, "stage it is about; NULL for the whole run" },
     { "event", "message", NULL, "what happened" },
     { "v_progress", "stage", NULL, "name of the stage" },

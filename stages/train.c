@@ -35,6 +35,7 @@ typedef struct train_state {
     const char *dir, *identity;    /* of checkpoints                                  */
     bool latest_good;              /* latest.ckpt may become previous.ckpt            */
     double saved_at;               /* seconds                                         */
+    int64_t saved_step;            /* of the last checkpoint; when none, 0            */
     double radial_error;           /* the most of which a warning told                */
     nn_binding near;               /* to the GPU                                      */
     double valid_mae;              /* of the last epoch, in the target's unit; or NaN */
@@ -74,6 +75,10 @@ static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
     pl_fault("train", "checkpoint.before");
     rc = nn_checkpoint_save(t->dir, t->identity, s, t->latest_good, err);
     pl_fault("train", "checkpoint.after");
+    if (!rc && s->step > t->saved_step) {
+        pl_further_add(t->env, "checkpoint at step %lld", (long long)s->step);
+        t->saved_step = s->step;
+    }
     t->latest_good = !rc;
     t->saved_at = clock_seconds();
     return rc;
@@ -293,6 +298,7 @@ static pl_code checkpoint_load(train_state *t, pl_error *err)
                             "started again");
     rc = nn_checkpoint_load(t->dir, t->identity, &t->s, &from, &why, err);
     t->latest_good = !rc && from == NN_FROM_LATEST;
+    t->saved_step = t->s.step;
     if (!rc && from == NN_FROM_PREVIOUS)
         rc = pl_event_add(t->env, "warning", "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
     if (!rc && from != NN_FROM_NOTHING)

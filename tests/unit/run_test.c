@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "pipeline/base/log.h"
+#include "pipeline/stop.h"
 #include "toy.h"
 
 static char dir[256], other[256];
@@ -413,6 +414,59 @@ static void a_run_row_tells_who_what_and_how_it_ended(void **state)
     toy_free(&t);
 }
 
+/* A run that the clock stops before it has done anything. */
+static pl_code run_for_nothing(toy *t)
+{
+    pl_run_opts opts = { .workers = 1, .quiet = true, .max_time = 1e-6 };
+    pl_error err = { 0 };
+    pl_code code = pl_run(&t->wf, &toy_schema, &opts, t->mem, &err);
+
+    assert_true(code == PL_ESTOP || strstr(err.text, "two restarts in a row") != NULL);
+    return code;
+}
+
+static void got_further(const toy *t)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(t->wf.storage.results, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO event(run_id,at_utc,level,message) SELECT max(run_id),'',"
+                                      "'" PL_FURTHER "','checkpoint' FROM run", NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_close(db);
+}
+
+static void two_restarts_of_a_job_that_got_nowhere_end_with_1(void **state)
+{
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 3);
+    for (int i = 0; i < 4; i++) /* by hand, as often as you like */
+        assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+    (void)setenv("PBS_JOBID", "12.server", 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+        assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+        assert_int_equal(run_for_nothing(&t), PL_EINPUT);
+        assert_int_equal(toy_int(&t, "SELECT exit_code FROM run WHERE state='failed' ORDER BY run_id DESC"), 1);
+    }
+    assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+        got_further(&t);
+    }
+    assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+    assert_int_equal(run_for_nothing(&t), PL_EINPUT);
+    assert_true(pl_stop_is_stuck());
+    assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+    assert_int_equal(run_for_nothing(&t), PL_ESTOP);
+    must_run(&t, 2); /* stuck at first, then not */
+    assert_false(pl_stop_is_stuck());
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM event WHERE level='" PL_FURTHER "' AND message='done'"), 3);
+    (void)unsetenv("PBS_JOBID");
+    toy_free(&t);
+}
+
 static void a_stage_that_left_the_workflow_is_cleared_with_what_it_stood_on(void **state)
 {
     static const pl_stage *const known[] = { &toy_count, &toy_square, &toy_walk, NULL };
@@ -477,6 +531,7 @@ int main(void)
         CASE(deleted_features_are_made_again_only_when_they_are_read),
         CASE(too_many_failures_stop_with_their_reasons),
         CASE(a_run_row_tells_who_what_and_how_it_ended),
+        CASE(two_restarts_of_a_job_that_got_nowhere_end_with_1),
         CASE(a_stage_that_left_the_workflow_is_cleared_with_what_it_stood_on),
         CASE(no_units_at_all_is_a_finished_stage),
         CASE(a_full_enough_disk_is_refused_before_any_work),
