@@ -36,6 +36,20 @@ struct pl_step {
     const char *extra_json;   /* what the stage's key callback added       */
 };
 
+/* What `molsieve script` asks of a scheduler; runs do not look at it. Counts and times
+ * of -1: the site decides. */
+typedef struct pl_job_conf {
+    int32_t type;             /* auto|slurm|pbs|lsf|sge                    */
+    double time, warn;        /* seconds                                   */
+    int64_t nodes, tasks, cpus, gpus; /* tasks and gpus: of a node; cpus: of a task */
+    double memory;            /* bytes of a node; 0: the site decides      */
+    const char *partition, *account; /* or NULL                            */
+    int64_t array, max_running;      /* shards, 0: one job; tasks at once, 0: all */
+    int64_t restarts;
+    const char *launcher;     /* or NULL                                   */
+    pl_list setup, options;   /* const char *                              */
+} pl_job_conf;
+
 struct pl_workflow {
     const char *path;         /* as given                                  */
     const char *text;         /* the bytes of the file                     */
@@ -49,6 +63,7 @@ struct pl_workflow {
     struct { double max_fraction; int64_t max_count; double disk_free_min; double max_time; } limits;
     struct { const char *results, *features; int32_t journal; } storage; /* paths absolute; journal auto|wal|truncate */
     int64_t workers;          /* -1: auto                                  */
+    pl_job_conf scheduler;
     int n_steps;
     pl_step *step;            /* in an order that respects needs           */
     pl_node *tree;            /* after substitution and overrides          */

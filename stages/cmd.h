@@ -21,7 +21,9 @@ extern const pl_cmd st_cmd_query;
 extern const pl_cmd st_cmd_report;
 extern const pl_cmd st_cmd_retry;
 extern const pl_cmd st_cmd_run;
+extern const pl_cmd st_cmd_script;
 extern const pl_cmd st_cmd_status;
+extern const pl_cmd st_cmd_submit;
 extern const pl_cmd st_cmd_top;
 
 /* `db prune`, in its own file because it writes. */

@@ -39,6 +39,8 @@ const pl_cmd *const st_commands[] = {
     &st_cmd_status,
     &st_cmd_failures,
     &st_cmd_retry,
+    &st_cmd_script,
+    &st_cmd_submit,
     &st_cmd_top,
     &st_cmd_query,
     &st_cmd_report,
