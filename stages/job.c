@@ -299,6 +299,20 @@ static void add_launcher(const st_job *j, int64_t ranks, pl_text *out)
         pl_text_addf(out, "mpirun -n %lld ", (long long)ranks);
 }
 
+/* What has to be sent again is said in the log; else the shards become the results. */
+static void add_merge(const st_job *j, pl_text *out)
+{
+    pl_text_add(out, "missing=$(");
+    add_command(j, "merge", out);
+    pl_text_addf(out, " --of %d --missing) || exit\nif [ -n \"$missing\" ]; then\n  echo shards that are not finished: $missing\n"
+                      "  echo send them again with: ", j->of);
+    add_command(j, "submit", out);
+    pl_text_add(out, " --missing\n  exit 1\nfi\n");
+    add_launcher(j, 1, out);
+    add_command(j, "merge", out);
+    pl_text_addf(out, " --of %d &&\n", j->of);
+}
+
 /* How a run that ended with 75 is started again; LSF and Grid Engine do it by the status. */
 static void add_restart(const st_job *j, pl_text *out)
 {
@@ -326,11 +340,8 @@ static void body(const st_job *j, pl_text *out)
         pl_text_addf(out, "trap : %s    # the warning is for the run, not for this shell\n", j->scheduler == ST_LSF ? "USR2" : "USR1");
     if (j->of > 0 && !j->merge)
         add_shard(j, out);
-    if (j->merge) {
-        add_launcher(j, 1, out);
-        add_command(j, "merge", out);
-        pl_text_add(out, " &&\n");
-    }
+    if (j->merge)
+        add_merge(j, out);
     add_launcher(j, n_ranks(j), out);
     add_command(j, "run", out);
     if (j->of > 0 && !j->merge)
