@@ -5,6 +5,7 @@
 
 #include "stages/cmd.h"
 #include "stages/job.h"
+#include "stages/merge.h"
 #include "stages/share.h"
 
 const pl_opt st_job_opts[] = {
@@ -90,7 +91,22 @@ static st_scheduler scheduler_here(void)
 
 /* ---- the job ---- */
 
-static pl_code job_fill(st_job *job, const pl_args *args, pl_workflow *wf, pl_arena *mem, pl_error *err)
+/* When none is missing only the merge is left. */
+static pl_code find_missing(st_job *job, pl_workflow *wf, const pl_schema *schema, pl_arena *mem, pl_error *err)
+{
+    int32_t *list = PL_NEW(mem, int32_t, job->of);
+    st_shards all;
+    pl_code code = list ? st_shards_find(&all, wf, schema, job->of, mem, err) : pl_fail(err, PL_ENOMEM, "shards");
+
+    for (int32_t k = 0; code == PL_OK && k < all.n; k++)
+        if (all.why[k] != NULL)
+            list[job->n_shards++] = k;
+    job->shard = list;
+    job->merge = job->merge || job->n_shards == 0;
+    return code;
+}
+
+static pl_code job_fill(st_job *job, const pl_app *app, const pl_args *args, pl_workflow *wf, pl_arena *mem, pl_error *err)
 {
     char dir[4096];
 
@@ -106,7 +122,7 @@ static pl_code job_fill(st_job *job, const pl_args *args, pl_workflow *wf, pl_ar
         return pl_fail(err, PL_ECONFIG, "no sbatch, bsub or qsub here: which scheduler? --scheduler slurm, pbs, lsf or sge");
     if (job->of == 0 && (job->merge || pl_arg(args, "--missing") != NULL))
         return pl_fail(err, PL_ECONFIG, "there is no array: give --array N or set scheduler.array");
-    return PL_OK;
+    return pl_arg(args, "--missing") != NULL ? find_missing(job, wf, app->schema, mem, err) : PL_OK;
 }
 
 bool st_job_open(st_job *job, const pl_app *app, const pl_args *args, pl_arena *mem, int *status)
@@ -126,7 +142,7 @@ bool st_job_open(st_job *job, const pl_app *app, const pl_args *args, pl_arena *
         return false;
     job->override = word + 1;
     job->n_override = all.n - 1;
-    if (job_fill(job, args, wf, mem, &err) == PL_OK)
+    if (job_fill(job, app, args, wf, mem, &err) == PL_OK)
         return true;
     *status = pl_cmd_fail(&err);
     return false;

@@ -19,6 +19,13 @@ foreach(case ranks_over_tcp_give_the_same_model a_rank_lost_over_tcp_ends_all_wi
   molsieve_script_test(ranks.${case} cli/ranks_e2e.py LABEL hpc ARGS ${case})
 endforeach()
 
+# Job scripts, in a Slurm that is started for it and under stubs of qsub and bsub.
+foreach(case scripts_ask_for_what_the_settings_say
+        a_job_of_pbs_lsf_and_grid_engine_starts_itself_again_and_arrays_are_merged
+        jobs_in_slurm_start_themselves_again_until_it_is_no_use lost_tasks_of_an_array_in_slurm_are_sent_again)
+  molsieve_script_test(jobs.${case} cli/jobs_e2e.py LABEL hpc ARGS ${case} TIMEOUT 600)
+endforeach()
+
 # The NCCL plugin's own text on an emulated NCCL and CUDA: processes of this machine.
 add_library(molsieve_nccl_emulated MODULE ${PROJECT_SOURCE_DIR}/models/nccl/nccl.c emulator/nccl/emulated.cpp)
 target_include_directories(molsieve_nccl_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/emulator/nccl ${PROJECT_SOURCE_DIR})

@@ -122,6 +122,89 @@ def scripts_ask_for_what_the_settings_say():
         assert "which scheduler?" in p.run("script", "w.yaml", expect=2, env=dict(os.environ, PATH=p.dir))[2]
 
 
+# ---- stubs that execute what they are sent
+
+# qsub of PBS and of Grid Engine, bsub: run the script at once, an array task after task, with the variables
+# of the real one, and again when it asks for that. The gate opens at the second start of a job.
+STUB = """#!%(python)s -SE
+import os, re, signal, subprocess, sys, time
+kind, here = "%(kind)s", "%(dir)s"
+text = sys.stdin.read() if kind == "lsf" else open(sys.argv[-1]).read()
+with open(here + "/sent", "a") as f:
+    f.write(" ".join(sys.argv[1:-1]) + "\\n")
+job = str(len(open(here + "/sent").readlines()) + 10)
+array = re.search({"pbs": r"#PBS -J (0)-(\\d+)", "lsf": r"#BSUB -J .*\\[(1)-(\\d+)\\]", "sge": r"#[$] -t (1)-(\\d+)"}[kind], text)
+again = {"pbs": None, "lsf": 75, "sge": 99}[kind]
+
+def variables(task):
+    number = str(task or 0)
+    return {"pbs": dict({"PBS_JOBID": job + ("[%%s]" %% number if array else "") + ".srv", "PBS_O_WORKDIR": here},
+                        **({"PBS_ARRAY_INDEX": number} if array else {})),
+            "lsf": {"LSB_JOBID": job, "LSB_JOBINDEX": number, "LS_SUBCWD": here},
+            "sge": {"JOB_ID": job, "SGE_TASK_ID": number if array else "undefined", "SGE_O_WORKDIR": here}}[kind]
+
+def start(task):
+    with open(here + "/%(kind)s.log", "a") as log:
+        child = subprocess.Popen(["/bin/bash", "-s"], stdin=subprocess.PIPE, stdout=log, stderr=log, text=True,
+                                 env=dict(os.environ, **variables(task)), start_new_session=True)
+        child.stdin.write(text)
+        child.stdin.close()
+        if kind == "sge" and os.path.exists(here + "/closed"):  # the soft limit: a signal to all of the job
+            while not os.path.exists(here + "/sge/results.db"):
+                time.sleep(0.05)
+            os.killpg(child.pid, signal.SIGUSR1)
+        return child.wait()
+
+if int(job) > 11 and os.path.exists(here + "/closed"):
+    os.unlink(here + "/closed")
+for task in range(int(array[1]), int(array[2]) + 1) if array else [None]:
+    while start(task) == again:
+        if os.path.exists(here + "/closed"):
+            os.unlink(here + "/closed")
+print({"pbs": job + ("[]" if array else "") + ".srv", "lsf": "Job <%%s> is submitted to queue <normal>." %% job,
+       "sge": job + (".1-%%s:1" %% array[2] if array else "")}[kind])
+"""
+# A second is left of the job while the gate is closed.
+LIMIT = {
+    "pbs": ("qstat", """#!/bin/sh
+[ "$1 $2" = "-f 11.srv" ] && echo "    Resource_List.walltime = 00:00:50" &&
+    echo "    stime = $(LC_ALL=C /bin/date '+%a %b %e %H:%M:%S %Y')"
+"""),
+    "lsf": ("bjobs", '#!/bin/sh\n[ -e "%s/closed" ] && echo "0:00 L" || echo "9:59 L"\n'),
+    "sge": ("qconf", "#!/bin/sh\n"),
+}
+
+
+def a_job_of_pbs_lsf_and_grid_engine_starts_itself_again_and_arrays_are_merged():
+    for kind in ("pbs", "lsf", "sge"):
+        with Gated() as p:
+            program = p.path("gated", "molsieve")
+            os.mkdir(p.path("bin"))
+            name, text = LIMIT[kind]
+            for name, text in (("bsub" if kind == "lsf" else "qsub", STUB % {"python": sys.executable, "kind": kind, "dir": p.dir}),
+                               (name, text.replace("%s", p.dir))):
+                p.put("bin/" + name, text)
+                os.chmod(p.path("bin", name), 0o755)
+
+            def submit(workdir, *more):
+                job = subprocess.run([program, "submit", "w.yaml", "workdir=" + workdir, *more], cwd=p.dir, capture_output=True,
+                                     text=True, env={"PATH": p.path("bin"), "HOME": p.dir})
+                log = open(p.path(kind + ".log")).read()
+                assert job.returncode == 0, (job, log)
+                return job.stdout, log
+            out, log = submit(kind)
+            assert "job 11" in out, out
+            assert p.runs(kind) == [("stopped", 75, kind), ("done", 0, kind)], (p.runs(kind), log)
+            assert p.digest(kind) == p.want
+            out, log = submit("parts", "-a", "3")
+            assert "then merges in job" in out, out
+            assert p.digest("parts") == p.want, log
+            sent = open(p.path("sent")).read().splitlines()
+            first = 12 + (kind == "pbs")  # PBS was sent the same job twice
+            assert sent[-1] == {"pbs": "-W depend=afterany:%d[].srv", "lsf": "-w", "sge": "-terse -hold_jid %d"}[kind].replace(
+                "%d", str(first)), sent
+
+
 # ---- a real Slurm
 
 
@@ -129,7 +212,7 @@ def until(good, what, seconds=200):
     end = time.time() + seconds
     while not good():
         assert time.time() < end, what
-        time.sleep(0.1)
+        time.sleep(0.5)
 
 
 def jobs_in_slurm_start_themselves_again_until_it_is_no_use():
@@ -160,7 +243,6 @@ def jobs_in_slurm_start_themselves_again_until_it_is_no_use():
         assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("COMPLETED", "0:0", "1"), (job, p.log("warned", "slurm"))
         assert p.runs("warned") == [("stopped", 75, "slurm"), ("done", 0, "slurm")]
         assert p.digest("warned") == p.want
-        assert p.log("warned", "slurm").count("continues after") or True
         job = ended(stuck)
         log = p.log("stuck", "slurm")
         assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("FAILED", "1:0", "2"), (job, log)
@@ -171,5 +253,32 @@ def jobs_in_slurm_start_themselves_again_until_it_is_no_use():
         assert p.digest("stuck") == p.want
 
 
+def lost_tasks_of_an_array_in_slurm_are_sent_again():
+    """8 shards of which 2 die; the merge names them; --missing sends them; the rows of one run."""
+    why = slurm.missing()
+    if why:
+        sieve.skip(why)
+    with Gated() as p, slurm.Cluster() as cluster:
+        os.unlink(p.path("closed"))
+
+        def submit(*more):
+            status, out, err = cluster.run(*p.command("submit", "w.yaml", "-a", "8", "-t", "5m", "scheduler.warn=1m", *more), cwd=p.dir)
+            assert status == 0 and "Slurm array" in out, (status, out, err)
+            return cluster.wait(out.split("merges in job ")[1].split()[0], seconds=200)
+
+        dies = 'case "$${SLURM_ARRAY_TASK_ID:-}" in 3 | 6) export MOLSIEVE_FAULT=prepare.unit.before_commit:1 ;; esac'
+        job = submit("scheduler.setup=['%s']" % dies)
+        log = p.log("run", "slurm")
+        assert (job["JobState"], job["ExitCode"]) == ("FAILED", "1:0"), (job, log)
+        assert "shards that are not finished: 3 6\n" in log and "submit w.yaml" in log, log
+        assert not os.path.exists(p.path("run", "results.db"))
+        job = submit("--missing")
+        assert (job["JobState"], job["ExitCode"]) == ("COMPLETED", "0:0"), (job, p.log("run", "slurm"))
+        assert "shards=(3 6)" in open(p.path("run", "job-shards.sh")).read()
+        assert p.digest("run") == p.want
+
+
 if __name__ == "__main__":
-    sieve.main([scripts_ask_for_what_the_settings_say, jobs_in_slurm_start_themselves_again_until_it_is_no_use])
+    sieve.main([scripts_ask_for_what_the_settings_say, jobs_in_slurm_start_themselves_again_until_it_is_no_use,
+                a_job_of_pbs_lsf_and_grid_engine_starts_itself_again_and_arrays_are_merged,
+                lost_tasks_of_an_array_in_slurm_are_sent_again])

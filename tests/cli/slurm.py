@@ -134,13 +134,13 @@ class Cluster:
         out = subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%D"], env=self.env, capture_output=True, text=True)
         return out.stdout.strip() == str(NODES)
 
-    def until(self, good, what, seconds=30):
+    def until(self, good, what, seconds=30, pause=0.05):
         end = time.time() + seconds
         while not good():
             dead = [c.args[0] for c in self.children if c.poll() is not None]
             if dead or time.time() > end:
                 raise RuntimeError("%s: %s\n%s" % (what, "ended: %s" % dead if dead else "not in time", self.logs()))
-            time.sleep(0.05)
+            time.sleep(pause)
 
     def logs(self):
         text = ""
@@ -172,5 +172,5 @@ class Cluster:
         return dict(word.split("=", 1) for word in out.split() if "=" in word)
 
     def wait(self, job, states=("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"), seconds=120):
-        self.until(lambda: self.job(job).get("JobState") in states, "job %s" % job, seconds)
+        self.until(lambda: self.job(job).get("JobState") in states, "job %s" % job, seconds, 0.5)
         return self.job(job)
