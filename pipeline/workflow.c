@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/tree.h"
 #include "pipeline/workflow_parts.h"
 
@@ -106,11 +107,19 @@ static void check_names(const pl_workflow *wf, const pl_settings *ctx)
 {
     const pl_node *storage = pl_node_get(wf->tree, "storage"), *name = pl_node_get(wf->tree, "name");
 
-    if (strchr(wf->name, '/') != NULL || strlen(wf->name) > 100)
-        pl_problem_add(ctx->problems, name, "name: '%s': at most 100 characters and no /", wf->name);
+    if (strchr(wf->name, '/') != NULL || strlen(wf->name) > 100 || wf->name[0] == '.')
+        pl_problem_add(ctx->problems, name, "name: '%s': at most 100 characters, no / and no dot in front", wf->name);
     if (strcmp(wf->storage.results, wf->storage.features) == 0)
         pl_problem_add(ctx->problems, storage, "storage: results and features must be two files, both are %s",
                        wf->storage.results);
+}
+
+/* Before it is put behind the workdir. */
+static void check_place(const pl_workflow *wf, const pl_settings *ctx, const char *path)
+{
+    if (path != NULL && pl_path_leaves(path))
+        pl_problem_add(ctx->problems, pl_node_get(wf->tree, "storage"),
+                       "storage: %s leads out of the workdir; give an absolute path if that is meant", path);
 }
 
 static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
@@ -121,6 +130,8 @@ static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
         wf->workdir = pl_sprintf(ctx->mem, "%s/runs/%s", ctx->folder, wf->name);
     if (wf->name == NULL || wf->workdir == NULL)
         return false;
+    check_place(wf, ctx, wf->storage.results);
+    check_place(wf, ctx, wf->storage.features);
     wf->storage.results = in_workdir(wf, wf->storage.results ? wf->storage.results : "results.db", ctx->mem);
     wf->storage.features = in_workdir(wf, wf->storage.features ? wf->storage.features : "features.db", ctx->mem);
     if (wf->storage.results == NULL || wf->storage.features == NULL)

@@ -134,6 +134,8 @@ static bool only_place(const pl_args *args)
     return args->n == 1 && access(args->arg[0], F_OK) == 0;
 }
 
+static bool is_about_sql(int why) { return why == SQLITE_AUTH || why == SQLITE_ERROR; }
+
 static pl_code query(const pl_args *args, pl_store *store, st_format format, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -151,8 +153,8 @@ static pl_code query(const pl_args *args, pl_store *store, st_format format, pl_
         code = prepare(store->db, sql, &st, err);
     if (code == PL_OK)
         code = st_rows_write(st, format, isatty(STDOUT_FILENO) ? 60 : 0, &n, print_text, stdout, err);
-    if (code != PL_OK && st != NULL && (sqlite3_errcode(store->db) & 0xff) == SQLITE_AUTH)
-        code = fail_sql(store->db, err); /* VACUUM is only refused when it runs */
+    if (code != PL_OK && st != NULL && is_about_sql(sqlite3_errcode(store->db) & 0xff))
+        code = fail_sql(store->db, err); /* VACUUM is only refused when it runs, and a number overflows then */
     (void)sqlite3_finalize(st);
     if (code == PL_OK && format == ST_TABLE && isatty(STDOUT_FILENO))
         (void)fprintf(stderr, "%lld row%s\n", (long long)n, n == 1 ? "" : "s");

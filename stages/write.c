@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chem/sdf_write.h"
+#include "pipeline/base/file.h"
 #include "pipeline/progress.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
@@ -51,18 +52,43 @@ static const char hits_sql[] =
     "m.formula, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings, m.charge, m.removed, m.geometry, "
     "m.energy, m.mol_id, m.unit FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
 
+/* Two names of one file, both as they are in the workdir. */
+static bool is_same(const pl_workflow *wf, const char *a, const char *b)
+{
+    const size_t n = strlen(wf->workdir);
+
+    b = strncmp(b, wf->workdir, n) == 0 && b[n] == '/' && a[0] != '/' ? b + n + 1 : b;
+    while (a[0] == '.' && a[1] == '/')
+        a += 2;
+    return strcmp(a, b) == 0;
+}
+
+static bool is_taken(const pl_workflow *wf, const write_conf *c, int i)
+{
+    static const char *const own[] = { ".lock", ".reserve" };
+
+    for (int k = 0; k < i; k++)
+        if (c->path[k] != NULL && is_same(wf, c->path[i], c->path[k]))
+            return true;
+    for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+        if (is_same(wf, c->path[i], own[k]))
+            return true;
+    return is_same(wf, c->path[i], wf->storage.results) || is_same(wf, c->path[i], wf->storage.features);
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const write_conf *c = step->conf;
     int n = 0;
 
-    (void)wf;
     for (int i = 0; i < FORMATS; i++) {
         const char *path = c->path[i];
         if (path == NULL || path[0] == '\0')
             continue;
         n++;
-        if (path[0] != '/' && (strncmp(path, "../", 3) == 0 || strstr(path, "/../") != NULL))
+        if (is_taken(wf, c, i))
+            pl_problem_add(problems, step->node, "write: %s is a file of the run itself, or written twice", path);
+        if (pl_path_leaves(path))
             pl_problem_add(problems, step->node, "write: %s leads out of the workdir; give an absolute path if that is meant",
                            path);
     }

@@ -104,6 +104,14 @@ pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
     return pl_file_sync_name(path, err);
 }
 
+bool pl_path_leaves(const char *path)
+{
+    for (const char *at = path; path[0] != '/' && *at != '\0'; at += strcspn(at, "/"), at += *at == '/')
+        if (at[0] == '.' && at[1] == '.' && (at[2] == '/' || at[2] == '\0'))
+            return true;
+    return false;
+}
+
 pl_code pl_mkdirs(const char *path, pl_error *err)
 {
     char part[PATH_MAX];

@@ -2,6 +2,7 @@
 #ifndef PL_BASE_FILE_H
 #define PL_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "pipeline/base/arena.h"
@@ -20,6 +21,9 @@ pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err);
 
 /* fsync of the directory that holds path, so that a name just given to it outlives a power cut. */
 pl_code pl_file_sync_name(const char *path, pl_error *err);
+
+/* A relative path with a "..": it may lead out of where it begins. */
+bool pl_path_leaves(const char *path);
 
 /* The directory and every missing parent; fine if it exists. */
 pl_code pl_mkdirs(const char *path, pl_error *err);

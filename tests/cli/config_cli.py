@@ -287,6 +287,30 @@ def the_demonstration_is_copied_and_can_run():
         p.run("init", "a", "b", expect=2)
 
 
+def a_workflow_writes_where_it_says_and_nowhere_else():
+    start = "format: 1\nname: e2e\nworkdir: run\ninputs: [{path: a.smi}]\n"
+    rank = "stages:\n  read: {}\n  prepare: {conformers: {source: none}}\n"
+    score = rank + "  graph: {edges: bonds}\n  score: {models: [m]}\n  rank: {objectives: [{property: logS, goal: maximise}]}\n"
+    model = "models: {m: {path: %s}}\n" % os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors")
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\n")
+        out = "leads out of the workdir"
+        for text, want in (
+                (start + "storage: {results: ../r.db}\n" + rank, out), (start + "storage: {features: a/../../f.db}\n" + rank, out),
+                (start + "storage: {results: ..}\n" + rank, out), (start.replace("e2e", "..") + rank, "no dot in front"),
+                (start.replace("e2e", "a/b") + rank, "no / and"), (start + model + score + "  write: {csv: ../hits.csv}\n", out),
+                (start + model + score + "  write: {csv: a/b/../../../hits.csv}\n", out),
+                (start + model + score + "  write: {csv: results.db}\n", "a file of the run itself"),
+                (start + model + score + "  write: {csv: ./features.db}\n", "a file of the run itself"),
+                (start + model + score + "  write: {csv: x, smi: ./x}\n", "written twice")):
+            _, _, err = p.run("check", p.put("w.yaml", text), expect=2)
+            assert want in err, (text, err)
+        for good in (start + "storage: {results: ..r..db}\n" + rank, start + model + score + "  write: {csv: %s}\n" % p.path("h")):
+            p.run("check", p.put("w.yaml", good))
+        p.run("run", p.put("w.yaml", start + rank), "-q")
+        assert sorted(os.listdir(p.dir)) == ["a.smi", "run", "w.yaml"]
+
+
 def doctor_finds_this_machine_fit():
     with Project() as p:
         status, out, _ = p.run("doctor", "--json", expect=None)
@@ -378,12 +402,20 @@ def results_can_be_asked_and_exported():
         for sql in ("DELETE FROM molecule", "DROP TABLE hit", "CREATE TABLE x(a)", "CREATE TEMP TABLE x(a)",
                     "ATTACH 'other.db' AS o", "PRAGMA journal_mode=delete", "PRAGMA user_version=9", "VACUUM INTO 'v.db'",
                     "VACUUM", "BEGIN", "SELECT load_extension('x')", "INSERT INTO hit VALUES(9,9,9)",
-                    "UPDATE molecule SET mw=0", "REINDEX", "ANALYZE", "DETACH main", "SAVEPOINT a"):
+                    "UPDATE molecule SET mw=0", "REINDEX", "ANALYZE", "DETACH main", "SAVEPOINT a",
+                    "PRAGMA writable_schema=1", "PRAGMA writable_schema", "PRAGMA temp_store_directory='/tmp'",
+                    "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA optimize", "PRAGMA main.page_size=512",
+                    "SELECT Load_Extension('x','y')", "SELECT readfile('/etc/passwd')", "SELECT writefile('v.db','x')",
+                    "SELECT edit('x')", "SELECT * FROM fsdir('.')", "CREATE VIRTUAL TABLE f USING fts5(a)",
+                    "CREATE VIRTUAL TABLE temp.f USING csv(filename='/etc/passwd')", "CREATE VIEW w AS SELECT 1",
+                    "SELECT fts3_tokenizer('a', x'0000000000000000')", "EXPLAIN DELETE FROM hit", "CREATE TRIGGER t "
+                    "AFTER INSERT ON hit BEGIN SELECT 1; END", "WITH x AS (SELECT 1) DELETE FROM hit", "ALTER TABLE hit RENAME TO h",
+                    "UPDATE sqlite_master SET sql=''", "SELECT * FROM pragma_writable_schema(1)"):
             _, out, err = p.run("query", sql, expect=2)
             assert out == "" and "SQL:" in err, (sql, err)
         assert open(p.path("runs/small/results.db"), "rb").read() == before
         assert not os.path.exists(p.path("other.db")) and not os.path.exists(p.path("v.db"))
-        for sql, want in (("SELEC 1", "syntax error"), ("SELECT * FROM nope", "no such table"), ("", "no statement"),
+        for sql, want in (("SELEC 1", "syntax error"), ("SELECT abs(-9223372036854775807 - 1)", "overflow"), ("SELECT * FROM nope", "no such table"), ("", "no statement"),
                           ("SELECT 1; SELECT 2", "one statement at a time")):
             _, _, err = p.run("query", sql, expect=2)
             assert want in err, (sql, err)

@@ -72,6 +72,33 @@ static void the_second_is_told_who_holds_it_and_a_killed_holder_holds_nothing(vo
     (void)close(ready[1]);
 }
 
+/* A reused pid, a clock that was wrong, another host: what the file says is for people, the lock is the kernel's. */
+static void what_a_dead_holder_wrote_holds_nothing(void **state)
+{
+    static const char *const hosts[] = { NULL, "elsewhere" };
+    char path[300], host[128] = "", line[200];
+    pl_lock lock;
+
+    (void)state;
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(path, sizeof path, "%s/.lock", dir);
+    for (int i = 0; i < 8; i++) {
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        (void)fprintf(f, "host %s, pid %ld, since %s\n", hosts[i % 2] ? hosts[i % 2] : host,
+                      (long)(i < 4 ? getppid() : getpid()), i / 2 % 2 ? "1970-01-01T00:00:00Z" : "2999-12-31T23:59:59Z");
+        assert_int_equal(fclose(f), 0);
+        assert_int_equal(pl_lock_take(&lock, dir, NULL), PL_OK);
+        f = fopen(path, "r");
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        (void)fclose(f);
+        assert_null(strstr(line, "1970"));
+        assert_null(strstr(line, "2999"));
+        pl_lock_drop(&lock);
+    }
+}
+
 static void a_dropped_lock_can_be_taken_and_the_directory_is_made(void **state)
 {
     char deep[300];
@@ -126,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_second_is_told_who_holds_it_and_a_killed_holder_holds_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(what_a_dead_holder_wrote_holds_nothing, make, drop),
         cmocka_unit_test_setup_teardown(a_dropped_lock_can_be_taken_and_the_directory_is_made, make, drop),
         cmocka_unit_test_setup_teardown(a_job_name_of_any_length_is_one_short_line, make, drop),
         cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as what the chemistry worker says: a molecule that passes its check, or not ok. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "chem/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static size_t letters(const char *s, size_t n)
+{
+    size_t sum = 0;
+    while (n > 0)
+        sum += (unsigned char)s[--n];
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ch_wire in = ch_wire_of((const char *)data, size);
+    pl_arena *mem = pl_arena_new(1 << 12);
+    volatile size_t sum;
+    ch_mol mol;
+    size_t n;
+
+    if (mem == NULL)
+        abort();
+    sum = ch_wire_u32(&in) + (size_t)ch_wire_i32(&in) + (ch_wire_f64(&in) > 0);
+    for (int i = 0; i < 6; i++) { /* as chem.c reads an answer to prepare */
+        const char *s = ch_wire_str(&in, &n);
+        sum += letters(s, n);
+    }
+    for (int i = 0; i < 6; i++)
+        sum += (size_t)ch_wire_i32(&in);
+    for (int i = 0; i < 4; i++)
+        sum += ch_wire_f64(&in) > 0;
+    if (ch_wire_mol(&mol, &in, mem, NULL) == PL_OK && (!in.ok || ch_mol_check(&mol, NULL) != PL_OK))
+        abort();
+    if (in.at > in.end)
+        abort();
+    pl_arena_free(mem);
+    return 0;
+}
