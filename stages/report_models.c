@@ -15,6 +15,8 @@ enum { N_WORST = 8, POINTS_MAX = 100000 };
 
 static void add_fact(st_report *r, const char *what, const char *text)
 {
+    if (text == NULL && r->code == PL_OK)
+        r->code = pl_fail(r->err, PL_ENOMEM, "the report");
     if (text == NULL || text[0] == '\0')
         return;
     pl_text_addf(r->out, "<tr><th scope=\"row\">%s</th><td>", what);

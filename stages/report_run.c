@@ -18,24 +18,29 @@ static void add_rows(st_report *r, sqlite3_stmt *st)
     st_report_table_end(r);
 }
 
+/* Seconds that workers spent on stage s. */
+#define WORK "coalesce((SELECT sum(w.wall_s) FROM unit w WHERE w.stage_id=s.stage_id),s.wall_s)"
+
 static void add_stages(st_report *r)
 {
-    static const char *const heads[] = { "stage", "state", "#units", "#ok", "#failed", "#wall clock / s", "#items/s", "#workers",
-                                         "share of the time", NULL };
+    static const char *const heads[] = { "stage", "state", "#units", "#ok", "#failed", "#workers", "#begin to end / s", "#work / s",
+                                         "#items a second and worker", "share of the work", NULL };
     double all = 0;
 
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT wall_s FROM stage"); st_report_row(r, &st);)
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT %s FROM stage s", WORK); st_report_row(r, &st);)
         all += sqlite3_column_double(st, 0);
-    st_report_table(r, "mid", "Per-unit stages work at the same time, so their times overlap. Items are records or molecules; "
-                              "workers are those of the run that began the stage.");
+    st_report_table(r, "mid", "Stages that go unit by unit run at the same time: from begin to end they overlap, their work does not "
+                              "(seconds of all workers together). Items are records or molecules; workers are those of the run that "
+                              "began the stage.");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r,
-             "SELECT s.name, s.state, nullif(count(u.unit),0), sum(u.n_ok), sum(u.n_failed), s.wall_s, "
-             "sum(u.n_ok+u.n_failed)/nullif(s.wall_s,0.0), r.workers FROM stage s LEFT JOIN unit u USING(stage_id) "
-             "LEFT JOIN run r ON r.run_id=s.run_id GROUP BY s.stage_id ORDER BY s.stage_id"); st_report_row(r, &st);) {
-        double share = all > 0 ? 100 * sqlite3_column_double(st, 5) / all : 0;
+             "SELECT name, state, n, ok, failed, workers, wall_s, work, (ok+failed)/nullif(work,0.0) FROM (SELECT s.stage_id, s.name, "
+             "s.state, nullif(count(u.unit),0) AS n, sum(u.n_ok) AS ok, sum(u.n_failed) AS failed, r.workers, s.wall_s, %s AS work "
+             "FROM stage s LEFT JOIN unit u USING(stage_id) LEFT JOIN run r ON r.run_id=s.run_id GROUP BY s.stage_id) "
+             "ORDER BY stage_id", WORK); st_report_row(r, &st);) {
+        double share = all > 0 ? 100 * sqlite3_column_double(st, 7) / all : 0;
         pl_text_add(r->out, "<tr>");
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < 9; i++)
             st_report_cell(r, st, i);
         pl_text_addf(r->out, "<td><svg class=\"share\" role=\"img\" aria-label=\"%.0f %%\" viewBox=\"0 0 100 12\" "
                      "preserveAspectRatio=\"none\"><rect width=\"%.2f\" height=\"12\"/></svg></td></tr>\n", share, share);
@@ -90,7 +95,7 @@ static void add_keys(st_report *r)
          st_report_row(r, &st);) {
         pl_text_add(r->out, "<tr>");
         for (int i = 0; i < 5; i++) {
-            pl_text_add(r->out, i == 4 ? "<td class=\"n\">" : i ? "<td><code>" : "<td>");
+            pl_text_add(r->out, i == 4 ? "<td class=\"n\">" : i == 1 ? "<td class=\"key\"><code>" : i ? "<td><code>" : "<td>");
             st_html_cut(r->out, st_column(st, i), 3000);
             pl_text_add(r->out, i % 4 ? "</code></td>" : "</td>");
         }
@@ -104,7 +109,7 @@ static void add_inputs(st_report *r)
     static const char *const heads[] = { "file", "format", "#bytes", "#records", "SHA-256", NULL };
     int64_t n = st_report_int(r, "SELECT count(*) FROM input_file");
 
-    st_report_table(r, "", "Input files.");
+    st_report_table(r, "any", "Input files.");
     st_report_heads(r, heads);
     add_rows(r, st_report_query(r, "SELECT path, format, size_bytes, n_records, sha256 FROM input_file ORDER BY file_id LIMIT %d", MAX_FILES));
     if (n > MAX_FILES)

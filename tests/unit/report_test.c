@@ -221,6 +221,30 @@ static void what_is_not_a_drawing_is_refused(void **state)
     }
 }
 
+/* A whole drawing with one byte changed or its end cut off: refused, or a drawing without anything new in it. */
+static void damaged_drawings_stay_drawings(void **state)
+{
+    static const char whole[] = HEAD LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, bad[] = "<>\"'&=/ \x01\xff";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof whole - 1; i++)
+        for (size_t k = 0; k < sizeof bad; k++) { /* the last one is the NUL: cut there */
+            char svg[sizeof whole];
+            const char *tail;
+            memcpy(svg, whole, sizeof whole);
+            svg[i] = bad[k];
+            pl_text_reset(&out);
+            if (!st_drawing_add(&out, svg, "x")) {
+                assert_int_equal(out.len, 0);
+                continue;
+            }
+            for (tail = pl_text_str(&out) + 4; (tail = strchr(tail, '<')) != NULL; tail++)
+                assert_true(strncmp(tail, "<path ", 6) == 0 || strncmp(tail, "<text ", 6) == 0 || strncmp(tail, "</text>", 7) == 0 ||
+                            strcmp(tail, "</svg>") == 0);
+            assert_null(strpbrk(pl_text_str(&out), "&'\x01\xff"));
+        }
+}
+
 static void a_drawing_that_is_too_large_is_refused(void **state)
 {
     pl_text svg = { 0 };
@@ -250,6 +274,7 @@ int main(void)
         CASE(no_points_are_no_figure),
         CASE(a_drawing_is_made_again_from_its_numbers),
         CASE(what_is_not_a_drawing_is_refused),
+        CASE(damaged_drawings_stay_drawings),
         CASE(a_drawing_that_is_too_large_is_refused),
     };
 
