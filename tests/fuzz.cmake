@@ -22,6 +22,7 @@ molsieve_fuzz(yaml SOURCES fuzz/config_fuzz.c USES molsieve::pipeline DEFINES MO
 molsieve_fuzz(tensors SOURCES fuzz/tensors_target.c USES molsieve::models)
 molsieve_fuzz(records SOURCES fuzz/records_target.c USES molsieve::chem)
 molsieve_fuzz(answer SOURCES fuzz/answer_target.c USES molsieve::chem)
+molsieve_fuzz(drawing SOURCES fuzz/drawing_target.c USES molsieve::stages)
 molsieve_fuzz(blocks SOURCES fuzz/blocks_target.c USES molsieve_made_mol molsieve::models ZLIB::ZLIB)
 molsieve_fuzz(request USES PkgConfig::OPENBABEL SOURCES fuzz/request_target.cpp
   ../chem/worker_build.cpp ../chem/worker_mol.cpp ../chem/confine.c)
