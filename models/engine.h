@@ -94,6 +94,11 @@ typedef struct nn_engine_kind {
      * grad [n_floats] is ADDED to. */
     pl_code (*backward)(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err);
 
+    /* Forward without keep of n engines at once: y[k] of in[k] by e[k], the same bytes as one after
+     * the other. The same pointer in `in` is the same batch, which is then prepared once for all
+     * engines of the same settings. NULL: one after the other is as fast. */
+    pl_code (*forward_all)(nn_engine *const *e, const nn_batch *const *in, float *const *y, int n, pl_error *err);
+
     size_t (*workspace_bytes)(const nn_engine *e); /* high-water mark               */
 
     /* How far interpolation between radial nodes is off: the root of the mean square of

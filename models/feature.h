@@ -40,6 +40,9 @@ nn_inputs nn_inputs_qm9(void);                          /* H C N O F, z, bonds  
 int32_t nn_inputs_node_features(const nn_inputs *in);   /* scalars per node               */
 int32_t nn_inputs_edge_features(const nn_inputs *in);   /* scalars per edge, no distance  */
 
+/* Whether the same graphs give the same batch. */
+bool nn_inputs_same(const nn_inputs *a, const nn_inputs *b);
+
 /* ECONFIG: no elements, too many, one out of 1..118 or named twice. */
 pl_code nn_inputs_check(const nn_inputs *in, pl_error *err);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/feature.h"
 
+#include <string.h>
+
 nn_inputs nn_inputs_qm9(void)
 {
     return (nn_inputs){ .n_elements = 5, .element = { 1, 6, 7, 8, 9 }, .z = true, .bonds = true };
@@ -12,6 +14,12 @@ int32_t nn_inputs_node_features(const nn_inputs *in)
 }
 
 int32_t nn_inputs_edge_features(const nn_inputs *in) { return in->bonds ? NN_BOND_FEATURES : 0; }
+
+bool nn_inputs_same(const nn_inputs *a, const nn_inputs *b)
+{
+    return a->n_elements == b->n_elements && a->z == b->z && a->charge == b->charge && a->bonds == b->bonds
+        && !memcmp(a->element, b->element, (size_t)a->n_elements * sizeof *a->element);
+}
 
 pl_code nn_inputs_check(const nn_inputs *in, pl_error *err)
 {

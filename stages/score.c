@@ -17,9 +17,8 @@
 #include "stages/dataset.h"
 #include "stages/graph.h"
 #include "stages/model_row.h"
+#include "stages/score_models.h"
 #include "stages/train.h"
-
-enum { MODELS_MAX = 64 };
 
 /* Seconds a molecule and edge for one layer of 32 channels, one worker: for plans only. */
 static const double MOLECULE_S = 3e-3;
@@ -42,122 +41,23 @@ static const pl_field fields[] = {
     { 0 }
 };
 
-/* ---- which models -------------------------------------------------------- */
-
-typedef struct model_list {
-    int n;
-    const char *name[MODELS_MAX], *path[MODELS_MAX], *sha256[MODELS_MAX]; /* sha256 NULL: not pinned */
-    bool trained_here;                                                    /* the file comes later    */
-} model_list;
-
-static const pl_model_ref *ref_named(const pl_workflow *wf, const char *name)
-{
-    const pl_model_ref *ref = wf->models.items;
-
-    for (int32_t k = 0; k < wf->models.n; k++)
-        if (!strcmp(ref[k].name, name))
-            return &ref[k];
-    return NULL;
-}
-
-static void list_add(model_list *l, const pl_model_ref *ref)
-{
-    if (l->n == MODELS_MAX)
-        return;
-    l->name[l->n] = ref->name;
-    l->path[l->n] = ref->path;
-    l->sha256[l->n++] = ref->sha256;
-}
-
-static void list_fill(model_list *l, const pl_workflow *wf, const score_conf *c, pl_arena *mem)
-{
-    const char *const *word = c->models.items;
-    const pl_step *train = pl_workflow_step(wf, "train");
-    const pl_model_ref *ref = wf->models.items;
-
-    *l = (model_list){ 0 };
-    for (int32_t k = 0; k < c->models.n; k++)
-        if (ref_named(wf, word[k]))
-            list_add(l, ref_named(wf, word[k]));
-    if (c->models.n)
-        return;
-    l->trained_here = train != NULL;
-    if (train)
-        list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf), st_train_model_path(wf, train, mem), NULL });
-    for (int32_t k = 0; !train && k < wf->models.n; k++)
-        list_add(l, &ref[k]);
-}
-
-static void names_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
-{
-    const score_conf *c = step->conf;
-    const char *const *word = c->models.items;
-    const char *known[MODELS_MAX];
-    int n = 0;
-
-    for (int32_t k = 0; k < wf->models.n && n < MODELS_MAX; k++)
-        known[n++] = ((const pl_model_ref *)wf->models.items)[k].name;
-    for (int32_t k = 0; k < c->models.n; k++) {
-        const char *near = ref_named(wf, word[k]) ? NULL : pl_nearest(word[k], known, n);
-        if (!ref_named(wf, word[k]))
-            pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
-                           near ? "; did you mean " : "", near ? near : "");
-    }
-    if (!c->models.n && !wf->models.n && !pl_workflow_step(wf, "train"))
-        pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");
-    if (c->models.n > MODELS_MAX || wf->models.n > MODELS_MAX)
-        pl_problem_add(problems, step->node, "models: at most %d", MODELS_MAX);
-}
-
-static void model_check(const pl_workflow *wf, const pl_step *step, const model_list *l, int k, pl_arena *mem,
-                        pl_problems *problems)
-{
-    const pl_step *graph = pl_workflow_step(wf, "graph");
-    ch_graph_opts opts;
-    nn_model_file *m;
-    pl_error err = { 0 };
-
-    if (nn_model_read(&m, l->path[k], mem, &err)) {
-        pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
-        return;
-    }
-    if (l->sha256[k] && strcmp(l->sha256[k], m->sha256) != 0)
-        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k],
-                       m->sha256, l->sha256[k]);
-    if (!graph)
-        return;
-    opts = st_graph_opts(graph);
-    if (nn_model_graph_check(m, &opts, &err))
-        pl_problem_add(problems, graph->node, "graph: %s", err.text);
-}
-
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
-    pl_arena *mem = pl_arena_new(1 << 16);
-    model_list l;
+    const score_conf *c = step->conf;
 
-    st_compute_check(&((const score_conf *)step->conf)->compute, step, problems);
-    names_check(wf, step, problems);
-    if (!mem)
-        return;
-    list_fill(&l, wf, step->conf, mem);
-    for (int k = 0; k < l.n && !l.trained_here; k++) {
-        model_check(wf, step, &l, k, mem, problems);
-        pl_arena_reset(mem);
-        list_fill(&l, wf, step->conf, mem);
-    }
-    pl_arena_free(mem);
+    st_compute_check(&c->compute, step, problems);
+    st_model_list_check(wf, step, &c->models, problems);
 }
 
 int st_score_properties(const pl_workflow *wf, const char **names, int cap, pl_arena *mem)
 {
     const pl_step *step = pl_workflow_step(wf, "score"), *train = pl_workflow_step(wf, "train");
-    model_list l;
+    st_model_list l;
     int n = 0;
 
     if (!step)
         return 0;
-    list_fill(&l, wf, step->conf, mem);
+    st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
     if (l.trained_here && cap > 0 && st_train_target(train->conf))
         names[n++] = st_train_target(train->conf)->name;
     for (int k = 0; !l.trained_here && k < l.n && n < cap; k++) {
@@ -172,12 +72,12 @@ int st_score_properties(const pl_workflow *wf, const char **names, int cap, pl_a
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
                    pl_arena *mem, pl_error *err)
 {
-    model_list l;
+    st_model_list l;
     json_t *all = json_object();
     char *text;
     pl_code rc = PL_OK;
 
-    list_fill(&l, wf, step->conf, mem);
+    st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
     for (int k = 0; k < l.n && !l.trained_here && !rc; k++) {
         char hash[65];
         rc = pl_file_hash(store, l.path[k], hash, err);
@@ -194,14 +94,14 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
                         pl_error *err)
 {
-    model_list l;
+    st_model_list l;
     st_sizes sizes;
     pl_code rc = st_sizes_get(&sizes, wf, store, err);
 
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
     if (rc || sizes.n_units < 0)
         return rc;
-    list_fill(&l, wf, step->conf, mem);
+    st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
     out->n_items = (int64_t)sizes.n;
     out->n_units = sizes.n_units;
     out->bytes_results = 60.0 * sizes.n * l.n + 50.0 * sizes.n;
@@ -222,7 +122,7 @@ typedef struct score_state {
     const score_conf *conf;
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models;
-    scored_model model[MODELS_MAX];
+    scored_model model[ST_MODELS_MAX];
     double radial_error;           /* the most of which a warning told */
     int32_t device[ST_DEVICES];    /* workers take them in turn */
     int n_devices;
@@ -233,8 +133,9 @@ typedef struct score_state {
 typedef struct score_worker {
     const score_state *state;
     const nn_engine_kind *kind;
-    nn_engine *engine[MODELS_MAX];
-    nn_collate *collate;
+    nn_engine *engine[ST_MODELS_MAX];
+    int laid[ST_MODELS_MAX];            /* the first model with the same inputs      */
+    nn_collate *collate[ST_MODELS_MAX]; /* of those that are the first               */
     pl_arena *scratch;
 } score_worker;
 
@@ -256,10 +157,10 @@ static pl_code models_open(score_state *s, pl_error *err)
 {
     const pl_step *graph = pl_workflow_step(s->env->wf, "graph");
     ch_graph_opts opts = st_graph_opts(graph);
-    model_list l;
+    st_model_list l;
     pl_code rc = PL_OK;
 
-    list_fill(&l, s->env->wf, s->conf, s->env->mem);
+    st_model_list_fill(&l, s->env->wf, &s->conf->models, s->env->mem);
     for (int k = 0; k < l.n && !rc; k++) {
         scored_model *m = &s->model[s->n_models++];
         m->path = l.path[k];
@@ -338,21 +239,36 @@ static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
 
 /* ---- workers ------------------------------------------------------------- */
 
+/* Models with the same inputs read one batch. */
+static pl_code collates_open(score_worker *w, pl_error *err)
+{
+    const score_state *s = w->state;
+
+    for (int k = 0; k < s->n_models; k++) {
+        int j = 0;
+        while (j < k && !nn_inputs_same(&s->model[j].m->inputs, &s->model[k].m->inputs))
+            j++;
+        w->laid[k] = j;
+        w->collate[k] = j == k ? nn_collate_new() : NULL;
+        if (j == k && !w->collate[k])
+            return pl_fail(err, PL_ENOMEM, "a worker");
+    }
+    return PL_OK;
+}
+
 static pl_code worker_open(void *worker, void *state, pl_error *err)
 {
     score_worker *w = worker;
     const score_state *s = state;
     nn_engine_conf conf = st_compute_conf(&s->conf->compute, 1);
     int number = atomic_fetch_add(&((score_state *)state)->n_workers, 1);
-    pl_code rc = PL_OK;
+    pl_code rc;
 
     conf.device = s->device[number % s->n_devices];
     w->state = s;
     w->kind = st_compute_engine(&s->conf->compute);
-    w->collate = nn_collate_new();
     w->scratch = pl_arena_new(1 << 20);
-    if (!w->collate || !w->scratch)
-        return pl_fail(err, PL_ENOMEM, "a worker");
+    rc = w->scratch ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
     for (int k = 0; k < s->n_models && !rc; k++) {
         rc = w->kind->open(&w->engine[k], s->model[k].m->model, &conf, err);
         if (!rc)
@@ -365,34 +281,75 @@ static void worker_close(void *worker)
 {
     score_worker *w = worker;
 
-    for (int k = 0; w->kind && k < MODELS_MAX; k++)
+    for (int k = 0; w->kind && k < ST_MODELS_MAX; k++)
         w->kind->close(w->engine[k]);
-    nn_collate_free(w->collate);
+    for (int k = 0; k < ST_MODELS_MAX; k++)
+        nn_collate_free(w->collate[k]);
     pl_arena_free(w->scratch);
 }
 
-/* One batch: items first .. first+count-1 of the unit. */
-static pl_code batch_run(score_worker *w, score_unit *u, const nn_item *item, int32_t first, int32_t count, int k,
-                         float *y, pl_error *err)
+/* A batch for all models: items first .. of the unit. */
+typedef struct score_batch {
+    score_unit *u;
+    const nn_item *item;
+    int32_t first, count;
+    nn_collated made[ST_MODELS_MAX]; /* of those that are the first with their inputs */
+    float *y[ST_MODELS_MAX];         /* [molecules of a unit]                         */
+} score_batch;
+
+static void radial_note(score_worker *w, score_unit *u, int k)
+{
+    double off = w->kind->radial_error ? w->kind->radial_error(w->engine[k]) : 0;
+
+    if (!(off <= u->radial_error))
+        u->radial_error = off;
+}
+
+/* At once where the engine can, else one after the other. */
+static pl_code forward_run(score_worker *w, score_batch *b, pl_error *err)
+{
+    nn_engine *engine[ST_MODELS_MAX];
+    const nn_batch *in[ST_MODELS_MAX];
+    float *y[ST_MODELS_MAX];
+    int n = 0;
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < w->state->n_models && !rc; k++) {
+        const nn_batch *batch = &b->made[w->laid[k]].batch;
+        if (!batch->n_graphs)
+            continue;
+        engine[n] = w->engine[k];
+        in[n] = batch;
+        y[n++] = b->y[k];
+        if (w->kind->forward_all)
+            continue;
+        rc = w->kind->forward(w->engine[k], batch, false, b->y[k], err);
+        if (!rc && b->first == 0)
+            radial_note(w, b->u, k);
+    }
+    return rc || !w->kind->forward_all ? rc : w->kind->forward_all(engine, in, y, n, err);
+}
+
+static pl_code batch_run(score_worker *w, score_batch *b, pl_error *err)
 {
     const score_state *s = w->state;
-    const nn_model_file *m = s->model[k].m;
-    nn_collated c;
-    pl_code rc = nn_collate_run(w->collate, &c, item + first, count, &m->inputs, err);
+    pl_code rc = PL_OK;
 
-    if (!rc && c.batch.n_graphs)
-        rc = w->kind->forward(w->engine[k], &c.batch, false, y, err);
-    if (!rc && first == 0 && c.batch.n_graphs && w->kind->radial_error) {
-        double off = w->kind->radial_error(w->engine[k]);
-        if (!(off <= u->radial_error))
-            u->radial_error = off;
+    for (int k = 0; k < s->n_models && !rc; k++)
+        if (w->laid[k] == k)
+            rc = nn_collate_run(w->collate[k], &b->made[k], b->item + b->first, b->count, &s->model[k].m->inputs, err);
+    if (!rc)
+        rc = forward_run(w, b, err);
+    for (int k = 0; k < s->n_models && !rc; k++) {
+        const nn_collated *c = &b->made[w->laid[k]];
+        for (int32_t i = 0; i < c->batch.n_graphs; i++) {
+            const ch_graph *g = b->item[b->first + c->item[i]].graph;
+            b->u->outcome[(b->first + c->item[i]) * s->n_models + k].value
+                = nn_model_value(s->model[k].m, g->z, g->n_nodes, (double)b->y[k][i]);
+        }
+        for (int32_t i = 0; i < c->n_left; i++)
+            b->u->outcome[(b->first + c->left[i].item) * s->n_models + k].unknown = c->left[i].element;
     }
-    for (int32_t i = 0; i < c.batch.n_graphs && !rc; i++) {
-        const ch_graph *g = item[first + c.item[i]].graph;
-        u->outcome[(first + c.item[i]) * s->n_models + k].value = nn_model_value(m, g->z, g->n_nodes, (double)y[i]);
-    }
-    for (int32_t i = 0; i < c.n_left && !rc; i++)
-        u->outcome[(first + c.left[i].item) * s->n_models + k].unknown = c.left[i].element;
     return rc;
 }
 
@@ -423,22 +380,22 @@ static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
 {
     score_worker *w = worker;
     const score_conf *c = w->state->conf;
-    score_unit *u = unit->data;
+    score_batch b = { .u = unit->data };
     nn_item *item;
-    float *y;
     pl_code rc;
 
     pl_arena_reset(w->scratch);
-    rc = unit_unpack(w, u, &item, unit->mem, err);
+    rc = unit_unpack(w, b.u, &item, unit->mem, err);
     if (rc)
         return rc;
-    y = PL_NEW(w->scratch, float, u->n + 1);
-    if (!y)
-        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
-    for (int32_t first = 0, count; first < u->n && !rc; first += count) {
-        count = nn_collate_take(item, first, u->n, (int32_t)c->molecules, c->max_edges);
-        for (int k = 0; k < w->state->n_models && !rc; k++)
-            rc = batch_run(w, u, item, first, count, k, y, err);
+    b.item = item;
+    for (int k = 0; k < w->state->n_models && !rc; k++) {
+        b.y[k] = PL_NEW(w->scratch, float, b.u->n + 1);
+        rc = b.y[k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
+    }
+    for (; b.first < b.u->n && !rc; b.first += b.count) {
+        b.count = nn_collate_take(item, b.first, b.u->n, (int32_t)c->molecules, c->max_edges);
+        rc = batch_run(w, &b, err);
     }
     return rc;
 }

@@ -28,6 +28,7 @@ target_compile_options(test_emulator PRIVATE -Wno-unused-function)
 molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::models)
 molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch TIMEOUT 300)
 molsieve_emulated_test(cuda_memory twin/cuda_memory_test.c LABEL twin USES molsieve_made_batch)
+molsieve_emulated_test(cuda_together twin/cuda_together_test.c LABEL twin USES molsieve_made_batch)
 
 molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin USES molsieve::models)
 

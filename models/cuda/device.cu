@@ -237,6 +237,11 @@ static void gpu_mark(nn_gpu *g, int32_t i)
     note(g, cudaEventRecord(g->mark[i], g->stream), "mark");
 }
 
+static void gpu_follow(nn_gpu *g, nn_gpu *other, int32_t i)
+{
+    note(g, cudaStreamWaitEvent(g->stream, other->mark[i], 0), "follow");
+}
+
 static const char *gpu_wait(nn_gpu *g, int32_t i)
 {
     note(g, cudaEventSynchronize(g->mark[i]), "waiting");
@@ -524,7 +529,7 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
         NN_GPU_ABI, (int32_t)sizeof(nn_gpu_ops), NN_GPU_NAME,
         device_count, device_pci, device_find, gpu_open, gpu_close, gpu_status, gpu_memory,
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
-        gpu_upload_beside, gpu_download_later, gpu_mark, gpu_wait, gpu_graph_begin, gpu_graph_run,
+        gpu_upload_beside, gpu_download_later, gpu_mark, gpu_follow, gpu_wait, gpu_graph_begin, gpu_graph_run,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
         op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_attend_back, op_norm, op_norm_back, op_pool, op_pool_back,
         op_bias, op_bias_back, op_loss, op_optimise,

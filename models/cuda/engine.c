@@ -161,7 +161,7 @@ static void *prep_grow(void *ctx, size_t bytes)
     return e->ops->host_alloc(e->gpu, bytes);
 }
 
-static pl_code shape_check(const nn_engine *e, const nn_batch *in, pl_error *err)
+pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *err)
 {
     const nn_se3_conf *c = &e->plan->model->conf;
 
@@ -195,7 +195,7 @@ static void modules_run(nn_engine *e, const nn_batch *in)
 pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int32_t n_targets, pl_error *err)
 {
     nn_cuda_slot *to = &e->slot[slot];
-    pl_code rc = shape_check(e, in, err);
+    pl_code rc = nn_cuda_shape_check(e, in, err);
 
     e->kept = false;
     e->prep.host = to->host;
@@ -331,6 +331,7 @@ const nn_engine_kind nn_engine_cuda = {
     .set_params = cuda_set_params,
     .forward = cuda_forward,
     .backward = cuda_backward,
+    .forward_all = nn_cuda_forward_all,
     .workspace_bytes = cuda_workspace_bytes,
     .training = &nn_cuda_trains,
 };

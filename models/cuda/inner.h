@@ -119,7 +119,7 @@ pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* from e->plan: arra
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
 size_t nn_cuda_grads_floats(const nn_engine *e, size_t *fold_at); /* of e->grad, with e->dfold in it */
 bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
-/* Room for the batch that was laid out, in its slot and in the arena. */
+/* Room for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
 pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err);
 /* EDEVICE: how much is needed and free, and how large a batch would fit (molecules: of the one that
  * did not; 0: not a batch). */
@@ -134,6 +134,11 @@ pl_code nn_cuda_grads(nn_engine *e, pl_error *err);    /* memory for e->grad; on
 void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* the batch on the device -> e->y */
 void nn_cuda_backward(nn_engine *e, const nn_batch *in); /* e->dy -> e->grad, overwritten */
 pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broken fences */
+
+pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *err);
+
+/* together.c */
+pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, float *const *y, int n, pl_error *err);
 
 /* step.c */
 extern const nn_engine_training nn_cuda_trains;

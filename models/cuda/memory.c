@@ -215,13 +215,14 @@ pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cud
 
     fences_set(e, false);
     bytes = arena_cut(e, in, keep, NULL);
-    if (!device_grow(e, &to->device, &to->device_room, e->prep.most) || !device_grow(e, &e->arena, &e->arena_room, bytes)
+    if ((to && !device_grow(e, &to->device, &to->device_room, e->prep.most)) || !device_grow(e, &e->arena, &e->arena_room, bytes)
         || !nn_cuda_host(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
         e->n_fences = 0;
         snprintf(what, sizeof what, "a batch of %d molecules and %d edges", (int)in->n_graphs, (int)in->n_edges);
-        return nn_cuda_no_memory(e, what, bytes + e->prep.most, in->n_graphs, err);
+        return nn_cuda_no_memory(e, what, bytes + (to ? e->prep.most : 0), in->n_graphs, err);
     }
-    e->batch = to->device;
+    if (to)
+        e->batch = to->device;
     arena_cut(e, in, keep, e->arena);
     fences_set(e, true);
     return PL_OK;

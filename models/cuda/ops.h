@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 3,
+    NN_GPU_ABI = 4,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -381,6 +381,7 @@ typedef struct nn_gpu_ops {
     /* In the order of the calls, without waiting; host is pinned. */
     void (*download_later)(nn_gpu *g, void *host, const void *from, size_t bytes);
     void (*mark)(nn_gpu *g, int32_t i);        /* mark i is here: below NN_GPU_MARKS */
+    void (*follow)(nn_gpu *g, nn_gpu *other, int32_t i); /* work called now waits for other's mark i */
     const char *(*wait)(nn_gpu *g, int32_t i); /* until work before mark i is done; as status */
     /* What is called between begin and run is captured and then runs as one graph. Between them
      * only operations, zero and download_later. */

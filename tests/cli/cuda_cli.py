@@ -13,6 +13,7 @@ from train_e2e import tensors
 
 PROGRAM = os.environ.get("MOLSIEVE") or shutil.which("molsieve")
 MODEL = os.path.join(os.environ.get("MOLSIEVE_SOURCE", "."), "workflows", "models", "esol.safetensors")
+GAP = os.path.join(os.path.dirname(MODEL), "qm9-gap.safetensors")
 EMULATED = os.environ.get("MOLSIEVE_EMULATED", "")
 
 WORKFLOW = f"""format: 1
@@ -85,6 +86,27 @@ class Cuda(unittest.TestCase):
         self.assertNotEqual(cpu, [0, 0])
         for a, b in zip(cpu, cuda):
             self.assertLess(abs(a - b), 1e-4)
+
+    def test_several_models_at_once_score_as_one_after_the_other(self):
+        """Two that read the same batch, one that reads another, which does not know bromine."""
+        both = WORKFLOW.replace("stages:", f"  again: {{path: again.safetensors}}\n  gap: {{path: {GAP}}}\nstages:")
+        shutil.copy(MODEL, os.path.join(self.dir, "again.safetensors"))
+        rows = {}
+        with open(os.path.join(self.dir, "a.smi"), "a") as f:
+            f.write("CBr bromide\nCF fluoride\n")
+        for name, models, settings in (("all", "[esol, gap, again]", ["stages.score.batch.molecules=3"]),
+                                       ("esol", "[esol]", []), ("gap", "[gap]", [])):
+            with open(os.path.join(self.dir, "w.yaml"), "w") as f:
+                f.write(both.replace("[esol]", models))
+            self.sieve("run", "w.yaml", f"workdir=runs/{name}", "stages.score.engine=cuda", *settings)
+            db = sqlite3.connect(os.path.join(self.dir, "runs", name, "results.db"))
+            try:
+                rows[name] = db.execute("SELECT property.name, mol_id, value FROM prediction JOIN property USING(property_id) "
+                                        "ORDER BY 1, 2").fetchall()
+            finally:
+                db.close()
+        self.assertEqual(len(rows["gap"]), 3)
+        self.assertEqual(sorted(2 * rows["esol"] + rows["gap"]), sorted(rows["all"]))
 
     def test_without_a_driver_cuda_is_refused_and_auto_is_the_cpu(self):
         said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")

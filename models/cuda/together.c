@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several models at once: each on its own stream, with its own arena; a batch that several
+ * read is laid out and goes up once. */
+#include <string.h>
+
+#include "models/cuda/inner.h"
+
+enum { LAID = 0, DONE = 1 }; /* marks: the batch is on the device; the results are on the host */
+
+/* The first engine that has the same batch laid out in the same way: k itself, or one before. */
+static int laid_by(nn_engine *const *e, const nn_batch *const *in, int k)
+{
+    int j = 0;
+
+    while (j < k && (in[j] != in[k] || e[j]->prep.radial != e[k]->prep.radial || e[j]->prep.width != e[k]->prep.width
+                     || e[j]->conf.device != e[k]->conf.device))
+        j++;
+    return j;
+}
+
+static pl_code lay_out(nn_engine *e, const nn_batch *in, pl_error *err)
+{
+    pl_code rc = nn_cuda_batch(e, in, false, 0, 0, err);
+
+    if (rc)
+        return rc;
+    e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
+    e->ops->mark(e->gpu, LAID);
+    return PL_OK;
+}
+
+static void results_ask(nn_engine *e, const nn_batch *in)
+{
+    nn_cuda_forward(e, in);
+    e->ops->download_later(e->gpu, e->host, e->y, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *e->host);
+    e->ops->mark(e->gpu, DONE);
+}
+
+/* With the batch of `from` in place of its own as long as operations are called. */
+static pl_code follower_begin(nn_engine *e, nn_engine *from, const nn_batch *in, pl_error *err)
+{
+    nn_cuda_prep own = e->prep;
+    pl_code rc = nn_cuda_shape_check(e, in, err);
+
+    e->kept = false;
+    e->prep = from->prep;
+    e->batch = from->batch;
+    if (!rc)
+        rc = nn_cuda_batch_memory(e, in, false, NULL, err);
+    if (!rc) {
+        e->ops->follow(e->gpu, from->gpu, LAID);
+        results_ask(e, in);
+    }
+    e->prep = own;
+    return rc;
+}
+
+static pl_code one_begin(nn_engine *const *e, const nn_batch *const *in, int k, pl_error *err)
+{
+    int by = laid_by(e, in, k);
+    pl_code rc;
+
+    if (by < k)
+        return follower_begin(e[k], e[by], in[k], err);
+    rc = lay_out(e[k], in[k], err);
+    if (!rc)
+        results_ask(e[k], in[k]);
+    return rc;
+}
+
+static pl_code one_end(nn_engine *e, const nn_batch *in, float *y, pl_error *err)
+{
+    const char *bad = e->ops->wait(e->gpu, DONE);
+
+    if (bad)
+        return pl_fail(err, PL_EBUG, "engine cuda: %s", bad);
+    memcpy(y, e->host, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *y);
+    return e->fences ? nn_cuda_check(e, err) : PL_OK;
+}
+
+/* The last is waited for first: on the emulator, where work waits until somebody waits for it, an
+ * engine that does not follow the one that has its batch shows. */
+pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, float *const *y, int n, pl_error *err)
+{
+    pl_code rc = PL_OK, end;
+    int begun = 0;
+
+    for (; begun < n && !rc; begun++)
+        rc = one_begin(e, in, begun, err);
+    for (int k = begun - (rc ? 2 : 1); k >= 0; k--) {
+        end = one_end(e[k], in[k], y[k], rc ? NULL : err);
+        rc = rc ? rc : end;
+    }
+    return rc;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/score_models.h"
+
+#include <string.h>
+
+#include "models/model_file.h"
+#include "pipeline/base/text.h"
+#include "stages/graph.h"
+#include "stages/train.h"
+
+static const pl_model_ref *ref_named(const pl_workflow *wf, const char *name)
+{
+    const pl_model_ref *ref = wf->models.items;
+
+    for (int32_t k = 0; k < wf->models.n; k++)
+        if (!strcmp(ref[k].name, name))
+            return &ref[k];
+    return NULL;
+}
+
+static void list_add(st_model_list *l, const pl_model_ref *ref)
+{
+    if (l->n == ST_MODELS_MAX)
+        return;
+    l->name[l->n] = ref->name;
+    l->path[l->n] = ref->path;
+    l->sha256[l->n++] = ref->sha256;
+}
+
+void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *wanted, pl_arena *mem)
+{
+    const char *const *word = wanted->items;
+    const pl_step *train = pl_workflow_step(wf, "train");
+    const pl_model_ref *ref = wf->models.items;
+
+    *l = (st_model_list){ 0 };
+    for (int32_t k = 0; k < wanted->n; k++)
+        if (ref_named(wf, word[k]))
+            list_add(l, ref_named(wf, word[k]));
+    if (wanted->n)
+        return;
+    l->trained_here = train != NULL;
+    if (train)
+        list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf), st_train_model_path(wf, train, mem), NULL });
+    for (int32_t k = 0; !train && k < wf->models.n; k++)
+        list_add(l, &ref[k]);
+}
+
+static void names_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
+{
+    const char *const *word = wanted->items;
+    const char *known[ST_MODELS_MAX];
+    int n = 0;
+
+    for (int32_t k = 0; k < wf->models.n && n < ST_MODELS_MAX; k++)
+        known[n++] = ((const pl_model_ref *)wf->models.items)[k].name;
+    for (int32_t k = 0; k < wanted->n; k++) {
+        const char *near = ref_named(wf, word[k]) ? NULL : pl_nearest(word[k], known, n);
+        if (!ref_named(wf, word[k]))
+            pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
+                           near ? "; did you mean " : "", near ? near : "");
+    }
+    if (!wanted->n && !wf->models.n && !pl_workflow_step(wf, "train"))
+        pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");
+    if (wanted->n > ST_MODELS_MAX || wf->models.n > ST_MODELS_MAX)
+        pl_problem_add(problems, step->node, "models: at most %d", ST_MODELS_MAX);
+}
+
+static void model_check(const pl_workflow *wf, const pl_step *step, const st_model_list *l, int k, pl_arena *mem,
+                        pl_problems *problems)
+{
+    const pl_step *graph = pl_workflow_step(wf, "graph");
+    ch_graph_opts opts;
+    nn_model_file *m;
+    pl_error err = { 0 };
+
+    if (nn_model_read(&m, l->path[k], mem, &err)) {
+        pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
+        return;
+    }
+    if (l->sha256[k] && strcmp(l->sha256[k], m->sha256) != 0)
+        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k],
+                       m->sha256, l->sha256[k]);
+    if (!graph)
+        return;
+    opts = st_graph_opts(graph);
+    if (nn_model_graph_check(m, &opts, &err))
+        pl_problem_add(problems, graph->node, "graph: %s", err.text);
+}
+
+void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    st_model_list l;
+
+    names_check(wf, step, wanted, problems);
+    if (!mem)
+        return;
+    st_model_list_fill(&l, wf, wanted, mem);
+    for (int k = 0; k < l.n && !l.trained_here; k++) {
+        model_check(wf, step, &l, k, mem, problems);
+        pl_arena_reset(mem);
+        st_model_list_fill(&l, wf, wanted, mem);
+    }
+    pl_arena_free(mem);
+}

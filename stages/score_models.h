@@ -1,0 +1,24 @@
+/* stages/score_models.h - which models a workflow's `score` computes. */
+#ifndef ST_SCORE_MODELS_H
+#define ST_SCORE_MODELS_H
+
+#include "pipeline/stage.h"
+#include "pipeline/workflow.h"
+
+enum { ST_MODELS_MAX = 64 };
+
+typedef struct st_model_list {
+    int n;
+    const char *name[ST_MODELS_MAX], *path[ST_MODELS_MAX], *sha256[ST_MODELS_MAX]; /* sha256 NULL: not pinned */
+    bool trained_here;                                                /* the file comes later    */
+} st_model_list;
+
+/* The names in `wanted` (texts) that the workflow has; if there are none: the model trained in
+ * this workflow, or all of its `models`. Texts belong to the workflow or to mem. */
+void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *wanted, pl_arena *mem);
+
+/* Names that are unknown or too many, files that cannot be read or are not the pinned ones, and
+ * graphs that are not the models'. */
+void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems);
+
+#endif
