@@ -75,6 +75,34 @@ typedef struct st_bench_peak {
 } st_bench_peak;
 st_bench_peak st_bench_peak_find(int threads);
 
+/* ---- ways to compute ---- */
+
+enum { ST_BENCH_VARIANTS = 128, ST_BENCH_TOGETHER = 5 };
+
+typedef struct st_bench_variant {
+    const nn_engine_kind *kind;
+    const char *set;       /* of kernels, or NULL                        */
+    nn_engine_conf conf;
+    bool main;             /* of the set that is chosen here             */
+    int models;            /* ST_BENCH_TOGETHER: forward of so many ..   */
+    bool at_once;          /* .. at once, or one after the other         */
+    char name[48];
+    char refused[384];     /* why not here, or ""                        */
+} st_bench_variant;
+
+/* Seconds of the best step, of one model; bytes of all. train 0: not measured. */
+typedef struct st_bench_times {
+    double forward, train, bytes;
+} st_bench_times;
+
+/* All that the engines have, refused ones too; how many. */
+int st_bench_variants(st_bench_variant *out, int most);
+/* Is it among `words` ("nodes,avx2 exact")? NULL: everything of the chosen set, of other sets
+ * and of the oracle what shows their speed in float32, with one thread. */
+bool st_bench_variant_wanted(const st_bench_variant *v, const char *words, int threads);
+pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st_bench_case *c, int threads,
+                              double seconds, pl_error *err);
+
 /* ---- whole steps ---- */
 
 /* Wall seconds of a training step that the engine does by itself, as many in flight as it

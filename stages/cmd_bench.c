@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/cpu/kernels.h"
+#include "models/cuda/memory.h"
 #include "models/model_file.h"
 #include "pipeline/base/par.h"
 #include "pipeline/base/text.h"
@@ -15,7 +15,7 @@
 #include "stages/share.h"
 #include "stages/version.h"
 
-enum { VARIANTS = 96, THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
+enum { THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
 
 static const pl_opt opts[] = {
     { "--batch", 'b', "N", "molecules in a batch (240)" },
@@ -25,19 +25,10 @@ static const pl_opt opts[] = {
     { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
     { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
     { "--variants", 'v', "NAME,..", "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
+    { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
     { "--json", 0, NULL, "one JSON object in place of the tables" },
     { 0 }
 };
-
-/* One way to compute. */
-typedef struct variant {
-    const nn_engine_kind *kind;
-    const char *set;       /* of kernels, or NULL               */
-    nn_engine_conf conf;
-    bool main;             /* of the set that is chosen here    */
-    char name[48];
-    char refused[384];     /* why not here, or ""               */
-} variant;
 
 typedef struct setup {
     const pl_args *args;
@@ -51,7 +42,7 @@ typedef struct setup {
     nn_inputs inputs;
     st_bench_mols mols;
     int n_variants;
-    variant variant[VARIANTS];
+    st_bench_variant variant[ST_BENCH_VARIANTS];
     double load;           /* before the start                  */
     json_t *json;          /* NULL: tables                      */
 } setup;
@@ -60,7 +51,7 @@ typedef struct setup {
 typedef struct row {
     const char *name;
     int threads;
-    double forward, train, bytes;
+    st_bench_times t;
     st_bench_work done, peak; /* operations of the step; of the machine in a second */
 } row;
 
@@ -174,133 +165,10 @@ static pl_code mols_get(setup *s, pl_error *err)
     return rc;
 }
 
-/* ---- variants: what the engines say they can ----------------------------- */
-
-static void set_use(const char *set)
-{
-    if (set)
-        (void)setenv("MOLSIEVE_CPU", set, 1);
-}
-
-static void variant_add(setup *s, const nn_engine_kind *kind, const char *set, bool main, nn_engine_conf conf)
-{
-    static const char *const radials[] = { "exact", "nodes" }, *const precisions[] = { "fp32", "bf16x3", "bf16", "tf32", "fp16" };
-    variant *v = &s->variant[s->n_variants];
-    pl_error err = { 0 };
-
-    if (s->n_variants == VARIANTS)
-        return;
-    *v = (variant){ .kind = kind, .set = set, .main = main, .conf = conf };
-    set_use(set);
-    if (kind->check(&v->conf, &err))
-        snprintf(v->refused, sizeof v->refused, "%s", err.text);
-    if (kind == &nn_engine_ref)
-        snprintf(v->name, sizeof v->name, "ref double");
-    else
-        snprintf(v->name, sizeof v->name, "%s%s%s %s %s%s", kind->name, set ? " " : "", set ? set : "",
-                 radials[conf.radial], precisions[conf.of_contract], conf.recompute ? " recompute" : "");
-    if (kind != &nn_engine_ref || !v->refused[0])
-        s->n_variants++;
-}
-
-static void modes_add(setup *s, const nn_engine_kind *kind, const char *set, bool main)
-{
-    int n = kind == &nn_engine_cuda ? NN_PREC_FP16 + 1 : NN_PREC_BF16 + 1; /* precisions it has */
-
-    for (int i = 0; i < (kind == &nn_engine_cpu ? 4 : 2) * n; i++) {
-        nn_precision p = (nn_precision)(i % n);
-        variant_add(s, kind, set, main, (nn_engine_conf){ .threads = 1, .radial = (nn_radial)(i / n % 2), .width = 0.01,
-                                                          .of_radial = p, .of_contract = p, .of_linear = p,
-                                                          .recompute = i / n > 1 });
-    }
-}
-
-static void variants_list(setup *s)
-{
-    const nn_cpu_kernels *best = nn_cpu_kernels_find(NULL);
-    nn_cpu_choice c;
-
-    for (int k = 0; nn_engines[k]; k++)
-        if (nn_engines[k] != &nn_engine_cpu)
-            modes_add(s, nn_engines[k], NULL, true);
-        else
-            for (int i = 0; nn_cpu_kernels_list(i, &c); i++)
-                if (c.here)
-                    modes_add(s, nn_engines[k], c.kernels->name, c.kernels == best);
-}
-
-/* Is it wanted? If nothing is asked for: everything of the chosen set, of other sets
- * and of the oracle what shows their speed in float32, with one thread. */
-static bool variant_wanted(const setup *s, const variant *v, int threads)
-{
-    const char *words = pl_arg(s->args, "--variants");
-    char copy[512], *word, *rest = copy;
-
-    if (v->refused[0] || (v->kind == &nn_engine_ref && threads > 1))
-        return false;
-    if (!words)
-        return (v->main && v->kind != &nn_engine_ref && (!v->conf.recompute || threads == 1))
-            || (threads == 1 && v->conf.of_contract == NN_PREC_FP32 && !v->conf.recompute);
-    snprintf(copy, sizeof copy, "%s", words);
-    while ((word = strsep(&rest, ",")) != NULL)
-        if (*word && (strstr(v->name, word) || !strcmp(word, "all")))
-            return true;
-    return false;
-}
-
 /* ---- measuring ----------------------------------------------------------- */
 
-static pl_code step(const st_bench_case *c, const nn_engine_kind *kind, nn_engine *e, bool train, pl_error *err)
-{
-    pl_code rc = train ? kind->set_params(e, c->params, err) : PL_OK; /* a training step folds the weights anew */
-
-    if (!rc)
-        rc = kind->forward(e, &c->batch, train, c->y, err);
-    if (!rc && train)
-        rc = kind->backward(e, &c->batch, c->dy, c->grad, err);
-    return rc;
-}
-
-/* The first step is not counted. */
-static pl_code step_best(const st_bench_case *c, const variant *v, nn_engine *e, double seconds, bool train,
-                         double *best, pl_error *err)
-{
-    int threads = v->kind->training ? 2 : v->conf.threads; /* a GPU's work is not this processor's time */
-    double start = st_bench_now(threads);
-    pl_code rc = step(c, v->kind, e, train, err);
-
-    *best = HUGE_VAL;
-    for (int i = 0; !rc && (i < 1 || st_bench_now(threads) - start < seconds); i++) {
-        double from = st_bench_now(threads);
-        rc = step(c, v->kind, e, train, err);
-        *best = fmin(*best, st_bench_now(threads) - from);
-    }
-    return rc;
-}
-
-static pl_code variant_time(row *r, const setup *s, const st_bench_case *c, variant *v, int threads, pl_error *err)
-{
-    nn_engine *e = NULL;
-    pl_code rc;
-
-    v->conf.threads = threads;
-    set_use(v->set);
-    rc = v->kind->open(&e, c->model, &v->conf, err);
-    if (!rc)
-        rc = v->kind->set_params(e, c->params, err);
-    if (!rc)
-        rc = step_best(c, v, e, s->seconds, false, &r->forward, err);
-    if (!rc && v->kind->training)
-        rc = st_bench_steps(&r->train, c, v->kind->training, e, s->seconds, err);
-    else if (!rc)
-        rc = step_best(c, v, e, s->seconds, true, &r->train, err);
-    r->bytes = rc ? 0 : (double)v->kind->workspace_bytes(e);
-    v->kind->close(e);
-    return rc;
-}
-
 /* The engine's own work, and the peak of the unit that does it. bf16x3: three products for one. */
-static void row_work(row *r, const setup *s, const st_bench_case *c, const variant *v, int t)
+static void row_work(row *r, const setup *s, const st_bench_case *c, const st_bench_variant *v, int t)
 {
     double unit = v->conf.of_contract && !strcmp(v->set ? v->set : "", "amx") ? s->peak[t].bf16 : s->peak[t].fp32;
     double products = v->conf.of_contract == NN_PREC_BF16X3 ? 3 : 1;
@@ -342,6 +210,8 @@ static void table_head(const setup *s, const table *t)
 
     (void)printf("\n### %s: %d molecules of %.1f atoms and %.1f directed edges\n\n", t->graph, (int)b->n_graphs,
                  (double)b->n_nodes / b->n_graphs, (double)b->n_edges / b->n_graphs);
+    if (pl_arg(s->args, "--memory"))
+        return;
     (void)printf("| %-31s | threads |", "variant");
     for (int i = 0; i < 11; i++)
         (void)printf(" %s %s |", head[i], unit[i]);
@@ -349,7 +219,6 @@ static void table_head(const setup *s, const table *t)
     for (int i = 0; i < 11; i++)
         (void)printf("--:|");
     (void)printf("\n");
-    (void)s;
     (void)fflush(stdout);
 }
 
@@ -374,11 +243,11 @@ static void row_print(const table *t, const row *r, const st_bench_case *c)
     int32_t layers = c->model->conf.layers > 1 ? c->model->conf.layers - 1 : 1;
     double n = c->batch.n_graphs, edges = c->batch.n_edges, el = edges * layers;
     st_bench_work ref = st_bench_work_reference(c);
-    double v[11] = { n / r->forward, n / r->train, 1e6 * r->forward / el, 1e6 * r->train / el,
-                     1e-9 * ref.forward / r->forward, 1e-9 * ref.train / r->train,
-                     100 * r->done.forward / r->forward / r->peak.forward, 100 * r->done.train / r->train / r->peak.train,
-                     r->threads == 1 ? t->reference_forward * edges / r->forward : 0,
-                     r->threads == 1 ? t->reference_train * edges / r->train : 0, r->bytes / (1 << 20) };
+    double v[11] = { n / r->t.forward, n / r->t.train, 1e6 * r->t.forward / el, 1e6 * r->t.train / el,
+                     1e-9 * ref.forward / r->t.forward, 1e-9 * ref.train / r->t.train,
+                     100 * r->done.forward / r->t.forward / r->peak.forward, 100 * r->done.train / r->t.train / r->peak.train,
+                     r->threads == 1 ? t->reference_forward * edges / r->t.forward : 0,
+                     r->threads == 1 ? t->reference_train * edges / r->t.train : 0, r->t.bytes / (1 << 20) };
 
     if (t->rows) {
         json_array_append_new(t->rows, row_json(r, v));
@@ -418,8 +287,8 @@ static void reference_rows(const setup *s, table *t, const ch_graph_opts *graph)
         st_bench_work w = st_bench_work_reference(&c), peak = { unit, unit };
         t->reference_forward = b.forward / c.batch.n_edges;
         t->reference_train = b.train / c.batch.n_edges;
-        row_print(t, &(row){ "reference formulation, OpenBLAS", 1, b.forward, b.train, 0, w, peak }, &c);
-        row_print(t, &(row){ "the same, R in cache (a bound)", 1, b.forward, b.train_cached, 0, w, peak }, &c);
+        row_print(t, &(row){ "reference formulation, OpenBLAS", 1, { b.forward, b.train, 0 }, w, peak }, &c);
+        row_print(t, &(row){ "the same, R in cache (a bound)", 1, { b.forward, b.train_cached, 0 }, w, peak }, &c);
     } else if (!t->rows) {
         (void)printf("| %-31s | %s |\n", "reference formulation", err.text);
     }
@@ -427,7 +296,7 @@ static void reference_rows(const setup *s, table *t, const ch_graph_opts *graph)
     pl_arena_free(mem);
 }
 
-static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, variant *v, int k, pl_error *err)
+static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, st_bench_variant *v, int k, pl_error *err)
 {
     row r = { .name = v->name, .threads = s->threads[k] };
     int32_t limits[2] = { s->batch, ORACLE_EDGES };
@@ -440,12 +309,39 @@ static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, 
         c = &small;
     }
     if (!rc)
-        rc = variant_time(&r, s, c, v, r.threads, err);
+        rc = st_bench_variant_time(&r.t, v, c, r.threads, s->seconds, err);
     if (!rc) {
         row_work(&r, s, c, v, k);
         row_print(t, &r, c);
     }
     st_bench_case_close(&small);
+    return rc;
+}
+
+/* What engine cuda would allocate for this batch, with or without a GPU here. */
+static pl_code memory_print(const st_bench_case *c, json_t *rows, pl_error *err)
+{
+    static const char *const what[] = { "train_mib", "train_recompute_mib", "forward_mib" };
+    nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.01 };
+    json_t *o = rows ? json_object() : NULL;
+    double mib[3];
+    pl_code rc = PL_OK;
+
+    for (int i = 0; i < 3 && !rc; i++) {
+        nn_cuda_need need = { 0 };
+        conf.recompute = i == 1;
+        rc = nn_cuda_memory(&need, c->model, &conf, &c->batch, i < 2, err);
+        mib[i] = (double)(need.model + need.batch + need.work) / (1 << 20);
+        if (o)
+            json_object_set_new(o, what[i], json_real(mib[i]));
+    }
+    if (o) {
+        json_object_set_new(o, "variant", json_string("memory of engine cuda"));
+        json_array_append_new(rows, o);
+    } else if (!rc) {
+        (void)printf("\nEngine cuda, radial nodes, allocates %.0f MiB for training steps of this batch, with recompute %.0f MiB, for "
+                     "forward %.0f MiB (counted; no GPU is needed).\n", mib[0], mib[1], mib[2]);
+    }
     return rc;
 }
 
@@ -458,12 +354,14 @@ static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *grap
 
     if (!rc && !s->json)
         table_head(s, &t);
-    if (!rc)
+    if (!rc && !pl_arg(s->args, "--memory"))
         reference_rows(s, &t, graph);
-    for (int k = 0; k < s->n_threads && !rc; k++)
+    for (int k = 0; k < s->n_threads && !rc && !pl_arg(s->args, "--memory"); k++)
         for (int i = 0; i < s->n_variants && !rc; i++)
-            if (variant_wanted(s, &s->variant[i], s->threads[k]))
+            if (st_bench_variant_wanted(&s->variant[i], pl_arg(s->args, "--variants"), s->threads[k]))
                 rc = engine_row(s, &t, graph, &s->variant[i], k, err);
+    if (!rc)
+        rc = memory_print(&c, t.rows, err);
     if (!rc && s->json)
         json_object_set_new(json_object_get(s->json, "graphs"), name,
                             json_pack("{s:i, s:i, s:i, s:O}", "molecules", (int)c.batch.n_graphs, "atoms",
@@ -506,6 +404,7 @@ static void foot_print(const setup *s)
         "\nThe best step of about %g s a figure: processor time with one thread, wall time with more. Training: the weights\n"
         "folded, forward, backward; no optimiser. cuda: wall time; training: mean of whole steps, optimiser too. us/e/l: microseconds an edge and hidden layer.\n"
         "\\* of the reference formulation's work along edges for the same molecules, whatever was really done.\n"
+        "5 models: of one; at once: from one batch, on streams of their own, against one after the other.\n"
         "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
         "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n", s->seconds);
     for (int i = 0; i < s->n_variants; i++)
@@ -535,21 +434,22 @@ static pl_code measure(setup *s, pl_error *err)
     static const struct { const char *name; ch_graph_opts opts; } graphs[] = {
         { "bonds", { .edges = CH_EDGES_BONDS } }, { "radius5", { .edges = CH_EDGES_RADIUS, .cutoff = 5 } } };
     const char *wanted = pl_arg(s->args, "--graphs");
+    bool only = pl_arg(s->args, "--memory") != NULL;
     pl_code rc = model_get(s, err);
 
     if (!rc)
         rc = mols_get(s, err);
     if (rc)
         return rc;
-    variants_list(s);
-    for (int k = 0; k < s->n_threads; k++)
+    s->n_variants = st_bench_variants(s->variant, ST_BENCH_VARIANTS);
+    for (int k = 0; k < s->n_threads && !only; k++)
         s->peak[k] = st_bench_peak_find(s->threads[k]);
-    if (!s->json)
+    if (!s->json && !only)
         head_print(s);
     for (int g = 0; g < 2 && !rc; g++)
         if (!wanted || !strcmp(wanted, "both") || !strcmp(wanted, graphs[g].name))
             rc = graph_table(s, graphs[g].name, &graphs[g].opts, err);
-    if (!rc)
+    if (!rc && (s->json || !only))
         (s->json ? json_print : foot_print)(s);
     return rc;
 }
@@ -564,7 +464,7 @@ static int run(const pl_app *app, const pl_args *args)
     if (status)
         return status;
     (void)getloadavg(&s.load, 1);
-    if (s.load > 0.5)
+    if (s.load > 0.5 && !pl_arg(args, "--memory"))
         pl_cmd_say("warning: the load average is %.2f: other programs are at work, and the figures will be too low", s.load);
     if (pl_arg(args, "--json"))
         s.json = json_pack("{s:{}}", "graphs");

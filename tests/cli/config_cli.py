@@ -355,6 +355,8 @@ def bench_measures_what_it_is_asked_for():
                           "--variants", "none such,portable exact fp32")
         assert "4 layers" in out and "### bonds: 2 molecules of 11.0 atoms" in out and "radius5" not in out, out
         assert "| cpu portable exact fp32" in out and "| reference formulation" in out and "Load average" in out, out
+        found = json.loads(p.run("bench", "--memory", "--batch", "30", "--graphs", "bonds", "--json")[1])["graphs"]["bonds"]["rows"]
+        assert len(found) == 1 and found[0]["train_mib"] > found[0]["train_recompute_mib"] > found[0]["forward_mib"] > 10, found
         for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--threads", "1,x"], ["--seconds", "long"]):
             p.run("bench", *wrong, expect=2)
         p.put("none.smi", "broken(\n")
