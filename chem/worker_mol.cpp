@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <vector>
@@ -183,6 +184,8 @@ static int valence_of(OBAtom &atom)
     return sum;
 }
 
+static const int charge_max = 15; // the least that a reader of OpenSMILES has to accept; ours are kept in a byte
+
 void mol_check_atoms(OBMol &mol)
 {
     FOR_ATOMS_OF_MOL(a, mol) {
@@ -190,6 +193,8 @@ void mol_check_atoms(OBMol &mol)
         int max = valence_max(z, a->GetFormalCharge());
         if (z == 0 || z > 118)
             fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " is not an element");
+        if (std::abs(a->GetFormalCharge()) > charge_max)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the charge " + number(a->GetFormalCharge()));
         if (max > 0 && z != 5 && valence_of(*a) > max)
             fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " +
                                  number(valence_of(*a)) + " bonds");
