@@ -101,7 +101,8 @@ static void print_funnel(pl_store *s)
 
 static void print_top(pl_store *s)
 {
-    static const char sql[] = "SELECT rank,smiles,property,unit,score,coalesce(titles,'') FROM v_hits WHERE rank<=5"
+    static const char sql[] = "SELECT rank,smiles,coalesce(property,'objective'),coalesce(unit,''),coalesce(score,objective),"
+                              "coalesce(titles,'') FROM v_hits WHERE rank<=5"
                               " ORDER BY rank,property";
     sqlite3_stmt *st;
     bool row = false;
