@@ -58,6 +58,7 @@ foreach(n 1 2 3 4)
 endforeach()
 foreach(case any_number_of_ranks_gives_the_same_model a_killed_rank_ends_all_and_the_run_goes_on
         a_signal_to_any_rank_stops_all_with_75 a_rank_that_is_stuck_ends_all_with_7
-        what_cannot_work_is_said_before_any_work srun_starts_ranks_in_a_real_slurm)
+        what_cannot_work_is_said_before_any_work srun_starts_ranks_in_a_real_slurm
+        a_rank_killed_under_srun_ends_all_and_the_run_goes_on)
   molsieve_script_test(ranks.${case} cli/ranks_e2e.py LABEL hpc ARGS ${case})
 endforeach()

@@ -347,9 +347,44 @@ def srun_starts_ranks_in_a_real_slurm():
         assert ranks_seen(p, "slurm") == ["training with 2 ranks"]
 
 
+def a_rank_killed_under_srun_ends_all_and_the_run_goes_on():
+    """kill -9 of one of 2 and of 4 ranks on two nodes; on with other numbers, to the bits of one process. srun leaves
+    the others alone (unless --kill-on-bad-exit): they give up after rank_timeout, with 7."""
+    why = slurm.missing()
+    if why:
+        sieve.skip(why)
+    with sieve.Project() as p, slurm.Cluster() as cluster:
+        if "pmix" not in "".join(cluster.run("srun", "--mpi=list")[1:]):
+            sieve.skip("this Slurm has no PMIx plugin")
+        prepare(p)
+        p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
+        want = train_e2e.trained(p, "whole")
+        where, kills = copy(p, "killed"), 0
+        for n, victim in ((2, 1), (4, 0), (4, 2)):
+            seen = p.one("SELECT count(*) FROM metric", workdir="killed")
+            srun = ["srun", "--mpi=pmix", "-N", "2", "-n", str(n)] + (["--kill-on-bad-exit=1"] if victim == 2 else [])
+            job = Launch(p, srun, where, LONG, "stages.train.checkpoint.every=1s", "stages.train.rank_timeout=3s", env=cluster.env)
+            ranks = job.started(n)
+            wait_for_metrics(p, "killed", seen)
+            try:
+                os.kill(ranks[victim], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            status, text = job.end()  # says when a rank is left over
+            assert status in (0, 7, 137), (n, victim, status, text)
+            kills += status != 0
+            if status == 0:
+                break
+        assert kills > 0, "never hit"
+        run(p, ["srun", "--mpi=pmix", "-N", "2", "-n", "2"], where, LONG, env=cluster.env)
+        assert train_e2e.trained(p, "killed") == want, "after %d kills" % kills
+        p.run("db", "check", p.path("killed"))
+        print("kills:", kills)
+
+
 if __name__ == "__main__":
     sieve.main([any_number_of_ranks_gives_the_same_model, a_killed_rank_ends_all_and_the_run_goes_on,
                 a_signal_to_any_rank_stops_all_with_75, a_rank_that_is_stuck_ends_all_with_7,
                 what_cannot_work_is_said_before_any_work, ranks_over_tcp_give_the_same_model,
                 a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on, ranks_that_do_not_fit_are_refused_over_tcp,
-                srun_starts_ranks_in_a_real_slurm])
+                srun_starts_ranks_in_a_real_slurm, a_rank_killed_under_srun_ends_all_and_the_run_goes_on])
