@@ -95,7 +95,7 @@ static st_scheduler scheduler_here(void)
 static pl_code find_missing(st_job *job, pl_workflow *wf, const pl_schema *schema, pl_arena *mem, pl_error *err)
 {
     int32_t *list = PL_NEW(mem, int32_t, job->of);
-    st_shards all;
+    st_shards all = { 0 };
     pl_code code = list ? st_shards_find(&all, wf, schema, job->of, mem, err) : pl_fail(err, PL_ENOMEM, "shards");
 
     for (int32_t k = 0; code == PL_OK && k < all.n; k++)

@@ -22,9 +22,9 @@ static time_t pbs_end(const char *text)
 {
     const char *limit = strstr(text, " Resource_List.walltime = "), *start = strstr(text, " stime = ");
     struct tm tm = { .tm_isdst = -1 };
-    int h, m, s;
+    long h, m, s;
 
-    if (limit == NULL || start == NULL || sscanf(strchr(limit, '=') + 1, "%d:%d:%d", &h, &m, &s) != 3 ||
+    if (limit == NULL || start == NULL || sscanf(strchr(limit, '=') + 1, "%ld:%ld:%ld", &h, &m, &s) != 3 ||
         strptime(start + 9, "%a %b %d %H:%M:%S %Y", &tm) == NULL)
         return 0;
     return mktime(&tm) + (h * 60 + m) * 60 + s;
@@ -33,9 +33,9 @@ static time_t pbs_end(const char *text)
 /* "0:59 L", hours and minutes that are left, of bjobs. */
 static time_t lsf_end(const char *text)
 {
-    int h, m;
+    long h, m;
 
-    return sscanf(text, "%d:%d", &h, &m) == 2 ? time(NULL) + (h * 60 + m) * 60 : 0;
+    return sscanf(text, "%ld:%ld", &h, &m) == 2 ? time(NULL) + (h * 60 + m) * 60 : 0;
 }
 
 static const struct asked {

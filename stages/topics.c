@@ -48,7 +48,8 @@ static const char environment_text[] =
     "                    bf16 products on AMX tiles); `molsieve doctor` shows the choice\n"
     "  MOLSIEVE_PLUGINS  the folder of the plugins, if not beside molsieve or in ../lib/molsieve\n"
     "  OMPI_COMM_WORLD_*, PMI_*, PMIX_RANK   say that mpirun or srun started several ranks\n"
-    "  SLURM_*, PBS_*, LSB_*, SGE_*   read to know the job and its time limit\n";
+    "  SLURM_*, PBS_*, LSB_*, SGE_*   read to know the job; for `--max-time auto` its limit is\n"
+    "                    asked of scontrol, qstat or bjobs\n";
 
 static const char workflow_text[] = "";
 
