@@ -103,6 +103,21 @@ static pl_code submit_all(st_job *job, pl_arena *mem, pl_error *err)
     return code;
 }
 
+/* How far it is. */
+static void say_status(const st_job *job)
+{
+    pl_text line = { 0 };
+
+    if (job->of > 0)
+        st_add_command(job, "merge", &line);
+    else
+        pl_text_addf(&line, "molsieve status --watch %s", job->wf->workdir);
+    if (job->of > 0)
+        pl_text_addf(&line, " --of %d --missing", job->of);
+    (void)printf("  %s\n", pl_text_str(&line));
+    pl_text_free(&line);
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
@@ -114,7 +129,7 @@ static int run(const pl_app *app, const pl_args *args)
         if (submit_all(&job, mem, &err) != PL_OK)
             status = pl_cmd_fail(&err);
         else
-            (void)printf("  molsieve status --watch %s\n", job.wf->workdir);
+            say_status(&job);
     }
     pl_arena_free(mem);
     return status;

@@ -254,8 +254,7 @@ static bool leave_out(const char *override, bool submit)
     return false;
 }
 
-/* "molsieve WORD FILE", and what the user has set. */
-static void add_command(const st_job *j, const char *word, pl_text *out)
+void st_add_command(const st_job *j, const char *word, pl_text *out)
 {
     bool submit = strcmp(word, "submit") == 0;
 
@@ -303,13 +302,13 @@ static void add_launcher(const st_job *j, int64_t ranks, pl_text *out)
 static void add_merge(const st_job *j, pl_text *out)
 {
     pl_text_add(out, "missing=$(");
-    add_command(j, "merge", out);
+    st_add_command(j, "merge", out);
     pl_text_addf(out, " --of %d --missing) || exit\nif [ -n \"$missing\" ]; then\n  echo shards that are not finished: $missing\n"
                       "  echo send them again with: ", j->of);
-    add_command(j, "submit", out);
+    st_add_command(j, "submit", out);
     pl_text_add(out, " --missing\n  exit 1\nfi\n");
     add_launcher(j, 1, out);
-    add_command(j, "merge", out);
+    st_add_command(j, "merge", out);
     pl_text_addf(out, " --of %d &&\n", j->of);
 }
 
@@ -324,7 +323,7 @@ static void add_restart(const st_job *j, pl_text *out)
     if (j->scheduler != ST_PBS || left == 0 || (j->of > 0 && !j->merge))
         return;
     pl_text_add(out, "if [ $rc -eq 75 ]; then\n  ");
-    add_command(j, "submit", out);
+    st_add_command(j, "submit", out);
     pl_text_addf(out, " scheduler.type=pbs scheduler.restarts=%lld%s\nfi\n", left - 1, j->merge ? " --merge" : "");
 }
 
@@ -343,7 +342,7 @@ static void body(const st_job *j, pl_text *out)
     if (j->merge)
         add_merge(j, out);
     add_launcher(j, n_ranks(j), out);
-    add_command(j, "run", out);
+    st_add_command(j, "run", out);
     if (j->of > 0 && !j->merge)
         pl_text_addf(out, " --shard \"$shard/%d\"", j->of);
     pl_text_addf(out, " -j %lld --max-time auto%s\nrc=$?\n", (long long)j->wf->scheduler.cpus,

@@ -26,6 +26,9 @@ typedef struct st_job {
 /* The script. ECONFIG: the settings ask for what there is not. */
 pl_code st_job_script(const st_job *job, pl_text *out, pl_error *err);
 
+/* "molsieve WORD FILE", and what the user has set on the command line. */
+void st_add_command(const st_job *job, const char *word, pl_text *out);
+
 /* A word as a shell reads it back. */
 void st_add_word(pl_text *out, const char *word);
 
