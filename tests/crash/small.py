@@ -11,7 +11,9 @@ STAGES = EVERY_STAGE.replace("epochs: 3", "epochs: 1").replace("molecules: 16", 
 COMMANDS = [["top", "-n", "3", "run"], ["status", "run"], ["failures", "run"], ["db", "check", "run"], ["db", "digest", "run"],
             ["query", "SELECT count(*) FROM molecule", "run"], ["export", "sdf", "run", "-o", "all.sdf.gz"], ["report", "run", "-n", "2"],
             ["model", "verify", "run/models/e2e.safetensors"], ["model", "info", "run/models/e2e.safetensors"],
-            ["plan", "w.yaml"], ["check", "w.yaml"], ["explain", "w.yaml", "score"]]
+            ["plan", "w.yaml"], ["check", "w.yaml"], ["explain", "w.yaml", "score"],
+            ["script", "w.yaml", "-s", "slurm", "-a", "8", "--missing"], ["script", "w.yaml", "-s", "pbs", "-a", "8", "--merge"],
+            ["script", "w.yaml", "-s", "sge", "-t", "2h", "--options=-x 'y'"], ["script", "w.yaml", "-s", "lsf", "-c", "4"]]
 
 
 def every_stage_and_command_runs_clean():
