@@ -27,6 +27,11 @@ def every_stage_and_command_runs_clean():
             v.run(*words)
         v.run("run", "w.yaml", "-q", "stages.graph.cutoff=4", "stages.graph.edges=radius", "stages.basis.kind=sh_f32")
         v.run("db", "check", "run")
+        for shard in ("0/2", "1/2"):
+            v.run("run", "w.yaml", "-q", "-j", "2", "workdir=parts", "--shard", shard)
+        v.run("status", "w.yaml", "--json")
+        v.run("merge", "w.yaml", "workdir=parts")
+        v.run("db", "check", "parts")
         found = [open(v.path(name)).read() for name in os.listdir(v.dir) if name.startswith("found")]
         assert not found, found[0]
 
