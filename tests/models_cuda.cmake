@@ -43,7 +43,7 @@ set_tests_properties(cuda_engine_san cuda_train_san PROPERTIES LABELS san)
 set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
 set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
 
-molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli)
+molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli TIMEOUT 600)
 set_property(TEST cuda_cli APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")
 add_test(NAME cuda_budget COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-budget)
 set_tests_properties(cuda_budget PROPERTIES LABELS budget SKIP_RETURN_CODE 77 TIMEOUT 300)
