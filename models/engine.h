@@ -10,6 +10,7 @@
 
 #include "models/adam.h"
 #include "models/batch.h"
+#include "models/collective.h"
 #include "models/loss.h"
 #include "models/se3.h"
 
@@ -45,11 +46,16 @@ typedef struct nn_training {
     nn_adamw_conf adam;            /* of LAMB, too                                   */
     nn_loss loss;
     double grad_clip, ema;         /* as in nn_train_conf (models/train.h)           */
+    nn_ranks *ranks;               /* that have kind->device; NULL: alone             */
+    int shards;                    /* of a batch, on all ranks together; 0 is 1       */
 } nn_training;
 
+/* One of this rank's shards of a batch. */
 typedef struct nn_training_step {
-    const float *target;           /* [n_graphs][outputs]; NaN: not measured         */
-    int64_t measured;              /* how many are                                   */
+    const float *target;           /* [molecules of the shard][outputs]; NaN: not measured */
+    int64_t measured;              /* how many are in the whole batch                */
+    int32_t n_graphs;              /* molecules of the whole batch                   */
+    int32_t shard;                 /* 0, 1, .. up to the last of this rank's, which ends the step */
     float lr;
 } nn_training_step;
 
@@ -59,7 +65,7 @@ typedef struct nn_training_result {
     bool taken;                    /* false: loss or gradient not finite, nothing changed */
 } nn_training_result;
 
-/* Whole steps with everything that belongs to them (forward, loss, backward, norm and
+/* Whole steps with everything that belongs to them (forward, loss, backward, sum over shards, norm and
  * clipping of the gradient, AdamW or LAMB, moving average) where the parameters are: the caller
  * never waits for the step it asks for. One training at a time; between begin and the
  * last result only set_params and forward without keep may come in between, when no step
@@ -68,9 +74,11 @@ typedef struct nn_engine_training {
     int32_t depth;                 /* steps in flight at most                        */
     /* from: [n_floats] each, ema NULL for none, g not read; steps: taken so far. */
     pl_code (*begin)(nn_engine *e, const nn_training *t, const nn_adamw_arrays *from, int64_t steps, pl_error *err);
-    /* Begins a step; in and what s points to are read before it returns. EBUG: depth in flight. */
+    /* Begins a shard of a step; in (NULL: no molecule) and what s points to are read before it
+     * returns. EBUG: depth in flight. EDEVICE: another rank is lost. */
     pl_code (*step)(nn_engine *e, const nn_batch *in, const nn_training_step *s, pl_error *err);
-    /* Waits for the oldest step in flight. EBUG: there is none. */
+    /* Waits for the oldest step in flight. EBUG: there is none. EDEVICE: another rank is lost; the
+     * engine then can only be closed, and keeps its memory. */
     pl_code (*result)(nn_engine *e, nn_training_result *out, pl_error *err);
     /* Parameters, moments and average as they are, with no step in flight; to: as in begin. */
     pl_code (*fetch)(nn_engine *e, const nn_adamw_arrays *to, pl_error *err);

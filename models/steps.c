@@ -22,7 +22,8 @@ pl_code nn_steps_new(nn_steps **out, const nn_steps_of *of, pl_error *err)
 {
     const nn_train_conf *c = of->conf;
     const nn_training t = { .optimiser = (nn_optimiser_kind)c->optimiser, .adam = { c->beta1, c->beta2, c->eps, c->weight_decay }, .loss = (nn_loss)c->loss,
-                            .grad_clip = c->grad_clip, .ema = c->ema };
+                            .grad_clip = c->grad_clip, .ema = c->ema, .ranks = of->ranks,
+                            .shards = of->shards };
     const nn_adamw_arrays from = arrays_of(of->s);
     nn_steps *q = calloc(1, sizeof *q);
     pl_code rc = q ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
@@ -72,14 +73,14 @@ static pl_code oldest_count(nn_steps *q, pl_error *err)
 pl_code nn_steps_add(nn_steps *q, const nn_batch *in, const nn_training_step *step, pl_error *err)
 {
     const nn_engine_training *training = q->of.kind->training;
-    pl_code rc = q->in_flight == training->depth ? oldest_count(q, err) : PL_OK;
+    pl_code rc = step->shard == 0 && q->in_flight == training->depth ? oldest_count(q, err) : PL_OK;
 
     if (!rc)
         rc = training->step(q->of.engine, in, step, err);
-    if (rc)
+    if (rc || step->shard + 1 < q->of.own)
         return rc;
     q->in_flight++;
-    q->cursor += in->n_graphs;
+    q->cursor += step->n_graphs;
     q->behind = true;
     return PL_OK;
 }

@@ -16,6 +16,8 @@ typedef struct nn_steps_of {
     nn_engine *engine;
     const nn_train_host *host;     /* its step is told of every result; or NULL      */
     int64_t n_train;
+    nn_ranks *ranks;               /* NULL: alone                                    */
+    int shards, own;               /* of a batch; of these this rank's               */
 } nn_steps_of;
 
 typedef struct nn_steps {
@@ -29,8 +31,8 @@ typedef struct nn_steps {
 pl_code nn_steps_new(nn_steps **out, const nn_steps_of *of, pl_error *err);
 void nn_steps_free(nn_steps *q);   /* what is in flight is lost; NULL is fine        */
 
-/* Begins a step. Waits only where the engine takes no more, for the oldest. Errors of earlier
- * steps too: ELIMIT as nn_steps_skip. */
+/* Begins a shard of a step; in: NULL for a shard without molecules. Waits only where the engine
+ * takes no more, for the oldest. Errors of earlier steps too: ELIMIT as nn_steps_skip. */
 pl_code nn_steps_add(nn_steps *q, const nn_batch *in, const nn_training_step *step, pl_error *err);
 
 /* Waits for all; the state, arrays too, is then that after the last step. */

@@ -231,12 +231,19 @@ static nn_which shard_at(const loop *l, int64_t from, int64_t k, int64_t i)
     return (nn_which){ l->dealt + from + part.first, (int32_t)part.n };
 }
 
+/* What is computed after own shard i of that batch. */
+static nn_which shard_after(const loop *l, int64_t from, int64_t k, int64_t i)
+{
+    int64_t after = from + k;
+
+    return i + 1 < l->own.n ? shard_at(l, from, k, i + 1) : shard_at(l, after, take(l, after).n, 0);
+}
+
 /* Forward and backward; y, t and dy at the place of the shard in the batch. */
 static pl_code shard_compute(loop *l, nn_which batch_of, int64_t i, int64_t measured, pl_error *err)
 {
-    int64_t from = l->s->cursor, k = batch_of.n, after = from + k;
-    nn_which now = shard_at(l, from, k, i);
-    nn_which next = i + 1 < l->own.n ? shard_at(l, from, k, i + 1) : shard_at(l, after, take(l, after).n, 0);
+    int64_t from = l->s->cursor, k = batch_of.n;
+    nn_which now = shard_at(l, from, k, i), next = shard_after(l, from, k, i);
     int64_t at = (now.at - batch_of.at) * l->outputs;
     nn_batch batch;
     pl_code rc;
@@ -312,17 +319,30 @@ static pl_code step_run(loop *l, pl_error *err)
     return rc;
 }
 
+/* Own shard i of a step of the engine's. */
+static pl_code shard_begin(loop *l, int64_t from, nn_training_step step, int64_t i, pl_error *err)
+{
+    nn_which now = shard_at(l, from, step.n_graphs, i), next = shard_after(l, from, step.n_graphs, i);
+    nn_batch batch;
+    pl_code rc = now.n ? nn_ahead_take(l->ahead, &batch, l->train, now, next, err) : PL_OK;
+
+    step.target = l->t + (now.at - (l->dealt + from)) * l->outputs;
+    step.shard = (int32_t)i;
+    return rc ? rc : nn_steps_add(l->steps, now.n ? &batch : NULL, &step, err);
+}
+
 /* A step of the engine's own is begun; what became of it is counted later. */
 static pl_code step_begin(loop *l, pl_error *err)
 {
     int64_t from = l->steps->cursor;
-    nn_which now = { l->dealt + from, take(l, from).n }, next = { now.at + now.n, take(l, from + now.n).n };
-    nn_training_step step = { .target = l->t, .measured = targets_take(l, now) };
-    nn_batch batch;
-    pl_code rc = nn_ahead_take(l->ahead, &batch, l->train, now, next, err);
+    nn_which whole = { l->dealt + from, take(l, from).n };
+    nn_training_step step = { .measured = targets_take(l, whole), .n_graphs = whole.n };
+    pl_code rc = PL_OK;
 
     step.lr = (float)nn_train_lr(l->conf, (double)l->s->epoch + (double)from / (double)l->train->n);
-    return rc ? rc : nn_steps_add(l->steps, &batch, &step, err);
+    for (int64_t i = 0; i < l->own.n && !rc; i++)
+        rc = shard_begin(l, from, step, i, err);
+    return rc;
 }
 
 /* Molecules of this epoch that are done or being done. */
@@ -500,11 +520,13 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     return PL_OK;
 }
 
-/* Alone and with one shard an engine may do whole steps. */
+/* An engine may do whole steps, with other ranks where gradients are summed on devices. */
 static pl_code steps_open(loop *l, pl_error *err)
 {
-    const nn_steps_of of = { l->s, l->conf, l->kind, l->engine, l->host, l->train->n };
-    bool whole = l->ranks->size == 1 && l->shards == 1;
+    bool alone = l->ranks->size == 1, whole = alone || l->ranks->kind->device;
+    const nn_steps_of of = { .s = l->s, .conf = l->conf, .kind = l->kind, .engine = l->engine, .host = l->host,
+                             .n_train = l->train->n, .ranks = alone ? NULL : l->ranks, .shards = l->shards,
+                             .own = (int)l->own.n };
 
     return whole && l->kind->training ? nn_steps_new(&l->steps, &of, err) : PL_OK;
 }

@@ -10,7 +10,8 @@ enum { WALL = 2 }; /* the clock of more than one thread: the work is not this pr
 static pl_code steps_run(const st_bench_case *c, const nn_engine_training *training, nn_engine *engine, double seconds,
                          double *each, pl_error *err)
 {
-    const nn_training_step step = { .target = c->dy, .measured = (int64_t)c->batch.n_graphs * c->model->conf.outputs };
+    const nn_training_step step = { .target = c->dy, .measured = (int64_t)c->batch.n_graphs * c->model->conf.outputs,
+                                    .n_graphs = c->batch.n_graphs };
     nn_training_result result;
     pl_code rc = PL_OK;
     double start;

@@ -28,7 +28,8 @@ endforeach()
 
 # The NCCL plugin's own text on an emulated NCCL and CUDA: processes of this machine.
 add_library(molsieve_nccl_emulated MODULE ${PROJECT_SOURCE_DIR}/models/nccl/nccl.c emulator/nccl/emulated.cpp)
-target_include_directories(molsieve_nccl_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/emulator/nccl ${PROJECT_SOURCE_DIR})
+target_include_directories(molsieve_nccl_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/emulator/nccl ${CMAKE_CURRENT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR})
 target_link_libraries(molsieve_nccl_emulated PRIVATE molsieve::models molsieve::base molsieve::warnings ZLIB::ZLIB)
 target_link_options(molsieve_nccl_emulated PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic)
 set_target_properties(molsieve_nccl_emulated PROPERTIES OUTPUT_NAME molsieve_nccl
@@ -40,6 +41,7 @@ foreach(n 1 2 3 4)
     ENVIRONMENT "MOLSIEVE_EMULATOR_DEVICES=${n}")
 endforeach()
 foreach(case ranks_over_nccl_give_the_same_model ranks_on_emulated_gpus_give_the_same_model
+        a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on
         a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on what_nccl_lacks_is_said)
   molsieve_script_test(ranks.${case} cli/nccl_e2e.py LABEL hpc ARGS ${case})
   set_property(TEST ranks.${case} APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")

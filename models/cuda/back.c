@@ -181,10 +181,14 @@ void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx)
         .from = e->pool_from });
 }
 
-void nn_cuda_hidden_back(nn_engine *e)
+void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n)
 {
+    int64_t at = (int64_t)first * e->prep.n_nodes * NN_GPU_H;
+
+    if (!n)
+        return;
     e->ops->hidden_back(e->gpu, &(nn_gpu_hidden){
-        .n_nets = e->plan->n_nets, .n_nodes = e->prep.n_nodes, .n_in = e->prep.n_scalars, .net = e->net,
-        .params = e->params, .scalar = nn_cuda_at(e, e->prep.scalar), .h = e->h, .dh = e->dh, .work = e->h_work,
+        .n_nets = n, .n_nodes = e->prep.n_nodes, .n_in = e->prep.n_scalars, .net = e->net + first,
+        .params = e->params, .scalar = nn_cuda_at(e, e->prep.scalar), .h = e->h + at, .dh = e->dh + at, .work = e->h_work,
         .grad = e->grad });
 }

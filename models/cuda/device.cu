@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "models/cuda/ops.h"
 #include "models/cuda/prim.cuh"
@@ -21,9 +22,12 @@
 struct nn_gpu {
     int device;
     size_t shared;         /* a block may have                           */
-    cudaStream_t stream, copies;
-    cudaEvent_t copied, mark[NN_GPU_MARKS];
-    graph_set graphs;
+    cudaStream_t stream, copies, lent;
+    cudaEvent_t copied, forked, joined, mark[NN_GPU_MARKS];
+    graph_set graphs[NN_GPU_SEGMENTS];
+    bool (*go_on)(void *watcher, double waited); /* or NULL              */
+    void *watcher;
+    bool lost;             /* it said no: nothing is waited for any more */
     cudaError_t first;     /* what went wrong first                      */
     const char *where;     /* and in which operation                     */
     char text[256];
@@ -41,6 +45,8 @@ static void launched(nn_gpu *g, const char *op)
 {
     note(g, cudaGetLastError(), op);
 }
+
+#include "models/cuda/streams.cuh"
 
 /* ---- device and memory ---- */
 
@@ -97,33 +103,13 @@ static bool device_find(int32_t device, char *text, size_t n)
 
 static void gpu_close(nn_gpu *g)
 {
-    if (!g)
+    if (!g || g->lost)
         return;
     cudaSetDevice(g->device);
-    if (g->copies)
-        cudaStreamDestroy(g->copies);
-    if (g->stream)
-        cudaStreamDestroy(g->stream);
-    graph_free(&g->graphs);
-    for (int i = 0; i < NN_GPU_MARKS; i++)
-        if (g->mark[i])
-            cudaEventDestroy(g->mark[i]);
-    if (g->copied)
-        cudaEventDestroy(g->copied);
+    streams_close(g);
+    for (int i = 0; i < NN_GPU_SEGMENTS; i++)
+        graph_free(&g->graphs[i]);
     free(g);
-}
-
-static cudaError_t streams_open(nn_gpu *g)
-{
-    cudaError_t e = cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking);
-
-    if (e == cudaSuccess)
-        e = cudaStreamCreateWithFlags(&g->copies, cudaStreamNonBlocking);
-    if (e == cudaSuccess)
-        e = cudaEventCreateWithFlags(&g->copied, cudaEventDisableTiming);
-    for (int i = 0; i < NN_GPU_MARKS && e == cudaSuccess; i++)
-        e = cudaEventCreateWithFlags(&g->mark[i], cudaEventDisableTiming | cudaEventBlockingSync);
-    return e;
 }
 
 static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
@@ -143,26 +129,6 @@ static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
     cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     g->shared = (size_t)shared;
     return g;
-}
-
-static const char *first_fault(nn_gpu *g)
-{
-    if (g->first == cudaSuccess)
-        return NULL;
-    snprintf(g->text, sizeof g->text, "%s: %s", g->where, cudaGetErrorString(g->first));
-    return g->text;
-}
-
-static void streams_wait(nn_gpu *g)
-{
-    note(g, cudaStreamSynchronize(g->copies), "waiting");
-    note(g, cudaStreamSynchronize(g->stream), "waiting");
-}
-
-static const char *gpu_status(nn_gpu *g)
-{
-    streams_wait(g);
-    return first_fault(g);
 }
 
 static void gpu_memory(nn_gpu *g, size_t *left, size_t *all)
@@ -187,7 +153,8 @@ static void gpu_free(nn_gpu *g, void *p)
 {
     cudaSetDevice(g->device);
     streams_wait(g);
-    cudaFree(p);
+    if (!g->lost)
+        cudaFree(p);
 }
 
 static void *gpu_host_alloc(nn_gpu *g, size_t bytes)
@@ -204,7 +171,8 @@ static void *gpu_host_alloc(nn_gpu *g, size_t bytes)
 static void gpu_host_free(nn_gpu *g, void *p)
 {
     streams_wait(g);
-    cudaFreeHost(p);
+    if (!g->lost)
+        cudaFreeHost(p);
 }
 
 static void gpu_upload(nn_gpu *g, void *to, const void *host, size_t bytes)
@@ -216,7 +184,7 @@ static void gpu_upload(nn_gpu *g, void *to, const void *host, size_t bytes)
 static void gpu_download(nn_gpu *g, void *host, const void *from, size_t bytes)
 {
     note(g, cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g->stream), "download");
-    note(g, cudaStreamSynchronize(g->stream), "download");
+    stream_wait(g, g->stream);
 }
 
 static void gpu_upload_beside(nn_gpu *g, void *to, const void *host, size_t bytes)
@@ -230,22 +198,6 @@ static void gpu_upload_beside(nn_gpu *g, void *to, const void *host, size_t byte
 static void gpu_download_later(nn_gpu *g, void *host, const void *from, size_t bytes)
 {
     note(g, cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g->stream), "download");
-}
-
-static void gpu_mark(nn_gpu *g, int32_t i)
-{
-    note(g, cudaEventRecord(g->mark[i], g->stream), "mark");
-}
-
-static void gpu_follow(nn_gpu *g, nn_gpu *other, int32_t i)
-{
-    note(g, cudaStreamWaitEvent(g->stream, other->mark[i], 0), "follow");
-}
-
-static const char *gpu_wait(nn_gpu *g, int32_t i)
-{
-    note(g, cudaEventSynchronize(g->mark[i]), "waiting");
-    return first_fault(g);
 }
 
 static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
@@ -276,19 +228,6 @@ static bool gpu_intact(nn_gpu *g, void *p)
     for (int i = 0; i < NN_GPU_FENCE; i++)
         whole = whole && host[i] == FENCE_BYTE;
     return whole;
-}
-
-/* ---- graphs ---- */
-
-static void gpu_graph_begin(nn_gpu *g)
-{
-    cudaSetDevice(g->device);
-    note(g, cudaStreamBeginCapture(g->stream, cudaStreamCaptureModeThreadLocal), "graph");
-}
-
-static void gpu_graph_run(nn_gpu *g)
-{
-    note(g, graph_run(&g->graphs, g->stream), "graph");
 }
 
 /* ---- launches ---- */
@@ -507,6 +446,13 @@ static void op_loss(nn_gpu *g, const nn_gpu_loss *a)
     launched(g, "loss");
 }
 
+static void op_add(nn_gpu *g, const nn_gpu_add *a)
+{
+    if (a->n)
+        LAUNCH(rows_add, blocks(a->n, ADAMW_SPAN), TRAIN_THREADS, 0, g->stream, *a);
+    launched(g, "add");
+}
+
 static void op_optimise(nn_gpu *g, const nn_gpu_optimise *a)
 {
     unsigned parts = blocks(a->n, NN_GPU_SQUARES);
@@ -530,9 +476,10 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
         device_count, device_pci, device_find, gpu_open, gpu_close, gpu_status, gpu_memory,
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
         gpu_upload_beside, gpu_download_later, gpu_mark, gpu_follow, gpu_wait, gpu_graph_begin, gpu_graph_run,
+        gpu_fork, gpu_join, gpu_watch,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
         op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_attend_back, op_norm, op_norm_back, op_pool, op_pool_back,
-        op_bias, op_bias_back, op_loss, op_optimise,
+        op_bias, op_bias_back, op_loss, op_add, op_optimise,
     };
 
     return &ops;

@@ -233,18 +233,23 @@ static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *
 }
 
 /* Gradients of the model, made by the first backward. */
-pl_code nn_cuda_grads(nn_engine *e, pl_error *err)
+pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err)
 {
-    size_t fold_at, floats = nn_cuda_grads_floats(e, &fold_at);
+    size_t stride, floats = nn_cuda_grads_floats(e, rows, &stride);
 
-    if (!e->grads) {
+    if (e->grad_rows < rows) {
+        e->ops->free(e->gpu, e->grads);
         e->grads_bytes = floats * sizeof(float);
         e->grads = e->ops->alloc(e->gpu, e->grads_bytes);
+        e->grad_rows = e->grads ? rows : 0;
+        if (e->grads) /* what a sum over ranks rounds up to, too */
+            e->ops->zero(e->gpu, e->grads, e->grads_bytes);
     }
     if (!e->grads || !nn_cuda_host(e, e->plan->model->n_floats))
         return nn_cuda_no_memory(e, "the gradients of a model", e->grads_bytes, 0, err);
     e->grad = (float *)(void *)e->grads;
-    e->dfold = e->grad + fold_at;
+    e->grad_stride = (int64_t)stride;
+    e->dfold = e->grad + (size_t)e->grad_rows * stride;
     return PL_OK;
 }
 
@@ -263,9 +268,18 @@ static void module_again(nn_engine *e, const nn_batch *in, int i)
         nn_cuda_attend(&s);
 }
 
-static void modules_back(nn_engine *e, const nn_batch *in)
+/* From radial networks of the modules first .. end-1 to their parameters. */
+static void hidden_back(nn_engine *e, int first, int end)
 {
-    int turn = 0;
+    const nn_cuda_plan *p = e->plan;
+    int32_t net = p->module[first].net, after = end < p->n_modules ? p->module[end].net : p->n_nets;
+
+    nn_cuda_hidden_back(e, net, after - net);
+}
+
+static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket))
+{
+    int turn = 0, end = e->plan->n_modules, bucket = 0;
 
     for (int i = e->plan->n_modules - 1; i >= 0; i--, turn ^= 1) {
         nn_cuda_step s = nn_cuda_step_of(e, in, i);
@@ -279,18 +293,23 @@ static void modules_back(nn_engine *e, const nn_batch *in)
             nn_cuda_norm_back(&s);
         else
             nn_cuda_sum_back(&s);
+        if (done ? i > e->training.bucket[bucket].module : i > 0)
+            continue;
+        hidden_back(e, i, end);
+        end = i;
+        if (done)
+            done(e, bucket++);
     }
 }
 
-void nn_cuda_backward(nn_engine *e, const nn_batch *in)
+void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket))
 {
     size_t nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
 
     e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
     e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
     nn_cuda_head_back(e, in, e->dnode[0]);
-    modules_back(e, in);
-    nn_cuda_hidden_back(e);
+    modules_back(e, in, done);
 }
 
 static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
@@ -300,11 +319,11 @@ static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, 
 
     if (!e->kept)
         return pl_fail(err, PL_EBUG, "backward without a forward that keeps");
-    rc = nn_cuda_grads(e, err);
+    rc = nn_cuda_grads(e, 1, err);
     if (rc)
         return rc;
     e->ops->upload(e->gpu, e->dy, dy, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *dy);
-    nn_cuda_backward(e, in);
+    nn_cuda_backward(e, in, NULL);
     e->ops->download(e->gpu, e->host, e->grad, n * sizeof *grad);
     e->kept = false; /* gradients took the place of what was kept */
     rc = nn_cuda_check(e, err);

@@ -3,7 +3,8 @@
  * Batches differ in size, so every pass is captured anew: that is cheap. Making a graph ready
  * is not: a few ready graphs are kept, and one that was made of the same operations takes the new
  * arguments (cudaGraphExecUpdate). Several, because a batch may need another number of
- * operations (tables in pieces) than the one before. */
+ * operations (tables in pieces) than the one before. A step over ranks is cut where it hands a
+ * bucket to NCCL: each segment has its own set. */
 #ifndef NN_CUDA_GRAPH_CUH
 #define NN_CUDA_GRAPH_CUH
 
@@ -18,6 +19,9 @@ typedef struct graph_set {
     ready_graph ready[GRAPHS];
     int oldest;
 } graph_set;
+
+static void stream_wait(nn_gpu *g, cudaStream_t stream); /* streams.cuh */
+static cudaStream_t stream_of(const nn_gpu *g);
 
 static void graph_free(graph_set *s)
 {
@@ -42,13 +46,13 @@ static cudaGraphExec_t graph_again(graph_set *s, cudaGraph_t captured, size_t no
 }
 
 /* In the place of the oldest, which may still run. */
-static cudaError_t graph_new(graph_set *s, cudaGraph_t captured, size_t nodes, cudaStream_t stream, cudaGraphExec_t *out)
+static cudaError_t graph_new(graph_set *s, cudaGraph_t captured, size_t nodes, nn_gpu *g, cudaGraphExec_t *out)
 {
     ready_graph *to = &s->ready[s->oldest];
 
     s->oldest = (s->oldest + 1) % GRAPHS;
     if (to->exec) {
-        cudaStreamSynchronize(stream);
+        stream_wait(g, stream_of(g));
         cudaGraphExecDestroy(to->exec);
         to->exec = NULL;
     }
@@ -59,8 +63,9 @@ static cudaError_t graph_new(graph_set *s, cudaGraph_t captured, size_t nodes, c
 }
 
 /* Ends the capture of the stream and runs what was captured, in the stream's order. */
-static cudaError_t graph_run(graph_set *s, cudaStream_t stream)
+static cudaError_t graph_run(graph_set *s, nn_gpu *g)
 {
+    cudaStream_t stream = stream_of(g);
     cudaGraph_t captured = NULL;
     cudaGraphExec_t exec;
     size_t nodes = 0;
@@ -71,7 +76,7 @@ static cudaError_t graph_run(graph_set *s, cudaStream_t stream)
     e = cudaGraphGetNodes(captured, NULL, &nodes);
     exec = e == cudaSuccess ? graph_again(s, captured, nodes) : NULL;
     if (e == cudaSuccess && !exec)
-        e = graph_new(s, captured, nodes, stream, &exec);
+        e = graph_new(s, captured, nodes, g, &exec);
     if (e == cudaSuccess)
         e = cudaGraphLaunch(exec, stream);
     cudaGraphDestroy(captured);

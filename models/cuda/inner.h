@@ -26,9 +26,19 @@ typedef struct nn_cuda_slot {
     size_t host_room, device_room;
 } nn_cuda_slot;
 
+/* Modules whose gradients are there together, as soon as the backward pass has left the first
+ * of them: parameters at .. at+n-1. */
+typedef struct nn_cuda_bucket {
+    int32_t module;
+    int64_t at, n;
+} nn_cuda_bucket;
+
+enum { NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 2 };
+
 /* A training whose parameters, moments and average are on the device (step.c). */
 typedef struct nn_cuda_training {
     nn_training conf;
+    nn_span own;                   /* shards of this rank                        */
     char *memory;                  /* of all that follows up to `came`           */
     size_t bytes;
     float *m, *v, *average;        /* [n_floats]; average NULL: none             */
@@ -36,11 +46,17 @@ typedef struct nn_cuda_training {
     int64_t *step;
     nn_gpu_lamb lamb;
     nn_gpu_rule *rule;
+    nn_gpu_step_result *shard;     /* [shards] losses of each                    */
     nn_gpu_step_result *result;
     nn_gpu_step_result *came;      /* [NN_CUDA_SLOTS], on the host, pinned       */
     int32_t graphs_of[NN_CUDA_SLOTS]; /* molecules of the steps in flight        */
     int64_t queued, given;         /* steps; their slot is the rest by NN_CUDA_SLOTS */
+    int64_t laid;                  /* batches laid out; their slot likewise      */
     bool captured;                 /* steps run as graphs                        */
+    int32_t segment;               /* that is being captured                     */
+    nn_cuda_bucket bucket[NN_CUDA_BUCKETS]; /* of steps with other ranks, from the last module */
+    int32_t n_buckets;
+    pl_error lost;                 /* code: what went wrong with the other ranks */
 } nn_cuda_training;
 
 struct nn_engine {
@@ -65,7 +81,9 @@ struct nn_engine {
     nn_gpu_net *net;
     nn_gpu_frame_rule *rule;
     float *params, *fold;
-    float *grad, *dfold;           /* made by the first backward                 */
+    float *grad, *dfold;           /* made by the first backward; grad: the present row of grads */
+    int32_t grad_rows;
+    int64_t grad_stride;           /* floats from row to row                     */
     float *host;                   /* what comes back: results, gradients; pinned */
     size_t host_room;
     /* a batch, on the device */
@@ -117,7 +135,8 @@ void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
 size_t nn_cuda_table_bytes(void);                        /* of one table at most        */
 pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* from e->plan: arrays of arrays */
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
-size_t nn_cuda_grads_floats(const nn_engine *e, size_t *fold_at); /* of e->grad, with e->dfold in it */
+/* Of e->grads: rows, each with room at its end for what a sum over ranks rounds up to, then e->dfold. */
+size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride);
 bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
 /* Room for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
 pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err);
@@ -130,9 +149,10 @@ pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t 
 /* Lays the batch out in a slot, with room for targets, and makes room on the device; the slot's
  * work before must be done. What is laid out is not uploaded yet. */
 pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int32_t n_targets, pl_error *err);
-pl_code nn_cuda_grads(nn_engine *e, pl_error *err);    /* memory for e->grad; once  */
+pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err); /* memory for at least so many rows */
 void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* the batch on the device -> e->y */
-void nn_cuda_backward(nn_engine *e, const nn_batch *in); /* e->dy -> e->grad, overwritten */
+/* e->dy -> e->grad, overwritten. done, or NULL: called after each of the training's buckets. */
+void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket));
 pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broken fences */
 
 pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *err);
@@ -144,6 +164,12 @@ pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, floa
 extern const nn_engine_training nn_cuda_trains;
 void nn_cuda_training_close(nn_engine *e);
 size_t nn_cuda_training_bytes(const nn_engine *e); /* AdamW, with a moving average */
+
+/* ranks.c: a training's steps with other ranks. The first error is kept in training.lost. */
+void nn_cuda_buckets_make(nn_engine *e);
+pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err); /* all ranks sum once, and are watched from now on */
+void nn_cuda_bucket_sum(nn_engine *e, int32_t bucket);      /* on the lent stream, when it is there */
+void nn_cuda_losses_spread(nn_engine *e);                   /* the same for the shards' losses */
 
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */
@@ -159,7 +185,7 @@ void nn_cuda_attention_back(nn_cuda_step *s);
 void nn_cuda_norm_back(nn_cuda_step *s);
 void nn_cuda_sum_back(nn_cuda_step *s);
 void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx);
-void nn_cuda_hidden_back(nn_engine *e);
+void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n); /* networks first .. first+n-1 */
 
 /* parts.c: what both directions are made of */
 

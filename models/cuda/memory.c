@@ -7,7 +7,7 @@
 
 #include "models/cuda/inner.h"
 
-enum { TABLE_BYTES = 256 << 20 };
+enum { TABLE_BYTES = 256 << 20, MOST_RANKS = 1024 };
 
 size_t nn_cuda_table_bytes(void)
 {
@@ -60,10 +60,10 @@ void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c)
     e->fold = cut_floats(c, p->fold_size);
 }
 
-size_t nn_cuda_grads_floats(const nn_engine *e, size_t *fold_at)
+size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride)
 {
-    *fold_at = (e->plan->model->n_floats + 63) / 64 * 64;
-    return *fold_at + (size_t)e->plan->most_table * NN_GPU_H + 64;
+    *stride = (e->plan->model->n_floats + MOST_RANKS + 63) / 64 * 64;
+    return (size_t)rows * *stride + (size_t)e->plan->most_table * NN_GPU_H + 64;
 }
 
 pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err)
@@ -246,12 +246,12 @@ static void *host_grow(void *ctx, size_t bytes)
 static void need_count(nn_cuda_need *out, nn_engine *e, const nn_batch *in, bool training)
 {
     nn_cuda_cutter c = { 0 };
-    size_t fold_at;
+    size_t stride;
 
     nn_cuda_model_cut(e, &c);
     out->model = c.at;
     if (training)
-        out->model += nn_cuda_grads_floats(e, &fold_at) * sizeof(float) + nn_cuda_training_bytes(e);
+        out->model += nn_cuda_grads_floats(e, 1, &stride) * sizeof(float) + nn_cuda_training_bytes(e);
     out->batch = eighth_more(e->prep.most) * (training ? NN_CUDA_SLOTS : 1);
     out->work = eighth_more(arena_cut(e, in, training, NULL));
 }

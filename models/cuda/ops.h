@@ -40,7 +40,8 @@ enum {
     NN_GPU_OUTER = 512,      /* rows of a cell that one block sums            */
     NN_GPU_PARTS = 64,       /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
-    NN_GPU_MARKS = 4,        /* places in the order of work that can be waited for */
+    NN_GPU_MARKS = 8,        /* places in the order of work that can be waited for */
+    NN_GPU_SEGMENTS = 9,     /* of a step, each a graph                       */
     NN_GPU_SQUARES = 4096    /* numbers whose squares are summed together    */
 };
 
@@ -309,6 +310,13 @@ typedef struct nn_gpu_loss {
     nn_gpu_step_result *result;
 } nn_gpu_loss;
 
+/* y += x */
+typedef struct nn_gpu_add {
+    int64_t n;
+    const float *x;
+    float *y;
+} nn_gpu_add;
+
 /* The numbers of one step: nn_adamw_rule, and with decay, lr, fix1 those of nn_lamb_rule
  * (whose fix2 is fix). */
 typedef struct nn_gpu_rule {
@@ -335,8 +343,9 @@ typedef struct nn_gpu_lamb {
     nn_gpu_squares *squares;                         /* [n_pieces]                  */
 } nn_gpu_lamb;
 
-/* Norm of g, clipping, AdamW or LAMB, the moving average: nothing is changed unless result->loss
- * and the norm are finite. *step counts the steps taken; norm and taken go to the result. */
+/* Norm of g, clipping, AdamW or LAMB, the moving average: nothing is changed unless the loss and the
+ * norm are finite. *step counts the steps taken. result: loss, abs, square as sums over the shards,
+ * measured as theirs, norm, taken. */
 typedef struct nn_gpu_optimise {
     int64_t n;
     nn_gpu_lamb lamb;
@@ -346,6 +355,8 @@ typedef struct nn_gpu_optimise {
     double *part;                                    /* [n / NN_GPU_SQUARES + 1]    */
     int64_t *step;
     nn_gpu_rule *rule;
+    int32_t n_shards;
+    const nn_gpu_step_result *shard;                 /* [n_shards] from nn_gpu_loss; may be result itself */
     nn_gpu_step_result *result;
 } nn_gpu_optimise;
 
@@ -384,9 +395,17 @@ typedef struct nn_gpu_ops {
     void (*follow)(nn_gpu *g, nn_gpu *other, int32_t i); /* work called now waits for other's mark i */
     const char *(*wait)(nn_gpu *g, int32_t i); /* until work before mark i is done; as status */
     /* What is called between begin and run is captured and then runs as one graph. Between them
-     * only operations, zero and download_later. */
+     * only operations, zero and download_later. segment, below NN_GPU_SEGMENTS: those of one
+     * number are alike. */
     void (*graph_begin)(nn_gpu *g);
-    void (*graph_run)(nn_gpu *g);
+    void (*graph_run)(nn_gpu *g, int32_t segment);
+
+    /* A stream (cudaStream_t) for work of others that comes after all that was called so far. */
+    void *(*fork)(nn_gpu *g);
+    void (*join)(nn_gpu *g);                   /* what is called from now on comes after theirs */
+    /* From now on whatever waits asks go_on while it does, with the seconds waited; after a no
+     * nothing waits any more and memory is never freed. NULL: no watch. */
+    void (*watch)(nn_gpu *g, bool (*go_on)(void *ctx, double waited), void *ctx);
 
     void (*gemm)(nn_gpu *g, const nn_gpu_gemm *a, int32_t n); /* of each other independent */
     void (*column_sum)(nn_gpu *g, const nn_gpu_column_sum *a);
@@ -411,6 +430,7 @@ typedef struct nn_gpu_ops {
     void (*bias)(nn_gpu *g, const nn_gpu_bias *a);
     void (*bias_back)(nn_gpu *g, const nn_gpu_bias *a);
     void (*loss)(nn_gpu *g, const nn_gpu_loss *a);
+    void (*add)(nn_gpu *g, const nn_gpu_add *a);
     void (*optimise)(nn_gpu *g, const nn_gpu_optimise *a);
 } nn_gpu_ops;
 

@@ -243,11 +243,39 @@ static void norm_add(builder *b, nn_cuda_module *m, const nn_norm *n)
     }
 }
 
+static void begins(const builder *b, nn_cuda_module *m, int32_t param)
+{
+    if (param >= 0 && place(b, param) < m->param)
+        m->param = place(b, param);
+}
+
+/* m->param is the least of all its parameters' places. */
+static void beginning_find(const builder *b, nn_cuda_module *m, const nn_module *def)
+{
+    const nn_conv *c = def->kind == NN_CONV ? &def->u.conv : &def->u.attention.conv;
+
+    m->param = (int64_t)b->model->n_floats;
+    if (def->kind != NN_NORM)
+        begins(b, m, c->group[0].w0);
+    for (int d = 0; d < NN_DEGREES; d++) {
+        if (def->kind == NN_NORM)
+            begins(b, m, def->u.norm.w[d]);
+        else
+            begins(b, m, c->self[d]);
+        if (def->kind == NN_ATTENTION) {
+            begins(b, m, def->u.attention.query[d]);
+            begins(b, m, def->u.attention.project[d]);
+        }
+    }
+}
+
 static void module_add(builder *b, nn_cuda_module *m, const nn_module *def)
 {
     nn_cuda_plan *p = b->plan;
 
     m->kind = def->kind;
+    m->net = p->n_nets;
+    beginning_find(b, m, def);
     if (def->kind == NN_ATTENTION) {
         attention_add(b, m, &def->u.attention);
     } else if (def->kind == NN_NORM) {

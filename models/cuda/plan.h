@@ -40,6 +40,8 @@ typedef struct nn_cuda_conv {
 
 typedef struct nn_cuda_module {
     nn_module_kind kind;
+    int32_t net;                  /* number of radial networks before            */
+    int64_t param;                /* where its parameters begin, up to the next module's */
     nn_gpu_nodes in, out, z;      /* z: value channels                           */
     nn_gpu_nodes q;               /* key channels                                */
     nn_cuda_conv conv;

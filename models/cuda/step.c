@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training steps on the device, several in flight: each has a slot with its batch, and a mark
- * after which its result is on the host. */
+/* Training steps on the device, several in flight: each has a mark after which its result is on the
+ * host. A step is this rank's shards one after the other, each with a slot for its batch and a
+ * row for its gradient; the last one goes on to the sum and the optimiser. Alone two rows do: the sum
+ * so far, and the present shard. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/cuda/inner.h"
 
 _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LOSS_L2, "ops.h has its own names of these");
-_Static_assert((int)NN_CUDA_SLOTS <= (int)NN_GPU_MARKS, "a mark for each slot");
+_Static_assert(2 * (int)NN_CUDA_SLOTS <= (int)NN_GPU_MARKS, "a mark for each batch and for each step");
+
+enum { EARLIER = NN_GPU_SEGMENTS - 1 }; /* the graphs of all shards but the last */
 
 /* ---- LAMB's pieces -------------------------------------------------------------------- */
 
@@ -70,6 +74,7 @@ static void training_cut(nn_engine *e, bool average, bool lamb, nn_cuda_cutter *
     t->part = nn_cuda_cut(c, n / NN_GPU_SQUARES + 1, sizeof *t->part);
     t->step = nn_cuda_cut(c, 1, sizeof *t->step);
     t->rule = nn_cuda_cut(c, 1, sizeof *t->rule);
+    t->shard = nn_cuda_cut(c, (size_t)t->conf.shards, sizeof *t->shard);
     t->result = nn_cuda_cut(c, 1, sizeof *t->result);
     if (lamb)
         lamb_cut(&t->lamb, e->plan->model, c);
@@ -86,17 +91,30 @@ size_t nn_cuda_training_bytes(const nn_engine *e)
 
 void nn_cuda_training_close(nn_engine *e)
 {
+    e->ops->watch(e->gpu, NULL, NULL);
     e->ops->free(e->gpu, e->training.memory);
     e->ops->host_free(e->gpu, e->training.came);
     e->training = (nn_cuda_training){ 0 };
 }
 
-static pl_code training_open(nn_engine *e, bool average, bool lamb, pl_error *err)
+static void conf_take(nn_cuda_training *t, const nn_training *conf)
+{
+    const char *captured = getenv("MOLSIEVE_CUDA_GRAPHS");
+
+    t->conf = *conf;
+    t->conf.shards = conf->shards > 0 ? conf->shards : 1;
+    t->own = conf->ranks ? nn_share(t->conf.shards, conf->ranks->size, conf->ranks->rank) : (nn_span){ 0, t->conf.shards };
+    t->captured = !captured || strcmp(captured, "0") != 0;
+}
+
+static pl_code training_open(nn_engine *e, const nn_training *conf, bool average, pl_error *err)
 {
     nn_cuda_training *t = &e->training;
+    bool lamb = conf->optimiser == NN_LAMB;
     nn_cuda_cutter c = { 0 };
 
     nn_cuda_training_close(e);
+    conf_take(t, conf);
     training_cut(e, average, lamb, &c);
     t->memory = e->ops->alloc(e->gpu, c.at);
     t->came = e->ops->host_alloc(e->gpu, NN_CUDA_SLOTS * sizeof *t->came);
@@ -106,23 +124,19 @@ static pl_code training_open(nn_engine *e, bool average, bool lamb, pl_error *er
     c.p = t->memory;
     c.at = 0;
     training_cut(e, average, lamb, &c);
-    return nn_cuda_grads(e, err);
+    return nn_cuda_grads(e, (int32_t)(conf->ranks || t->own.n < 2 ? t->own.n : 2), err);
 }
 
 static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_arrays *from, int64_t steps, pl_error *err)
 {
     nn_cuda_training *t = &e->training;
     size_t bytes = e->plan->model->n_floats * sizeof(float);
-    const char *captured = getenv("MOLSIEVE_CUDA_GRAPHS");
-    bool lamb = conf->optimiser == NN_LAMB;
-    pl_code rc = training_open(e, from->ema != NULL, lamb, err);
+    pl_code rc = training_open(e, conf, from->ema != NULL, err);
 
-    if (!rc && lamb)
+    if (!rc && conf->optimiser == NN_LAMB)
         rc = lamb_upload(e, err);
     if (rc)
         return rc;
-    t->conf = *conf;
-    t->captured = !captured || strcmp(captured, "0") != 0;
     e->ops->upload(e->gpu, e->params, from->p, bytes);
     e->ops->upload(e->gpu, t->m, from->m, bytes);
     e->ops->upload(e->gpu, t->v, from->v, bytes);
@@ -130,64 +144,156 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
         e->ops->upload(e->gpu, t->average, from->ema, bytes);
     e->ops->upload(e->gpu, t->step, &steps, sizeof steps);
     nn_cuda_fold(e);
-    return nn_cuda_check(e, err);
+    rc = nn_cuda_check(e, err);
+    if (rc || !conf->ranks)
+        return rc;
+    nn_cuda_buckets_make(e);
+    return nn_cuda_ranks_open(e, err);
 }
 
 /* ---- a step --------------------------------------------------------------------------- */
 
-static void loss_run(nn_engine *e, const nn_batch *in, int64_t measured)
+/* What went wrong with the other ranks. */
+static pl_code lost(const nn_engine *e, pl_error *err)
 {
-    e->ops->loss(e->gpu, &(nn_gpu_loss){
-        .n = in->n_graphs * e->plan->head[1].n_out, .kind = (int32_t)e->training.conf.loss, .measured = measured,
-        .y = e->y, .t = nn_cuda_at(e, e->prep.target), .dy = e->dy, .result = e->training.result });
+    if (err)
+        *err = e->training.lost;
+    return e->training.lost.code;
 }
 
-/* From the gradient of the whole batch, flat on the device, to the next parameters. */
-static void optimise_run(nn_engine *e, const float *grad, float lr)
+static void segment_begin(nn_engine *e, int32_t segment)
+{
+    e->training.segment = segment;
+    if (e->training.captured)
+        e->ops->graph_begin(e->gpu);
+}
+
+static void segment_end(nn_engine *e)
+{
+    if (e->training.captured)
+        e->ops->graph_run(e->gpu, e->training.segment);
+}
+
+/* The bucket's sum begins, the backward pass goes on beside it; what follows the last one needs all. */
+static void bucket_done(nn_engine *e, int32_t bucket)
+{
+    segment_end(e);
+    if (bucket == 0)
+        nn_cuda_losses_spread(e);
+    nn_cuda_bucket_sum(e, bucket);
+    if (bucket + 1 == e->training.n_buckets)
+        e->ops->join(e->gpu);
+    segment_begin(e, bucket + 1);
+}
+
+static void loss_run(nn_engine *e, const nn_batch *in, const nn_training_step *s)
+{
+    e->ops->loss(e->gpu, &(nn_gpu_loss){
+        .n = in->n_graphs * e->plan->head[1].n_out, .kind = (int32_t)e->training.conf.loss, .measured = s->measured,
+        .y = e->y, .t = nn_cuda_at(e, e->prep.target), .dy = e->dy,
+        .result = e->training.shard + e->training.own.first + s->shard });
+}
+
+static bool is_last(const nn_engine *e, const nn_training_step *s)
+{
+    return s->shard + 1 == e->training.own.n;
+}
+
+/* From the batch to its gradient, in e->grad. */
+static void shard_run(nn_engine *e, const nn_batch *in, const nn_training_step *s)
+{
+    nn_cuda_forward(e, in);
+    loss_run(e, in, s);
+    nn_cuda_backward(e, in, e->training.conf.ranks && is_last(e, s) ? bucket_done : NULL);
+}
+
+/* What a shard without molecules is to the sums. */
+static void nothing_run(nn_engine *e, const nn_training_step *s)
+{
+    nn_cuda_training *t = &e->training;
+
+    e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
+    e->ops->zero(e->gpu, t->shard + t->own.first + s->shard, sizeof *t->shard);
+    for (int32_t i = 0; t->conf.ranks && is_last(e, s) && i < t->n_buckets; i++)
+        bucket_done(e, i);
+}
+
+/* From the gradient of the whole batch, in row 0, to the next parameters. */
+static void optimise_run(nn_engine *e, float lr)
 {
     const nn_cuda_training *t = &e->training;
     const nn_adamw_conf *c = &t->conf.adam;
 
     e->ops->optimise(e->gpu, &(nn_gpu_optimise){
-        .n = (int64_t)e->plan->model->n_floats, .lamb = t->lamb, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps, .decay = c->decay,
-        .lr = (double)lr, .grad_clip = t->conf.grad_clip, .ema = t->conf.ema, .p = e->params, .m = t->m, .v = t->v,
-        .average = t->average, .g = grad, .part = t->part, .step = t->step, .rule = t->rule, .result = t->result });
+        .n = (int64_t)e->plan->model->n_floats, .lamb = t->lamb, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
+        .decay = c->decay, .lr = (double)lr, .grad_clip = t->conf.grad_clip, .ema = t->conf.ema, .p = e->params, .m = t->m,
+        .v = t->v, .average = t->average, .g = (const float *)(const void *)e->grads, .part = t->part, .step = t->step,
+        .rule = t->rule, .n_shards = t->conf.shards, .shard = t->shard, .result = t->result });
     nn_cuda_fold(e);
 }
 
-static void step_run(nn_engine *e, const nn_batch *in, const nn_training_step *s, int slot)
+/* The batch in the next slot, and on its way up. */
+static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_step *s, pl_error *err)
 {
     nn_cuda_training *t = &e->training;
+    int32_t targets = in->n_graphs * e->plan->head[1].n_out;
+    int slot = (int)(t->laid % NN_CUDA_SLOTS);
+    const char *bad = t->laid < NN_CUDA_SLOTS ? NULL : e->ops->wait(e->gpu, slot);
+    pl_code rc = bad ? pl_fail(err, PL_EBUG, "engine cuda: %s", bad) : nn_cuda_batch(e, in, true, slot, targets, err);
 
-    nn_cuda_forward(e, in);
-    loss_run(e, in, s->measured);
-    nn_cuda_backward(e, in);
-    optimise_run(e, e->grad, s->lr);
-    e->ops->download_later(e->gpu, &t->came[slot], t->result, sizeof *t->result);
+    if (rc)
+        return rc;
+    memcpy(e->prep.target, s->target, (size_t)targets * sizeof *s->target);
+    e->ops->upload_beside(e->gpu, e->batch, e->prep.host, e->prep.bytes);
+    return PL_OK;
+}
+
+/* All but the laying out; what is called here waits for nothing. */
+static void shard_queue(nn_engine *e, const nn_batch *in, const nn_training_step *s)
+{
+    nn_cuda_training *t = &e->training;
+    int slot = (int)(t->queued % NN_CUDA_SLOTS);
+    bool last = is_last(e, s), alone = !t->conf.ranks;
+    float *rows = (float *)(void *)e->grads;
+
+    e->grad = rows + (alone && s->shard > 1 ? 1 : s->shard) * e->grad_stride;
+    segment_begin(e, last ? 0 : EARLIER);
+    if (in)
+        shard_run(e, in, s);
+    else
+        nothing_run(e, s);
+    if (alone && s->shard > 0)
+        e->ops->add(e->gpu, &(nn_gpu_add){ (int64_t)e->plan->model->n_floats, e->grad, rows });
+    if (last) {
+        optimise_run(e, s->lr);
+        e->ops->download_later(e->gpu, &t->came[slot], t->result, sizeof *t->result);
+    }
+    segment_end(e);
 }
 
 static pl_code cuda_step(nn_engine *e, const nn_batch *in, const nn_training_step *s, pl_error *err)
 {
     nn_cuda_training *t = &e->training;
-    int32_t targets = in->n_graphs * e->plan->head[1].n_out;
     int slot = (int)(t->queued % NN_CUDA_SLOTS);
-    pl_code rc;
+    pl_code rc = PL_OK;
 
-    if (!t->memory || t->queued - t->given >= NN_CUDA_SLOTS)
+    if (!t->memory || t->queued - t->given >= NN_CUDA_SLOTS || s->shard >= t->own.n)
         return pl_fail(err, PL_EBUG, "a training step without a place for its result");
-    rc = nn_cuda_batch(e, in, true, slot, targets, err);
+    if (in)
+        rc = shard_lay(e, in, s, err);
+    if (!rc)
+        shard_queue(e, in, s);
+    if (t->lost.code)
+        return lost(e, err);
     if (rc)
         return rc;
-    memcpy(e->prep.target, s->target, (size_t)targets * sizeof *s->target);
-    e->ops->upload_beside(e->gpu, e->batch, e->prep.host, e->prep.bytes);
-    if (t->captured)
-        e->ops->graph_begin(e->gpu);
-    step_run(e, in, s, slot);
-    if (t->captured)
-        e->ops->graph_run(e->gpu);
-    e->ops->mark(e->gpu, slot);
-    t->graphs_of[slot] = in->n_graphs;
-    t->queued++;
+    if (in)
+        e->ops->mark(e->gpu, (int32_t)(t->laid++ % NN_CUDA_SLOTS));
+    if (is_last(e, s)) {
+        e->ops->mark(e->gpu, NN_CUDA_SLOTS + slot);
+        t->graphs_of[slot] = s->n_graphs;
+        t->queued++;
+    }
     return e->fences ? nn_cuda_check(e, err) : PL_OK;
 }
 
@@ -200,7 +306,9 @@ static pl_code cuda_result(nn_engine *e, nn_training_result *out, pl_error *err)
 
     if (t->given == t->queued)
         return pl_fail(err, PL_EBUG, "a result without a training step");
-    bad = e->ops->wait(e->gpu, slot);
+    bad = e->ops->wait(e->gpu, NN_CUDA_SLOTS + slot);
+    if (t->lost.code)
+        return lost(e, err);
     if (bad)
         return pl_fail(err, PL_EBUG, "engine cuda: %s", bad);
     t->given++;

@@ -45,6 +45,16 @@ __global__ void loss_run(nn_gpu_loss a)
     a.result->measured = a.measured;
 }
 
+__global__ void rows_add(nn_gpu_add a)
+{
+    int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;
+
+    UNROLL
+    for (int k = 0; k < ADAMW_EACH; k++)
+        if (first + k * TRAIN_THREADS < a.n)
+            a.y[first + k * TRAIN_THREADS] += a.x[first + k * TRAIN_THREADS];
+}
+
 __global__ void square_parts(nn_gpu_optimise a)
 {
     int64_t first = (int64_t)blockIdx.x * NN_GPU_SQUARES + threadIdx.x;
@@ -84,21 +94,41 @@ static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, do
     return r;
 }
 
+/* The whole batch's loss from its shards', in every thread of a block. */
+static __device__ nn_gpu_step_result shards_sum(const nn_gpu_optimise &a)
+{
+    nn_gpu_step_result sum = {};
+
+    for (int i = (int)threadIdx.x; i < a.n_shards; i += TRAIN_THREADS) {
+        sum.loss += a.shard[i].loss;
+        sum.abs += a.shard[i].abs;
+        sum.square += a.shard[i].square;
+    }
+    sum.loss = block_sum(sum.loss);
+    sum.abs = block_sum(sum.abs);
+    sum.square = block_sum(sum.square);
+    sum.measured = a.shard[0].measured;
+    return sum;
+}
+
 /* One block: is the step taken, and with which numbers. */
 __global__ void rule_make(nn_gpu_optimise a)
 {
     int64_t parts = (a.n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
     nn_gpu_rule rule = {};
+    nn_gpu_step_result result;
     double norm = 0;
 
     for (int64_t i = threadIdx.x; i < parts; i += TRAIN_THREADS)
         norm += a.part[i];
     norm = sqrt(block_sum(norm));
+    result = shards_sum(a);
     if (threadIdx.x)
         return;
-    a.result->norm = norm;
-    a.result->taken = isfinite(norm) && isfinite(a.result->loss);
-    if (a.result->taken)
+    result.norm = norm;
+    result.taken = isfinite(norm) && isfinite(result.loss);
+    *a.result = result;
+    if (result.taken)
         rule = rule_of(a, ++*a.step, norm);
     *a.rule = rule;
 }

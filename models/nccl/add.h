@@ -9,8 +9,31 @@
 extern "C" {
 #endif
 
-/* rows [n_rows][n] on the device: row 0 becomes row 0 + row 1 + ..., added in that order. */
-cudaError_t nn_nccl_add(float *rows, int64_t n, int n_rows, cudaStream_t stream);
+/* to [n] becomes shard 0 + 1 + 2 + ..., on the device. Shards first .. first + n_own - 1 are
+ * own [n_own][stride], all others in their place in others [n_rows][n]. to may be own. */
+typedef struct nn_nccl_rows {
+    float *to;
+    const float *own, *others;
+    int64_t n, stride;
+    int n_rows, first, n_own;
+} nn_nccl_rows;
+
+#ifdef __CUDACC__
+__device__
+#endif
+static inline float nn_nccl_row_sum(const nn_nccl_rows *a, int64_t i)
+{
+    float sum = 0;
+
+    for (int k = 0; k < a->n_rows; k++) {
+        int own = k - a->first;
+        float x = own >= 0 && own < a->n_own ? a->own[own * a->stride + i] : a->others[k * a->n + i];
+        sum = k ? sum + x : x;
+    }
+    return sum;
+}
+
+cudaError_t nn_nccl_add(const nn_nccl_rows *a, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

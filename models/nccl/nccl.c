@@ -24,10 +24,11 @@ typedef struct state {
     int device;
     ncclComm_t comm;
     cudaStream_t stream;
-    float *mine;               /* [own shards][size * slice]: what this rank has */
-    float *slices;             /* [shards][slice]: of all shards                 */
-    float *all;                /* [size * slice]                                 */
-    size_t n_mine, n_slices, n_all; /* room, in floats                           */
+    float *mine;               /* [own shards][size * slice]: what this rank has, where that is
+                                  on the host                                    */
+    float *slices;             /* [shards][slice]: of all shards but the own     */
+    size_t n_mine, n_slices;   /* room, in floats                                */
+    double looked;             /* into the present wait, when the others were asked */
 } state;
 
 /* ---- errors and waiting -------------------------------------------------- */
@@ -64,15 +65,34 @@ static void rest(double waited)
         (void)nanosleep(&t, NULL);
 }
 
-/* One look: PL_OK and *done, PL_OK and not yet, or what went wrong. */
+/* What broke, who is gone, how long it takes; the other ranks are asked ten times a second. */
+static pl_code others_look(nn_ranks *r, double waited, const char *what, pl_error *err)
+{
+    state *s = r->ctx;
+    ncclResult_t now = ncclSuccess;
+    pl_code rc = nccl_said(s, ncclCommGetAsyncError(s->comm, &now), what, err);
+
+    if (!rc)
+        rc = nccl_said(s, now, what, err);
+    if (waited < s->looked)
+        s->looked = 0;
+    if (!rc && waited - s->looked > 0.1) {
+        s->looked = waited;
+        rc = s->control->kind->watch ? s->control->kind->watch(s->control, err) : PL_OK;
+    }
+    if (!rc && r->patience > 0 && waited > r->patience)
+        rc = pl_fail(err, PL_EDEVICE, "rank %d waited %.0f s for the other ranks (NCCL, %s): one is lost or stuck", r->rank,
+                     waited, what);
+    return rc;
+}
+
+/* PL_OK and *done, PL_OK and not yet, or what went wrong. */
 static pl_code look(const state *s, bool stream, const char *what, bool *done, pl_error *err)
 {
     ncclResult_t now = ncclSuccess;
     cudaError_t e;
     pl_code rc = nccl_said(s, ncclCommGetAsyncError(s->comm, &now), what, err);
 
-    if (!rc)
-        rc = nccl_said(s, now, what, err);
     *done = !rc && now == ncclSuccess;
     if (!*done || !stream)
         return rc;
@@ -81,23 +101,18 @@ static pl_code look(const state *s, bool stream, const char *what, bool *done, p
     return e == cudaErrorNotReady ? PL_OK : cuda_said(e, what, err);
 }
 
-/* Until NCCL has taken what it was given; stream: until the GPU has done it, too. */
-static pl_code settle(const nn_ranks *r, bool stream, const char *what, pl_error *err)
+/* Until NCCL has taken what it was given: only then is it in the stream, before what follows.
+ * stream: until the GPU has done it, too. */
+static pl_code settle(nn_ranks *r, bool stream, const char *what, pl_error *err)
 {
-    const state *s = r->ctx;
-    double began = seconds(), waited = 0, looked = 0;
+    double began = seconds(), waited = 0;
     bool done = false;
     pl_code rc = PL_OK;
 
     while (!rc && !done) {
-        rc = look(s, stream, what, &done, err);
-        if (!rc && !done && waited - looked > 0.1) {
-            looked = waited;
-            rc = s->control->kind->watch ? s->control->kind->watch(s->control, err) : PL_OK;
-        }
-        if (!rc && !done && r->patience > 0 && waited > r->patience)
-            rc = pl_fail(err, PL_EDEVICE, "rank %d waited %.0f s for the other ranks (NCCL, %s): one is lost or stuck", r->rank,
-                         waited, what);
+        rc = look(r->ctx, stream, what, &done, err);
+        if (!rc && !done)
+            rc = others_look(r, waited, what, err);
         if (!rc && !done)
             rest(waited);
         waited = seconds() - began;
@@ -228,8 +243,6 @@ static void memory_free(state *s)
         (void)cudaFree(s->mine);
     if (s->slices)
         (void)cudaFree(s->slices);
-    if (s->all)
-        (void)cudaFree(s->all);
     if (s->stream)
         (void)cudaStreamDestroy(s->stream);
     free(s);
@@ -337,8 +350,61 @@ static bool is_taken(ncclResult_t e)
     return e == ncclSuccess || e == ncclInProgress;
 }
 
+/* ---- sum in the memory of the GPU ---- */
+
 /* Slice i of every shard goes to rank i. */
-static pl_code slices_exchange(nn_ranks *r, int64_t slice, int shards, pl_error *err)
+static pl_code slices_exchange(nn_ranks *r, const nn_device_rows *d, int64_t slice, pl_error *err)
+{
+    state *s = r->ctx;
+    nn_span own = nn_share(d->shards, r->size, r->rank);
+    ncclResult_t e = ncclGroupStart(), end;
+
+    for (int i = 0; i < r->size; i++) {
+        nn_span theirs = nn_share(d->shards, r->size, i);
+        for (int64_t k = 0; k < own.n && i != r->rank && is_taken(e); k++)
+            e = ncclSend(d->part + k * d->stride + i * slice, (size_t)slice, ncclFloat32, i, s->comm, d->stream);
+        for (int64_t k = 0; k < theirs.n && i != r->rank && is_taken(e); k++)
+            e = ncclRecv(s->slices + (theirs.first + k) * slice, (size_t)slice, ncclFloat32, i, s->comm, d->stream);
+    }
+    end = ncclGroupEnd();
+    return nccl_said(s, is_taken(e) ? end : e, "sum", err);
+}
+
+/* This rank's slice of all shards, in its place in row 0. */
+static pl_code slices_add(nn_ranks *r, const nn_device_rows *d, int64_t slice, pl_error *err)
+{
+    const state *s = r->ctx;
+    nn_span own = nn_share(d->shards, r->size, r->rank);
+    float *to = d->part + r->rank * slice;
+
+    return cuda_said(nn_nccl_add(&(nn_nccl_rows){ .to = to, .own = to, .others = s->slices, .n = slice, .stride = d->stride,
+                                                  .n_rows = d->shards, .first = (int)own.first, .n_own = (int)own.n },
+                                 d->stream), "sum", err);
+}
+
+/* The room for slices is that of the largest sum so far: memory is not freed while work is on its way. */
+static pl_code device_sum(nn_ranks *r, const nn_device_rows *d, pl_error *err)
+{
+    state *s = r->ctx;
+    int64_t slice = (d->n + r->size - 1) / r->size;
+    pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
+
+    if (!rc)
+        rc = room_make(&s->slices, &s->n_slices, (size_t)slice * (size_t)d->shards, s, err);
+    if (rc || slice == 0)
+        return rc;
+    rc = slices_exchange(r, d, slice, err);
+    if (!rc)
+        rc = settle(r, false, "sum", err);
+    if (!rc)
+        rc = slices_add(r, d, slice, err);
+    if (!rc)
+        rc = nccl_said(s, ncclAllGather(d->part + r->rank * slice, d->part, (size_t)slice, ncclFloat32, s->comm, d->stream),
+                       "sum", err);
+    return rc ? rc : settle(r, false, "sum", err);
+}
+
+static pl_code device_spread(nn_ranks *r, void *stream, void *all, size_t item, int shards, pl_error *err)
 {
     state *s = r->ctx;
     nn_span own = nn_share(shards, r->size, r->rank);
@@ -346,64 +412,47 @@ static pl_code slices_exchange(nn_ranks *r, int64_t slice, int shards, pl_error 
 
     for (int i = 0; i < r->size; i++) {
         nn_span theirs = nn_share(shards, r->size, i);
-        for (int64_t k = 0; k < own.n && i != r->rank && is_taken(e); k++)
-            e = ncclSend(s->mine + (k * r->size + i) * slice, (size_t)slice, ncclFloat32, i, s->comm, s->stream);
-        for (int64_t k = 0; k < theirs.n && i != r->rank && is_taken(e); k++)
-            e = ncclRecv(s->slices + (theirs.first + k) * slice, (size_t)slice, ncclFloat32, i, s->comm, s->stream);
+        if (i != r->rank && is_taken(e))
+            e = ncclSend((char *)all + (size_t)own.first * item, (size_t)own.n * item, ncclInt8, i, s->comm, stream);
+        if (i != r->rank && is_taken(e))
+            e = ncclRecv((char *)all + (size_t)theirs.first * item, (size_t)theirs.n * item, ncclInt8, i, s->comm, stream);
     }
     end = ncclGroupEnd();
-    return nccl_said(s, is_taken(e) ? end : e, "sum", err);
+    e = is_taken(e) ? end : e;
+    return is_taken(e) ? settle(r, false, "losses", err) : nccl_said(s, e, "losses", err);
 }
 
-static pl_code upload(nn_ranks *r, const float *part, int64_t n, int64_t slice, int shards, pl_error *err)
+static pl_code device_look(nn_ranks *r, double waited, pl_error *err)
 {
-    state *s = r->ctx;
-    nn_span own = nn_share(shards, r->size, r->rank);
-    cudaError_t e = cudaSuccess;
-
-    for (int64_t k = 0; k < own.n && e == cudaSuccess; k++) {
-        float *row = s->mine + k * r->size * slice;
-        e = cudaMemcpyAsync(row, part + k * n, (size_t)n * sizeof *part, cudaMemcpyHostToDevice, s->stream);
-        if (e == cudaSuccess)
-            e = cudaMemcpyAsync(s->slices + (own.first + k) * slice, row + r->rank * slice, (size_t)slice * sizeof *part,
-                                cudaMemcpyDeviceToDevice, s->stream);
-    }
-    return cuda_said(e, "sum", err);
+    return others_look(r, waited, "step", err);
 }
 
-static pl_code rooms_make(nn_ranks *r, int64_t slice, int shards, pl_error *err)
-{
-    state *s = r->ctx;
-    size_t row = (size_t)slice * (size_t)r->size;
-    pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
+static const nn_collective_device on_device = { .sum = device_sum, .spread = device_spread, .look = device_look };
 
-    if (!rc)
-        rc = room_make(&s->mine, &s->n_mine, row * (size_t)nn_share(shards, r->size, r->rank).n, s, err);
-    if (!rc)
-        rc = room_make(&s->slices, &s->n_slices, (size_t)slice * (size_t)shards, s, err);
-    return rc ? rc : room_make(&s->all, &s->n_all, row, s, err);
-}
+/* ---- sum in host memory: up, as above, down ---- */
 
 static pl_code nccl_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error *err)
 {
     state *s = r->ctx;
-    int64_t slice = (n + r->size - 1) / r->size;
-    pl_code rc = rooms_make(r, slice, shards, err);
+    int64_t own = nn_share(shards, r->size, r->rank).n;
+    nn_device_rows d = { .stream = s->stream, .stride = (n + r->size - 1) / r->size * r->size, .n = n, .shards = shards };
+    cudaError_t e = cudaSuccess;
+    pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
 
     if (!rc)
-        rc = upload(r, part, n, slice, shards, err);
+        rc = room_make(&s->mine, &s->n_mine, (size_t)(own * d.stride), s, err);
+    if (rc)
+        return rc;
+    d.part = s->mine;
+    for (int64_t k = 0; k < own && e == cudaSuccess; k++)
+        e = cudaMemcpyAsync(d.part + k * d.stride, part + k * n, (size_t)n * sizeof *part, cudaMemcpyHostToDevice, s->stream);
+    rc = cuda_said(e, "sum", err);
     if (!rc)
-        rc = slices_exchange(r, slice, shards, err);
-    if (!rc)
-        rc = settle(r, false, "sum", err);
-    if (!rc)
-        rc = cuda_said(nn_nccl_add(s->slices, slice, shards, s->stream), "sum", err);
-    if (!rc)
-        rc = nccl_said(s, ncclAllGather(s->slices, s->all, (size_t)slice, ncclFloat32, s->comm, s->stream), "sum", err);
+        rc = device_sum(r, &d, err);
     if (!rc)
         rc = settle(r, true, "sum", err);
     if (!rc)
-        rc = cuda_said(cudaMemcpyAsync(part, s->all, (size_t)n * sizeof *part, cudaMemcpyDeviceToHost, s->stream), "sum", err);
+        rc = cuda_said(cudaMemcpyAsync(part, d.part, (size_t)n * sizeof *part, cudaMemcpyDeviceToHost, s->stream), "sum", err);
     return rc ? rc : settle(r, true, "sum", err);
 }
 
@@ -442,4 +491,5 @@ extern const nn_collective nn_collective_plugin;
 __attribute__((visibility("default"))) const nn_collective nn_collective_plugin = {
     .abi = NN_COLLECTIVE_ABI, .name = "nccl", .library = nccl_library, .open = nccl_open, .close = nccl_close,
     .give_up = nccl_give_up, .sum = nccl_sum, .gather = nccl_gather, .tell = nccl_tell, .watch = nccl_watch,
+    .device = &on_device,
 };

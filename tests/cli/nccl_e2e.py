@@ -15,6 +15,7 @@ from ranks_e2e import LONG, ROOT, Started, copy, mpirun, prepare, ranks_seen, wa
 
 EMULATED = os.environ.get("MOLSIEVE_EMULATED", "")
 NCCL = ["stages.train.ranks=nccl"]
+GPU = ["stages.train.engine=cuda", "stages.evaluate.engine=cuda"]
 
 
 def env(devices, **more):
@@ -45,20 +46,48 @@ def ranks_over_nccl_give_the_same_model():
 
 
 def ranks_on_emulated_gpus_give_the_same_model():
-    """Each rank computes with a GPU of its own; `auto` takes NCCL. A GPU without memory is that of its rank."""
+    """Steps and sums stay on the GPUs, one a rank; `auto` takes NCCL. A GPU without memory is that of its rank."""
     with sieve.Project() as p:
-        prepare(p, 30, shards=2, mpi=False)
-        gpu = ["stages.train.engine=cuda", "stages.evaluate.engine=cuda", "stages.train.epochs=2"]
-        status, text = Started(p, 1, copy(p, "whole"), *gpu, **env(2)).end()
-        assert status == [0], (status, text)
-        want = train_e2e.trained(p, "whole")
-        status, text = Started(p, 2, copy(p, "ranks"), *gpu, **env(2)).end()
-        assert status == [0, 0], (status, text)
-        assert train_e2e.trained(p, "ranks") == want
+        prepare(p, 30, shards=3, mpi=False)
+        gpu = GPU + ["stages.train.epochs=2"]
+
+        def model(n, *args, **more):
+            status, text = Started(p, n, copy(p, "ranks"), *gpu, *args, **env(n, **more)).end()
+            assert status == [0] * n, (status, text)
+            return train_e2e.trained(p, "ranks")
+
+        want = model(1)
+        assert model(2) == want and model(3) == want
+        assert model(2, MOLSIEVE_CUDA_GRAPHS="0", MOLSIEVE_EMULATOR_EAGER="1") == want
+        lamb = "stages.train.optimiser.type=lamb"
+        assert model(2, lamb) == model(1, lamb) != want
         for devices, rank in (("all", 1), ("[1, 0]", 0)):
             status, text = Started(p, 2, copy(p, "ranks"), *gpu, "stages.train.devices=" + devices,
                                    **env(2, MOLSIEVE_EMULATOR_MB="900,0")).end()
             assert status == [7, 7] and "no memory on GPU 1 for a model" in text[rank], (status, text)
+
+
+def a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on():
+    """There, but no longer heard on NCCL: the others' steps wait for it on their GPUs. And killed."""
+    with sieve.Project() as p:
+        prepare(p, 30, shards=3, mpi=False)
+        gpu = GPU + ["stages.train.epochs=7", "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s"]
+        status, text = Started(p, 1, copy(p, "whole"), *gpu, **env(1)).end()
+        assert status == [0], (status, text)
+        want, where = train_e2e.trained(p, "whole"), copy(p, "killed")
+        status, text = Started(p, 3, where, *gpu, **env(3, MOLSIEVE_EMULATOR_NCCL_MUTE="1:60")).end()
+        assert status == [7, 7, 7], (status, text)
+        assert any("waited 2 s for the other ranks (NCCL, step)" in t for t in text), text
+        seen = p.one("SELECT count(*) FROM metric", workdir="killed")
+        assert seen > 0
+        job = Started(p, 3, where, *gpu, **env(3))
+        wait_for_metrics(p, "killed", seen)
+        job.children[1].send_signal(signal.SIGKILL)
+        status, text = job.end()
+        assert status == [7, -signal.SIGKILL, 7] or status == [0, 0, 0], (status, text)
+        status, text = Started(p, 2, where, *gpu, **env(2)).end()
+        assert status == [0, 0], (status, text)
+        assert train_e2e.trained(p, "killed") == want
 
 
 def a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on():
@@ -115,4 +144,5 @@ if __name__ == "__main__":
     if not EMULATED:
         sieve.skip("MOLSIEVE_EMULATED is not set")
     sieve.main([ranks_over_nccl_give_the_same_model, ranks_on_emulated_gpus_give_the_same_model,
+                a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on,
                 a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on, what_nccl_lacks_is_said])

@@ -5,45 +5,40 @@
  * nothing before it is done at once, so that the stream of copies runs ahead of the
  * stream of kernels and device memory that is used again too early shows. Host memory
  * that is not pinned is read when it is named, as CUDA does. What CUDA forbids while a
- * stream is captured ends the program. Threads take turns.
+ * stream is captured ends the program. Threads take turns. Once another library (the emulated
+ * NCCL) has given work to a stream a thread goes on with all work, as a device would.
  *
  * MOLSIEVE_EMULATOR_DEVICES=3: so many devices; MOLSIEVE_EMULATOR_MB=64,0,8: what memory
  * each has, the last for all that follow. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
-#include <deque>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 #include "emulator/emulator.h"
+#include "emulator/queue.h"
 
 enum cudaError_t {
     cudaSuccess,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
+    cudaErrorNotReady = 600,
     cudaErrorGraphExecUpdateFailure = 910
 };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
 enum { cudaEventDisableTiming, cudaEventBlockingSync, cudaStreamCaptureModeThreadLocal };
 enum { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 
-struct emu_task {
-    const char *name;
-    std::function<void()> run;
-};
-
 struct emu_graph {
     std::vector<emu_task> task;
-};
-
-struct emu_stream {
-    std::deque<emu_task> queue;
-    uint64_t done;
-    emu_graph *graph; /* being captured, or NULL */
 };
 
 struct emu_event {
@@ -75,24 +70,73 @@ static void emu_not_captured(const char *call)
         emu_refuse(call, "while a stream is captured");
 }
 
-static void emu_run(emu_stream *s, uint64_t until)
+/* As far as it goes; whether that is far enough. */
+static bool emu_run(emu_stream *s, uint64_t until)
 {
     while (s->done < until) {
-        emu_task t = std::move(s->queue.front());
+        if (!s->queue.front().run())
+            return false;
         s->queue.pop_front();
-        t.run();
         s->done++;
     }
+    return true;
+}
+
+static void emu_wait(emu_stream *s, uint64_t until)
+{
+    while (!emu_run(s, until))
+        usleep(100);
+}
+
+static void emu_add(emu_stream *s, emu_task t)
+{
+    EMU_TURN;
+    if (s->graph)
+        return s->graph->task.push_back(std::move(t));
+    s->queue.push_back(std::move(t));
+    if (s->queue.size() == 1 && getenv("MOLSIEVE_EMULATOR_EAGER"))
+        emu_run(s, s->done + 1);
 }
 
 static void emu_enqueue(emu_stream *s, const char *name, std::function<void()> run)
 {
+    emu_add(s, { name, [run = std::move(run)] { return run(), true; } });
+}
+
+/* ---- a device that other libraries use, too, waits for nobody to look ---- */
+
+static struct emu_device_thread {
+    std::atomic<bool> over{ false };
+    std::thread thread;
+
+    void start()
+    {
+        if (thread.joinable())
+            return;
+        thread = std::thread([this] {
+            while (!over) {
+                usleep(500);
+                EMU_TURN;
+                for (emu_stream *s : emu_streams)
+                    emu_run(s, s->done + s->queue.size());
+            }
+        });
+    }
+    ~emu_device_thread()
+    {
+        over = true;
+        if (thread.joinable())
+            thread.join();
+    }
+} emu_device_goes_on;
+
+static void emu_push(emu_stream *s, emu_task t)
+{
     EMU_TURN;
     if (s->graph)
-        return s->graph->task.push_back({ name, std::move(run) });
-    s->queue.push_back({ name, std::move(run) });
-    if (s->queue.size() == 1 && getenv("MOLSIEVE_EMULATOR_EAGER"))
-        emu_run(s, s->done + 1);
+        emu_refuse("NCCL", "while its stream is captured");
+    s->queue.push_back(std::move(t));
+    emu_device_goes_on.start();
 }
 
 static bool emu_is_pinned(const void *p)
@@ -108,15 +152,24 @@ static bool emu_is_pinned(const void *p)
 static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
 {
     EMU_TURN;
-    return emu_streams.insert(*s = new emu_stream()), cudaSuccess;
+    *s = new emu_stream();
+    (*s)->push = emu_push;
+    return emu_streams.insert(*s), cudaSuccess;
 }
 
 static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     EMU_TURN;
     emu_not_captured("cudaStreamSynchronize");
-    emu_run(s, s->done + s->queue.size());
+    emu_wait(s, s->done + s->queue.size());
     return cudaSuccess;
+}
+
+static cudaError_t cudaStreamQuery(cudaStream_t s)
+{
+    EMU_TURN;
+    emu_not_captured("cudaStreamQuery");
+    return emu_run(s, s->done + s->queue.size()) ? cudaSuccess : cudaErrorNotReady;
 }
 
 static void emu_settle()
@@ -153,8 +206,15 @@ static cudaError_t cudaEventSynchronize(cudaEvent_t e)
     EMU_TURN;
     emu_not_captured("cudaEventSynchronize");
     if (e->on)
-        emu_run(e->on, e->at);
+        emu_wait(e->on, e->at);
     return cudaSuccess;
+}
+
+static cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+    EMU_TURN;
+    emu_not_captured("cudaEventQuery");
+    return !e->on || emu_run(e->on, e->at) ? cudaSuccess : cudaErrorNotReady;
 }
 
 static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
@@ -164,7 +224,7 @@ static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
     if (s->graph)
         emu_refuse("cudaStreamWaitEvent", "for an event of before the capture");
     if (now.on)
-        emu_enqueue(s, "wait", [now] { emu_run(now.on, now.at); });
+        emu_add(s, { "wait", [now] { return emu_run(now.on, now.at); } });
     return cudaSuccess;
 }
 
@@ -308,7 +368,7 @@ static cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
     EMU_TURN;
     for (const emu_task &t : g->task)
-        emu_enqueue(s, t.name, t.run);
+        emu_add(s, t);
     return cudaSuccess;
 }
 

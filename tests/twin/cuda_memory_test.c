@@ -47,7 +47,8 @@ static fixture fixture_open(const nn_se3_conf *conf, int32_t n_graphs)
 static trained train(const fixture *f, const nn_engine_conf *conf)
 {
     const nn_training rule = { .adam = { 0.9, 0.999, 1e-8, 0.1 }, .loss = NN_LOSS_L2, .grad_clip = 1, .ema = 0.9 };
-    const nn_training_step step = { f->target, f->made.b.n_graphs, 1e-3f };
+    const nn_training_step step = { .target = f->target, .measured = f->made.b.n_graphs, .n_graphs = f->made.b.n_graphs,
+                                    .lr = 1e-3f };
     const nn_engine_training *t = nn_engine_cuda.training;
     size_t n = f->model->n_floats;
     float *at[5];

@@ -142,9 +142,10 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
                           .grad_clip = c->grad_clip, .ema = c->ema, .p = upload(a->p, c->n), .m = upload(a->m, c->n),
                           .v = upload(a->v, c->n), .average = c->ema > 0 ? upload(a->ema, c->n) : NULL,
                           .part = room((c->n / NN_GPU_SQUARES + 1) * sizeof(double)), .step = room(sizeof(int64_t)),
-                          .rule = room(sizeof(nn_gpu_rule)), .result = room(sizeof result) };
+                          .rule = room(sizeof(nn_gpu_rule)), .n_shards = 1, .result = room(sizeof result) };
 
     ops->upload(gpu, o.step, &zero, sizeof zero);
+    o.shard = o.result;
     ops->upload(gpu, o.result, &result, sizeof result);
     if (c->lamb)
         o.lamb = lamb_open();
@@ -293,7 +294,7 @@ static void graph_times(float *x, float *y, const int32_t *first, int32_t n, boo
     if (shape)
         ops->zero(gpu, y, (size_t)n * sizeof *y);
     ops->scale(gpu, &(nn_gpu_scale){ .n_nodes = n, .size = 1, .first = first, .x = x, .y = y });
-    ops->graph_run(gpu);
+    ops->graph_run(gpu, 0);
 }
 
 static void graphs_run_again_with_other_arguments_and_shapes(void **state)

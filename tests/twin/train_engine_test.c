@@ -381,6 +381,31 @@ static void the_losses_are_those_of_the_cpu(void **state)
     }
 }
 
+/* 40 molecules in batches of 19, 19 and 2: the last leaves a shard without any. */
+static void shards_are_summed_in_their_order_on_the_device(void **state)
+{
+    bench *b = *state;
+    run whole = fresh(b, -1);
+    curve want;
+
+    b->conf.epochs = 2;
+    b->conf.shards = 3;
+    b->conf.molecules = 19;
+    b->conf.lr = 3e-4;
+    want = curve_of(b, &nn_engine_cpu);
+    assert_int_equal(run_train(&whole, &nn_engine_cuda, 1), PL_OK);
+    curves_near(&whole.curve, &want);
+    for (int64_t at = 4; at < 5; at++) {
+        nn_checkpoint_from from;
+        pl_error why;
+        run first = fresh(b, at), second = fresh(b, -1);
+        assert_int_equal(run_train(&first, &nn_engine_cuda, 1), PL_ESTOP);
+        assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
+        assert_int_equal(run_train(&second, &nn_engine_cuda, 1), PL_OK);
+        same_weights(&second.s, &whole.s);
+    }
+}
+
 /* Results come later than steps; how much later changes no bit, nor does a graph. */
 static void graphs_fences_and_early_copies_change_no_bit(void **state)
 {
@@ -394,6 +419,7 @@ static void graphs_fences_and_early_copies_change_no_bit(void **state)
     b->conf.epochs = 2;
     b->conf.molecules = 3;
     b->conf.optimiser = NN_LAMB;
+    b->conf.shards = 2;
     (void)unsetenv(set[0][0]);
     assert_int_equal(run_train(&whole, &nn_engine_cuda, 1), PL_OK);
     for (int i = 0; i < 3; i++) {
@@ -442,6 +468,7 @@ static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(the_losses_are_those_of_the_cpu),
     WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
+    WITH_BENCH(shards_are_summed_in_their_order_on_the_device),
     WITH_BENCH(graphs_fences_and_early_copies_change_no_bit),
     WITH_BENCH(steps_that_are_not_finite_are_left_out_and_many_end_the_training),
 };

@@ -5,22 +5,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "emulator/queue.h"
 #include "models/nccl/add.h"
 
-/* A task says whether it is done; one that is not is asked again. */
-typedef std::function<bool()> emu_task;
-
-struct emu_stream {
-    std::deque<emu_task> queue;
-};
+typedef std::function<bool()> work;
 
 struct emu_comm {
     std::string folder;
@@ -33,14 +27,24 @@ struct emu_comm {
 enum { LAST = 1 << 30 }; /* the number of a rank's last message; its first is 0 */
 
 static int emu_device, emu_group;
-static std::vector<emu_task> emu_grouped;
+static std::vector<work> emu_grouped;
 static cudaStream_t emu_group_stream;
+static std::vector<std::pair<cudaStream_t, work>> emu_issued; /* groups that nobody has looked after yet */
 
 /* ---- cuda ---- */
 
-static emu_task once(std::function<void()> work)
+static work once(std::function<void()> task)
 {
-    return [=] { return work(), true; };
+    return [=] { return task(), true; };
+}
+
+/* A stream of the emulated CUDA, or one of here, which knows no push. */
+static void put(cudaStream_t s, work task)
+{
+    if (s->push)
+        s->push(s, { "NCCL", std::move(task) });
+    else
+        s->queue.push_back({ "NCCL", std::move(task) });
 }
 
 const char *cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : "out of memory"; }
@@ -77,7 +81,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) { return delete s, cudaSuccess; }
 
 cudaError_t cudaStreamQuery(cudaStream_t s)
 {
-    while (!s->queue.empty() && s->queue.front()())
+    while (!s->queue.empty() && s->queue.front().run())
         s->queue.pop_front();
     return s->queue.empty() ? cudaSuccess : cudaErrorNotReady;
 }
@@ -86,25 +90,26 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 {
     if (kind == cudaMemcpyHostToDevice) { /* memory that is not pinned is read at once */
         std::vector<char> kept((const char *)from, (const char *)from + bytes);
-        s->queue.push_back(once([=] { memcpy(to, kept.data(), bytes); }));
+        put(s, once([=] { memcpy(to, kept.data(), bytes); }));
     } else {
-        s->queue.push_back(once([=] { memcpy(to, from, bytes); }));
+        put(s, once([=] { memcpy(to, from, bytes); }));
     }
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
 {
-    s->queue.push_back(once([=] { memset(p, value, bytes); }));
+    put(s, once([=] { memset(p, value, bytes); }));
     return cudaSuccess;
 }
 
-cudaError_t nn_nccl_add(float *rows, int64_t n, int n_rows, cudaStream_t s)
+cudaError_t nn_nccl_add(const nn_nccl_rows *rows, cudaStream_t s)
 {
-    s->queue.push_back(once([=] {
-        for (int k = 1; k < n_rows; k++)
-            for (int64_t i = 0; i < n; i++)
-                rows[i] += rows[k * n + i];
+    nn_nccl_rows a = *rows;
+
+    put(s, once([=] {
+        for (int64_t i = 0; i < a.n; i++)
+            a.to[i] = nn_nccl_row_sum(&a, i);
     }));
     return cudaSuccess;
 }
@@ -116,8 +121,18 @@ static std::string message(const emu_comm *c, int from, int to, uint64_t number)
     return c->folder + "/" + std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number);
 }
 
+/* A rank whose messages no longer come, though it is there. */
+static bool is_mute(const emu_comm *c, uint64_t number)
+{
+    const char *mute = getenv("MOLSIEVE_EMULATOR_NCCL_MUTE");
+
+    return mute && atoi(mute) == c->rank && number != LAST && number > strtoull(strchr(mute, ':') + 1, nullptr, 10);
+}
+
 static bool message_put(emu_comm *c, int to, uint64_t number, const void *p, size_t bytes)
 {
+    if (is_mute(c, number))
+        return true;
     std::string name = message(c, c->rank, to, number), half = name + ".half";
     FILE *f = fopen(half.c_str(), "wb");
 
@@ -171,6 +186,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *now)
 {
     bool all = true;
 
+    for (auto &one : emu_issued)
+        put(one.first, std::move(one.second));
+    emu_issued.clear();
     for (size_t i = 0; i < c->heard.size(); i++) {
         c->heard[i] = c->heard[i] || message_get(c, (int)i, c->over ? LAST : 0, nullptr, 0);
         all = all && c->heard[i];
@@ -197,9 +215,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
     return ncclSuccess;
 }
 
+/* Work on the device may still look at it. */
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
-    return ncclCommDestroy(c);
+    (void)rmdir(c->folder.c_str());
+    return ncclSuccess;
 }
 
 const char *ncclGetErrorString(ncclResult_t e) { return e == ncclSystemError ? "unhandled system error" : "invalid usage"; }
@@ -209,14 +229,15 @@ const char *ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclGroupStart(void) { return emu_group++, ncclSuccess; }
 
-/* Everything of a group goes on together: no send waits for a receive before it. */
+/* Everything of a group goes on together: no send waits for a receive before it. What is given to
+ * the stream before somebody has looked at the communicator comes before the group. */
 ncclResult_t ncclGroupEnd(void)
 {
     if (--emu_group || emu_grouped.empty())
         return ncclSuccess;
-    std::vector<emu_task> left;
+    std::vector<work> left;
     left.swap(emu_grouped);
-    emu_group_stream->queue.push_back([left]() mutable {
+    emu_issued.emplace_back(emu_group_stream, [left]() mutable {
         for (size_t i = 0; i < left.size();)
             if (left[i]())
                 left.erase(left.begin() + (long)i);
@@ -227,7 +248,7 @@ ncclResult_t ncclGroupEnd(void)
     return ncclInProgress;
 }
 
-static ncclResult_t grouped(cudaStream_t s, emu_task t)
+static ncclResult_t grouped(cudaStream_t s, work t)
 {
     if (!emu_group)
         return ncclInvalidUsage;
@@ -236,28 +257,30 @@ static ncclResult_t grouped(cudaStream_t s, emu_task t)
     return ncclSuccess;
 }
 
-ncclResult_t ncclSend(const void *p, size_t n, ncclDataType_t, int to, ncclComm_t c, cudaStream_t s)
+static size_t bytes_of(size_t n, ncclDataType_t type) { return n * (type == ncclInt8 ? 1 : sizeof(float)); }
+
+ncclResult_t ncclSend(const void *p, size_t n, ncclDataType_t type, int to, ncclComm_t c, cudaStream_t s)
 {
     uint64_t number = c->sent[(size_t)to]++;
 
-    return !c->ready ? ncclInvalidUsage : grouped(s, [=] { return message_put(c, to, number, p, n * sizeof(float)); });
+    return !c->ready ? ncclInvalidUsage : grouped(s, [=] { return message_put(c, to, number, p, bytes_of(n, type)); });
 }
 
-ncclResult_t ncclRecv(void *p, size_t n, ncclDataType_t, int from, ncclComm_t c, cudaStream_t s)
+ncclResult_t ncclRecv(void *p, size_t n, ncclDataType_t type, int from, ncclComm_t c, cudaStream_t s)
 {
     uint64_t number = c->received[(size_t)from]++;
 
-    return !c->ready ? ncclInvalidUsage : grouped(s, [=] { return message_get(c, from, number, p, n * sizeof(float)); });
+    return !c->ready ? ncclInvalidUsage : grouped(s, [=] { return message_get(c, from, number, p, bytes_of(n, type)); });
 }
 
 ncclResult_t ncclAllGather(const void *from, void *to, size_t n, ncclDataType_t type, ncclComm_t c, cudaStream_t s)
 {
-    size_t bytes = n * sizeof(float);
+    size_t bytes = bytes_of(n, type);
 
     ncclGroupStart();
     for (int i = 0; i < c->size; i++) {
         if (i == c->rank)
-            (void)grouped(s, once([=] { memcpy((char *)to + (size_t)i * bytes, from, bytes); }));
+            (void)grouped(s, once([=] { memmove((char *)to + (size_t)i * bytes, from, bytes); })); /* in place: the same */
         else if (ncclSend(from, n, type, i, c, s) || ncclRecv((char *)to + (size_t)i * bytes, n, type, i, c, s))
             return ncclInvalidUsage;
     }

@@ -3,7 +3,8 @@
  * its non-blocking mode nothing is done by the call that asks for it; a group must be open for
  * sends and receives; a rank that is gone shows as nothing at all.
  *
- * MOLSIEVE_EMULATOR_NCCL=VERSION: what ncclGetVersion says. */
+ * MOLSIEVE_EMULATOR_NCCL=VERSION: what ncclGetVersion says. MOLSIEVE_EMULATOR_NCCL_MUTE=1:20:
+ * nobody hears of rank 1 after its message 20. */
 #ifndef EMU_NCCL_H
 #define EMU_NCCL_H
 
@@ -18,7 +19,7 @@ extern "C" {
 #define NCCL_CONFIG_INITIALIZER { 1 }
 
 typedef enum ncclResult_t { ncclSuccess, ncclSystemError = 2, ncclInvalidUsage = 5, ncclInProgress = 7 } ncclResult_t;
-typedef enum ncclDataType_t { ncclFloat32 = 7 } ncclDataType_t;
+typedef enum ncclDataType_t { ncclInt8 = 0, ncclFloat32 = 7 } ncclDataType_t;
 typedef struct ncclUniqueId {
     char internal[128];
 } ncclUniqueId;

@@ -1,0 +1,25 @@
+/* tests/emulator/queue.h - a stream, as both emulators (of CUDA, of NCCL) know it. A task says
+ * whether it is done; one that is not is asked again. */
+#ifndef EMU_QUEUE_H
+#define EMU_QUEUE_H
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+struct emu_graph;
+
+struct emu_task {
+    const char *name;
+    std::function<bool()> run;
+};
+
+struct emu_stream {
+    std::deque<emu_task> queue;
+    uint64_t done;
+    emu_graph *graph; /* being captured, or NULL */
+    /* Called by another library than the one that made the stream. */
+    void (*push)(emu_stream *s, emu_task t);
+};
+
+#endif
