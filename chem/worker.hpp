@@ -46,8 +46,11 @@ public:
     }
     std::string str()
     {
-        std::string s(get<uint32_t>(), '\0');
-        take(&s[0], s.size());
+        const uint32_t n = get<uint32_t>();
+        if (n > static_cast<size_t>(end_ - p_))
+            throw Malformed();
+        std::string s(p_, n);
+        p_ += n;
         return s;
     }
     void take(void *to, size_t n)
