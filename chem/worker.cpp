@@ -250,8 +250,8 @@ static void op_write(In &in, Out &out, Failure &)
             a->SetVector(xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]);
     }
     for (size_t i = 0; i < order.size(); i++)
-        if (!mol.AddBond(bond[2 * i] + 1, bond[2 * i + 1] + 1, order[i] == 4 ? 1 : order[i]))
-            throw Malformed();
+        if (!mol.AddBond(bond[2 * i] + 1, bond[2 * i + 1] + 1, order[i] == 4 ? 1 : order[i]) || mol.NumBonds() != i + 1)
+            throw Malformed(); // a bond twice, or of an atom that is not there, is put off in silence
     mol.EndModify();
     for (size_t i = 0; i < order.size(); i++)
         if (order[i] == 4) {
