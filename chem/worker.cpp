@@ -249,9 +249,12 @@ static void op_write(In &in, Out &out, Failure &)
         if (has_xyz)
             a->SetVector(xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]);
     }
-    for (size_t i = 0; i < order.size(); i++)
-        if (!mol.AddBond(bond[2 * i] + 1, bond[2 * i + 1] + 1, order[i] == 4 ? 1 : order[i]) || mol.NumBonds() != i + 1)
-            throw Malformed(); // a bond twice, or of an atom that is not there, is put off in silence
+    for (size_t i = 0; i < order.size(); i++) {
+        int32_t a = bond[2 * i], b = bond[2 * i + 1];
+        if (a < 0 || a >= n || b < 0 || b >= n || !mol.AddBond(a + 1, b + 1, order[i] == 4 ? 1 : order[i])
+            || mol.NumBonds() != i + 1)
+            throw Malformed(); // Open Babel puts off a bond that is there already, and says that it added it
+    }
     mol.EndModify();
     for (size_t i = 0; i < order.size(); i++)
         if (order[i] == 4) {
