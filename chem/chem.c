@@ -174,7 +174,7 @@ static pl_code ensure_tested(ch_worker *w, pl_error *err)
     if (code != PL_OK)
         return code;
     version = ch_wire_str(&o.body, &n);
-    (void)snprintf(w->info.library, sizeof w->info.library, "%.*s", (int)n, version);
+    (void)snprintf(w->info.openbabel, sizeof w->info.openbabel, "%.*s", (int)n, version);
     (void)snprintf(w->info.protocol, sizeof w->info.protocol, "%s", CH_PROTOCOL_VERSION);
     w->info.n_formats = ch_wire_i32(&o.body);
     w->info.confined = ch_wire_i32(&o.body);
@@ -194,7 +194,7 @@ pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err)
     library = ch_wire_str(&o.body, &n);
     protocol = ch_wire_str(&o.body, &m);
     *out = (ch_worker_info){ .n_formats = 0 };
-    (void)snprintf(out->library, sizeof out->library, "%.*s", (int)n, library);
+    (void)snprintf(out->openbabel, sizeof out->openbabel, "%.*s", (int)n, library);
     (void)snprintf(out->protocol, sizeof out->protocol, "%.*s", (int)m, protocol);
     return o.body.ok && strcmp(out->protocol, CH_PROTOCOL_VERSION) == 0 ? PL_OK : other_protocol(w, err);
 }

@@ -120,7 +120,7 @@ pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_are
 /* Versions, after the worker's own test with a known molecule: "3.1.1". Part of
  * stage keys. ECONFIG when that test fails (missing plug-ins or data tables). */
 typedef struct ch_worker_info {
-    char library[32];     /* Open Babel's version        */
+    char openbabel[32];   /* Open Babel's version        */
     char protocol[16];    /* ours                        */
     int n_formats;        /* readable                    */
     int confined;         /* ch_confined: what it has given up */

@@ -62,7 +62,7 @@ static pl_code none_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 }
 
 const nn_collective nn_collective_none = {
-    .abi = NN_COLLECTIVE_ABI, .name = "none", .library = none_library, .open = none_open, .close = none_close,
+    .abi = NN_COLLECTIVE_ABI, .name = "none", .about = none_library, .open = none_open, .close = none_close,
     .give_up = none_give_up, .sum = none_sum, .gather = none_gather, .tell = none_tell,
 };
 

@@ -61,7 +61,7 @@ typedef struct nn_collective_device {
 typedef struct nn_collective {
     int abi;                       /* NN_COLLECTIVE_ABI                                     */
     const char *name;              /* "mpi"                                                 */
-    const char *(*library)(void);  /* one line about the library behind it; before open too */
+    const char *(*about)(void);    /* one line about the library behind it; before open too */
 
     /* Fills rank, size, ctx. join: NULL for none and mpi, which need none. */
     pl_code (*open)(nn_ranks *r, const nn_join *join, pl_error *err);

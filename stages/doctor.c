@@ -105,7 +105,7 @@ static void find_ranks(st_findings *f)
     else if (nn_collective_load(&kind, path, &err) != PL_OK)
         st_find(f, "ranks", ST_BAD, "%s", err.text);
     else
-        st_find(f, "ranks", ST_GOOD, "plugin %s, %s", path, kind->library());
+        st_find(f, "ranks", ST_GOOD, "plugin %s, %s", path, kind->about());
 }
 
 static void find_nccl(st_findings *f)
@@ -119,7 +119,7 @@ static void find_nccl(st_findings *f)
     else if (nn_collective_load(&kind, path, &err) != PL_OK)
         st_find(f, "nccl", ST_NOTE, "%s", err.text);
     else
-        st_find(f, "nccl", ST_GOOD, "plugin %s, %s", path, kind->library());
+        st_find(f, "nccl", ST_GOOD, "plugin %s, %s", path, kind->about());
 }
 
 /* Which sets run here, best first, and what the others lack. */
@@ -340,7 +340,7 @@ void st_doctor_chemistry(st_findings *f)
     if (ch_worker_open(&w, NULL, &err) != PL_OK || ch_worker_hello(w, &info, &err) != PL_OK) {
         st_find(f, "worker", ST_BAD, "%s", err.text);
     } else {
-        st_find(f, "worker", ST_GOOD, "molsieve-chem with Open Babel %s, %d formats", info.library, info.n_formats);
+        st_find(f, "worker", ST_GOOD, "molsieve-chem with Open Babel %s, %d formats", info.openbabel, info.n_formats);
         st_find(f, "data folder", ST_GOOD, "%s", data ? data : "the library's own");
         find_confined(f, info.confined);
         find_molecule(f, w);

@@ -105,9 +105,9 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     ch_worker_close(w);
     if (code != PL_OK)
         return code;
-    *extra_json = generates(c) ? pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\",\"seed\":%lld}", info.library,
+    *extra_json = generates(c) ? pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\",\"seed\":%lld}", info.openbabel,
                                       info.protocol, (long long)wf->seed)
-                         : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"}", info.library, info.protocol);
+                         : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"}", info.openbabel, info.protocol);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 

@@ -88,7 +88,7 @@ static pl_code team_check(nn_ranks *r, const nn_launch *l, const st_train_conf *
 
     if (r->size < l->size)
         return pl_fail(err, PL_EDEVICE, "the launcher started %d ranks, the MPI of the plugin (%s) sees %d: are they the same "
-                       "MPI?", l->size, r->kind->library(), r->size);
+                       "MPI?", l->size, r->kind->about(), r->size);
     if (r->size > c->loop.shards)
         return pl_fail(err, PL_ECONFIG, "%d ranks, but a batch is cut in %lld: with stages.train.batch.shards=%d any number of "
                        "ranks up to %d gives the same model", r->size, (long long)c->loop.shards, r->size, r->size);

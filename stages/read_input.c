@@ -110,7 +110,7 @@ static pl_code describe_library(json_t *root, pl_error *err)
 
     if (code == PL_OK)
         code = ch_worker_version(w, &info, err);
-    if (code == PL_OK && json_object_set_new(root, "library", json_string(info.library)) != 0)
+    if (code == PL_OK && json_object_set_new(root, "library", json_string(info.openbabel)) != 0)
         code = pl_fail(err, PL_ENOMEM, "no memory for the key of read");
     ch_worker_close(w);
     return code;

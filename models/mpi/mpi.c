@@ -229,6 +229,6 @@ static pl_code mpi_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 
 extern const nn_collective nn_collective_plugin;
 __attribute__((visibility("default"))) const nn_collective nn_collective_plugin = {
-    .abi = NN_COLLECTIVE_ABI, .name = "mpi", .library = mpi_library, .open = mpi_open, .close = mpi_close,
+    .abi = NN_COLLECTIVE_ABI, .name = "mpi", .about = mpi_library, .open = mpi_open, .close = mpi_close,
     .give_up = mpi_give_up, .sum = mpi_sum, .gather = mpi_gather, .tell = mpi_tell,
 };

@@ -489,7 +489,7 @@ static pl_code nccl_watch(nn_ranks *r, pl_error *err)
 
 extern const nn_collective nn_collective_plugin;
 __attribute__((visibility("default"))) const nn_collective nn_collective_plugin = {
-    .abi = NN_COLLECTIVE_ABI, .name = "nccl", .library = nccl_library, .open = nccl_open, .close = nccl_close,
+    .abi = NN_COLLECTIVE_ABI, .name = "nccl", .about = nccl_library, .open = nccl_open, .close = nccl_close,
     .give_up = nccl_give_up, .sum = nccl_sum, .gather = nccl_gather, .tell = nccl_tell, .watch = nccl_watch,
     .device = &on_device,
 };

@@ -139,6 +139,6 @@ static pl_code tcp_watch(nn_ranks *r, pl_error *err)
 }
 
 const nn_collective nn_collective_tcp = {
-    .abi = NN_COLLECTIVE_ABI, .name = "tcp", .library = tcp_library, .open = tcp_open, .close = tcp_close,
+    .abi = NN_COLLECTIVE_ABI, .name = "tcp", .about = tcp_library, .open = tcp_open, .close = tcp_close,
     .give_up = tcp_give_up, .sum = tcp_sum, .gather = tcp_gather, .tell = tcp_tell, .watch = tcp_watch,
 };

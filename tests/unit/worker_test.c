@@ -197,7 +197,7 @@ static void the_worker_says_what_it_is_and_what_it_reads(void **state)
     bool yes;
 
     assert_int_equal(ch_worker_hello(b->w, &info, NULL), PL_OK);
-    assert_int_equal(info.library[0], '3');
+    assert_int_equal(info.openbabel[0], '3');
     assert_true(info.n_formats > 100);
     assert_int_equal(ch_worker_reads(b->w, "cml", &yes, NULL), PL_OK);
     assert_true(yes);
