@@ -55,6 +55,20 @@ pl_code pl_db_exec(sqlite3 *db, const char *sql, pl_error *err)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PL_OK : pl_db_fail(db, err);
 }
 
+pl_code pl_db_execf(sqlite3 *db, pl_error *err, const char *fmt, ...)
+{
+    va_list ap;
+    char *sql;
+    pl_code code;
+
+    va_start(ap, fmt);
+    sql = sqlite3_vmprintf(fmt, ap);
+    va_end(ap);
+    code = sql ? pl_db_exec(db, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+    sqlite3_free(sql);
+    return code;
+}
+
 pl_code pl_db_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, pl_error *err)
 {
     *out = NULL;

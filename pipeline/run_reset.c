@@ -103,21 +103,16 @@ static pl_code keep_previous(pl_runner *r, pl_error *err)
 static pl_code clear_one(pl_runner *r, const char *name, int64_t stage_id, pl_error *err)
 {
     const pl_stage *stage = stage_named(r, name);
-    char *sql;
     pl_code code = PL_OK;
 
     for (int i = 0; code == PL_OK && stage && stage->reset_sql && stage->reset_sql[i]; i++)
         code = pl_db_exec(r->store->db, stage->reset_sql[i], err);
     if (code != PL_OK)
         return code;
-    sql = sqlite3_mprintf("DELETE FROM failure WHERE stage=%Q; DELETE FROM metric WHERE stage=%Q;"
-                          "DELETE FROM unit WHERE stage_id=%lld; DELETE FROM stage WHERE stage_id=%lld;",
-                          name, name, (long long)stage_id, (long long)stage_id);
-    if (sql == NULL)
-        return pl_fail(err, PL_ENOMEM, "a query");
-    code = pl_db_exec(r->store->db, sql, err);
-    sqlite3_free(sql);
-    return code;
+    return pl_db_execf(r->store->db, err,
+                       "DELETE FROM failure WHERE stage=%Q; DELETE FROM metric WHERE stage=%Q;"
+                       "DELETE FROM unit WHERE stage_id=%lld; DELETE FROM stage WHERE stage_id=%lld;",
+                       name, name, (long long)stage_id, (long long)stage_id);
 }
 
 static pl_code insert_stage(pl_runner *r, const pl_step *step, int64_t *stage_id, pl_error *err)

@@ -34,7 +34,6 @@ static pl_code put_unit_row(pl_runner *r, pl_active *a, const pl_unit *unit, dou
                               " VALUES(?,?,?,?,?,?,?,?)";
     double now = pl_clock();
     sqlite3_stmt *st;
-    char *update;
     pl_code code = pl_db_prepare(r->store->db, &st, sql, err);
 
     if (code != PL_OK)
@@ -48,10 +47,8 @@ static pl_code put_unit_row(pl_runner *r, pl_active *a, const pl_unit *unit, dou
     (void)sqlite3_finalize(st);
     if (code != PL_OK)
         return code;
-    update = sqlite3_mprintf("UPDATE stage SET wall_s=wall_s+%.6f, n_blocks=n_blocks+%lld WHERE stage_id=%lld",
-                             now - a->last_commit, (long long)n_blocks, (long long)a->env.stage_id);
-    code = update ? pl_db_exec(r->store->db, update, err) : pl_fail(err, PL_ENOMEM, "a query");
-    sqlite3_free(update);
+    code = pl_db_execf(r->store->db, err, "UPDATE stage SET wall_s=wall_s+%.6f, n_blocks=n_blocks+%lld WHERE stage_id=%lld",
+                       now - a->last_commit, (long long)n_blocks, (long long)a->env.stage_id);
     a->last_commit = now;
     return code;
 }

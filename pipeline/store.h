@@ -49,6 +49,7 @@ void    pl_store_close(pl_store *s);                   /* NULL is fine */
 
 /* ---- SQL, with our errors ---- */
 pl_code pl_db_exec(sqlite3 *db, const char *sql, pl_error *err);
+pl_code pl_db_execf(sqlite3 *db, pl_error *err, const char *fmt, ...); /* fmt by sqlite3_mprintf */
 pl_code pl_db_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, pl_error *err);
 /* *row = true: a row is there. Resets the statement itself when done or failed. */
 pl_code pl_db_step(sqlite3_stmt *st, bool *row, pl_error *err);

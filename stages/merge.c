@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,20 +13,6 @@
 #include "pipeline/lock.h"
 #include "pipeline/run_row.h"
 #include "pipeline/stop.h"
-
-pl_code st_merge_sql(st_merging *m, pl_error *err, const char *fmt, ...)
-{
-    va_list ap;
-    char *sql;
-    pl_code code;
-
-    va_start(ap, fmt);
-    sql = sqlite3_vmprintf(fmt, ap);
-    va_end(ap);
-    code = sql ? pl_db_exec(m->store->db, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
-    sqlite3_free(sql);
-    return code;
-}
 
 /* ---- what is there ---- */
 
@@ -138,7 +123,7 @@ pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err)
 {
     const char *path = results_of(m->wf, shard, m->n, m->mem);
 
-    return path ? st_merge_sql(m, err, "ATTACH %Q AS s", path) : pl_fail(err, PL_ENOMEM, "a path");
+    return path ? pl_db_execf(m->store->db, err, "ATTACH %Q AS s", path) : pl_fail(err, PL_ENOMEM, "a path");
 }
 
 void st_merge_detach(st_merging *m) { (void)pl_db_exec(m->store->db, "DETACH s", NULL); }
@@ -212,7 +197,7 @@ static pl_code finish(st_merging *m, pl_error *err)
     if (code == PL_OK)
         code = st_merge_unite(m, err);
     if (code == PL_OK)
-        code = st_merge_sql(m, err, "UPDATE stage SET state='done'; INSERT INTO event(run_id,at_utc,level,stage,message) "
+        code = pl_db_execf(m->store->db, err, "UPDATE stage SET state='done'; INSERT INTO event(run_id,at_utc,level,stage,message) "
                             "SELECT %lld, strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ','now'), 'info', name, 'merged from %d shards' FROM stage ORDER "
                             "BY stage_id; DROP TABLE merge_index; DROP TABLE merge_done; DROP TABLE merge_step; DROP TABLE "
                             "merge_property; DROP TABLE merge_label; DROP TABLE merge_same; DELETE FROM meta WHERE key LIKE "
@@ -287,7 +272,7 @@ static pl_code open_or_begin(st_merging *m, const char *path, bool *complete, pl
     remove_file(path, m->mem);
     code = open_file(m, path, err);
     if (code == PL_OK)
-        code = st_merge_sql(m, err, "INSERT INTO meta VALUES('merge_of',%Q)", what);
+        code = pl_db_execf(m->store->db, err, "INSERT INTO meta VALUES('merge_of',%Q)", what);
     return code == PL_OK ? st_merge_begin(m, err) : code;
 }
 

@@ -40,8 +40,6 @@ typedef struct st_merging {
     pl_arena *mem;
 } st_merging;
 
-/* Runs SQL made by sqlite3_mprintf. */
-pl_code st_merge_sql(st_merging *m, pl_error *err, const char *fmt, ...);
 /* Attaches results.db of a shard as `s`, and lets it go. */
 pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err);
 void st_merge_detach(st_merging *m);

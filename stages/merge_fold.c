@@ -29,7 +29,7 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
 /* Of a property each shard says which record first had a label of it, and whether a model predicts it. */
 static pl_code note_properties(st_merging *m, int32_t shard, pl_error *err)
 {
-    return st_merge_sql(m, err,
+    return pl_db_execf(m->store->db, err,
         "INSERT OR REPLACE INTO merge_property SELECT %d, p.property_id, name, unit, task, better, description, first, NULL,"
         " EXISTS(SELECT 1 FROM s.prediction x WHERE x.property_id=p.property_id) FROM s.property p LEFT JOIN (SELECT property_id, min(record_id) AS first FROM s.measurement GROUP BY 1)"
         " USING(property_id)", (int)shard);
@@ -64,7 +64,7 @@ static pl_code common(st_merging *m, pl_error *err)
         code = pl_db_exec(m->store->db, tables_sql, err);
     for (int i = 0; i < m->wf->n_steps && code == PL_OK; i++)
         if (pl_step_in_shard(m->wf, i))
-            code = st_merge_sql(m, err, "INSERT INTO merge_step VALUES(%Q,%Q,%d)", m->wf->step[i].stage->name,
+            code = pl_db_execf(m->store->db, err, "INSERT INTO merge_step VALUES(%Q,%Q,%d)", m->wf->step[i].stage->name,
                                 m->wf->step[i].key, i);
     return code;
 }
@@ -131,7 +131,7 @@ static const char stages_sql[] =
 /* %1 is the number of shards, %2 this one: unit i here is unit i*n+k of all. */
 static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
 {
-    return st_merge_sql(m, err,
+    return pl_db_execf(m->store->db, err,
         "INSERT INTO main.unit SELECT c.stage_id, u.unit*%d+%d, u.first,u.last,u.n_ok,u.n_failed,u.wall_s,u.run_id+" RUN
         " FROM s.stage a JOIN s.unit u USING(stage_id) JOIN main.stage c ON c.key=a.key;"
         "INSERT INTO main.record SELECT * FROM s.record;"
@@ -141,7 +141,7 @@ static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
 
 static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)
 {
-    return st_merge_sql(m, err,
+    return pl_db_execf(m->store->db, err,
         "INSERT INTO main.merge_label SELECT x.record_id,p.id,x.value FROM s.measurement x JOIN merge_property p ON "
         "p.property_id=x.property_id AND p.shard=%d;"
         "INSERT INTO main.label SELECT x.mol_id,p.id,x.value,x.n_measurements,x.spread FROM s.label x JOIN merge_property p "

@@ -42,7 +42,7 @@ pl_code st_merge_same(st_merging *m, pl_error *err)
         code = pl_db_exec(m->store->db, "DROP TABLE IF EXISTS merge_same;"
                           "CREATE TABLE merge_same(mol_id INTEGER PRIMARY KEY, first INTEGER NOT NULL, unit INTEGER NOT NULL)", err);
     if (code == PL_OK && c->dedupe != ST_DEDUPE_NONE)
-        code = st_merge_sql(m, err, same_sql, c->dedupe == ST_DEDUPE_EXACT);
+        code = pl_db_execf(m->store->db, err, same_sql, c->dedupe == ST_DEDUPE_EXACT);
     return code == PL_OK ? pl_db_exec(m->store->db, "CREATE INDEX merge_same_unit ON merge_same(unit)", err) : code;
 }
 

@@ -131,16 +131,13 @@ static pl_code make_room(st_molecules *m, const char *name, const char *unit, in
 {
     sqlite3 *db = m->env->store->db;
     int64_t other = 0;
-    char *sql;
     pl_code code = pl_db_int(db, &other, err, "SELECT property_id FROM property p WHERE name=%Q AND unit<>%Q AND NOT "
                              "EXISTS(SELECT 1 FROM label WHERE property_id=p.property_id)", name, unit);
 
-    if (code == PL_OK && other != 0 && unit[0] != '\0') {
-        sql = sqlite3_mprintf("UPDATE property SET name=name||' ('||coalesce(nullif(unit,''),'model')||')' WHERE property_id=%lld;"
-                              "UPDATE property SET name=%Q WHERE name='%q (%q)'", (long long)other, name, name, unit);
-        code = sql ? pl_db_exec(db, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
-        sqlite3_free(sql);
-    }
+    if (code == PL_OK && other != 0 && unit[0] != '\0')
+        code = pl_db_execf(db, err,
+                           "UPDATE property SET name=name||' ('||coalesce(nullif(unit,''),'model')||')' WHERE property_id=%lld;"
+                           "UPDATE property SET name=%Q WHERE name='%q (%q)'", (long long)other, name, name, unit);
     return code == PL_OK ? pl_db_int(db, id, err, "SELECT property_id FROM property WHERE name=%Q", name) : code;
 }
 
