@@ -9,8 +9,8 @@ molsieve_chem_test(chem_confine unit/confine_test.c LABEL unit)
 molsieve_test(chem_exchange unit/exchange_test.c LABEL unit USES molsieve::chem)
 molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(record_fuzz fuzz/record_fuzz.c LABEL fuzz USES molsieve::chem)
-molsieve_chem_test(chem_kill crash/worker_kill_test.c LABEL crash TIMEOUT 240)
-molsieve_chem_test(chem_messy crash/messy_test.c LABEL crash TIMEOUT 300)
+molsieve_chem_test(chem_kill crash/worker_kill_test.c LABEL crash)
+molsieve_chem_test(chem_messy crash/messy_test.c LABEL crash)
 
 # By hand, never pass or fail.
 add_executable(instant_chem EXCLUDE_FROM_ALL bench/instant_chem.c)

@@ -1,11 +1,11 @@
 # The real program with every stage: killed, stopped, doubled, starved, damaged.
 foreach(stage read prepare graph basis split train evaluate score rank write together)
-  molsieve_script_test(kills.${stage} crash/kills.py LABEL crash ARGS ${stage} TIMEOUT 600)
+  molsieve_script_test(kills.${stage} crash/kills.py LABEL crash ARGS ${stage})
 endforeach()
 
 function(molsieve_crash script)
   foreach(name ${ARGN})
-    molsieve_script_test(${script}.${name} crash/${script}.py LABEL crash ARGS ${name} TIMEOUT 600)
+    molsieve_script_test(${script}.${name} crash/${script}.py LABEL crash ARGS ${name})
   endforeach()
 endfunction()
 

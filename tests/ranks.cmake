@@ -23,7 +23,7 @@ endforeach()
 foreach(case scripts_ask_for_what_the_settings_say
         a_job_of_pbs_lsf_and_grid_engine_starts_itself_again_and_arrays_are_merged
         jobs_in_slurm_start_themselves_again_until_it_is_no_use lost_tasks_of_an_array_in_slurm_are_sent_again)
-  molsieve_script_test(jobs.${case} cli/jobs_e2e.py LABEL hpc ARGS ${case} TIMEOUT 600)
+  molsieve_script_test(jobs.${case} cli/jobs_e2e.py LABEL hpc ARGS ${case})
 endforeach()
 
 # The NCCL plugin's own text on an emulated NCCL and CUDA: processes of this machine.

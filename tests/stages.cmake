@@ -6,7 +6,7 @@ molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
 
 function(molsieve_e2e script label)
   foreach(name ${ARGN})
-    molsieve_script_test(${script}.${name} cli/${script}.py LABEL ${label} ARGS ${name} TIMEOUT 600)
+    molsieve_script_test(${script}.${name} cli/${script}.py LABEL ${label} ARGS ${name})
   endforeach()
 endfunction()
 
