@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/sha256_blocks.h"
 
-static const uint32_t k[64] = {
+const uint32_t pl_sha256_k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -38,7 +39,7 @@ static void compress(uint32_t h[8], const unsigned char *block)
     memcpy(v, h, sizeof v);
     for (int i = 0; i < 64; i++) {
         uint32_t s1 = rot(v[4], 6) ^ rot(v[4], 11) ^ rot(v[4], 25);
-        uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
+        uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + pl_sha256_k[i] + w[i];
         uint32_t s0 = rot(v[0], 2) ^ rot(v[0], 13) ^ rot(v[0], 22);
         uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, 7 * sizeof *v);
@@ -47,6 +48,19 @@ static void compress(uint32_t h[8], const unsigned char *block)
     }
     for (int i = 0; i < 8; i++)
         h[i] += v[i];
+}
+
+void pl_sha256_blocks_plain(uint32_t h[8], const unsigned char *p, size_t n)
+{
+    for (; n > 0; n--, p += 64)
+        compress(h, p);
+}
+
+static void blocks_add(pl_sha256 *s, const unsigned char *p, size_t n)
+{
+    pl_sha256_blocks *fast = pl_sha256_blocks_x86();
+
+    (fast ? fast : pl_sha256_blocks_plain)(s->h, p, n);
 }
 
 void pl_sha256_start(pl_sha256 *s)
@@ -64,11 +78,12 @@ void pl_sha256_add(pl_sha256 *s, const void *data, size_t n)
     while (n > 0) {
         size_t at = s->n_bytes % 64, take = 64 - at < n ? 64 - at : n;
         if (take == 64) {
-            compress(s->h, p);
+            take = n - n % 64;
+            blocks_add(s, p, take / 64);
         } else {
             memcpy(s->block + at, p, take);
             if (at + take == 64)
-                compress(s->h, s->block);
+                blocks_add(s, s->block, 1);
         }
         s->n_bytes += take;
         p += take;

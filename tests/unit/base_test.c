@@ -15,6 +15,7 @@
 #include "pipeline/base/par.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/sha256.h"
+#include "pipeline/base/sha256_blocks.h"
 #include "pipeline/base/text.h"
 
 static void sha256_gives_the_published_digests(void **unused)
@@ -35,6 +36,49 @@ static void sha256_gives_the_published_digests(void **unused)
             pl_sha256_add(&s, known[i].text, strlen(known[i].text));
         pl_sha256_hex(&s, hex);
         assert_string_equal(hex, known[i].hex);
+    }
+}
+
+static void sha256_instructions_give_what_plain_c_gives(void **unused)
+{
+    pl_sha256_blocks *fast = pl_sha256_blocks_x86();
+    pl_rng r = pl_rng_at(4, 5, 6);
+    unsigned char text[7 * 64];
+    uint32_t h[8], as[8];
+
+    (void)unused;
+    if (!fast)
+        skip();
+    for (int round = 0; round < 200; round++) {
+        for (size_t i = 0; i < sizeof text; i++)
+            text[i] = (unsigned char)pl_rng_below(&r, 256);
+        for (int i = 0; i < 8; i++)
+            as[i] = h[i] = (uint32_t)pl_rng_below(&r, 1ull << 32);
+        fast(h, text, (size_t)(round % 8));
+        pl_sha256_blocks_plain(as, text, (size_t)(round % 8));
+        assert_memory_equal(h, as, sizeof h);
+    }
+}
+
+/* However a text is cut, its digest is the same. */
+static void sha256_does_not_see_how_a_text_is_cut(void **unused)
+{
+    unsigned char text[300];
+    char whole[65], parts[65];
+    pl_sha256 s;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (unsigned char)(i * 7);
+    pl_sha256_start(&s);
+    pl_sha256_add(&s, text, sizeof text);
+    pl_sha256_hex(&s, whole);
+    for (size_t step = 1; step <= sizeof text; step++) {
+        pl_sha256_start(&s);
+        for (size_t at = 0; at < sizeof text; at += step)
+            pl_sha256_add(&s, text + at, sizeof text - at < step ? sizeof text - at : step);
+        pl_sha256_hex(&s, parts);
+        assert_string_equal(parts, whole);
     }
 }
 
@@ -291,6 +335,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_gives_the_published_digests),
+        cmocka_unit_test(sha256_instructions_give_what_plain_c_gives),
+        cmocka_unit_test(sha256_does_not_see_how_a_text_is_cut),
         cmocka_unit_test(numbers_read_back_as_written),
         cmocka_unit_test(numbers_are_written_as_people_write_them),
         cmocka_unit_test(what_is_not_a_number_is_refused),
