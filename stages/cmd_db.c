@@ -11,8 +11,6 @@ static const pl_opt opts[] = {
     { 0 }
 };
 
-typedef pl_code action(const pl_args *args, pl_store *s, pl_error *err);
-
 static pl_code open_features(const pl_args *args, pl_store *s, pl_error *err)
 {
     if (pl_arg(args, "--results-only") != NULL || access(s->features_path, F_OK) != 0)
@@ -98,26 +96,16 @@ static pl_code do_backup(const pl_args *args, pl_store *s, pl_error *err)
     return code;
 }
 
-static const struct {
+static const struct action {
     const char *name;
-    action *act;
+    pl_code (*act)(const pl_args *args, pl_store *s, pl_error *err);
 } actions[] = { { "check", do_check }, { "digest", do_digest }, { "schema", do_schema }, { "backup", do_backup } };
 
-/* prune writes, so it needs the workflow and its lock: see prune_workflow. */
-static int run_action(const pl_app *app, const pl_args *args, action *act)
+static pl_code answer(const st_ask *ask, pl_error *err)
 {
-    pl_arena *mem = pl_arena_new(1 << 14);
-    pl_store *s = NULL;
-    pl_error err = { 0 };
-    pl_code code = mem ? PL_OK : pl_fail(&err, PL_ENOMEM, "out of memory");
+    const struct action *action = ask->ctx;
 
-    if (code == PL_OK)
-        code = st_results_open(app, args->n > 1 ? args->arg[1] : NULL, &s, mem, &err);
-    if (code == PL_OK)
-        code = act(args, s, &err);
-    pl_store_close(s);
-    pl_arena_free(mem);
-    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+    return action->act(ask->args, ask->store, err);
 }
 
 static int run(const pl_app *app, const pl_args *args)
@@ -127,10 +115,10 @@ static int run(const pl_app *app, const pl_args *args)
 
     for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
         if (strcmp(args->arg[0], actions[i].name) == 0)
-            return run_action(app, args, actions[i].act);
+            return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, answer, (void *)&actions[i]);
         names[n++] = actions[i].name;
     }
-    if (strcmp(args->arg[0], "prune") == 0)
+    if (strcmp(args->arg[0], "prune") == 0) /* writes, so it needs the workflow and its lock */
         return st_db_prune(app, args);
     names[n++] = "prune";
     const char *near = pl_nearest(args->arg[0], names, n);

@@ -26,6 +26,7 @@ typedef struct export {
     pl_arena *mem;
     st_out out;              /* used if to_file */
     bool to_file;
+    int format;              /* of formats */
     int64_t top, n_written, n_skipped;
     st_conformers conformers; /* SDF only */
 } export;
@@ -212,16 +213,19 @@ static int format_of(const char *name)
     return -1;
 }
 
-static pl_code do_export(const pl_app *app, export *x, int format, pl_error *err)
+static pl_code do_export(const st_ask *ask, pl_error *err)
 {
+    export *x = ask->ctx;
     const char *file = pl_arg(x->args, "--output");
-    pl_code code = st_results_open(app, x->args->n > 1 ? x->args->arg[1] : NULL, &x->store, x->mem, err);
+    pl_code code = PL_OK;
 
+    x->store = ask->store;
+    x->mem = ask->mem;
     x->to_file = file != NULL && strcmp(file, "-") != 0;
-    if (code == PL_OK && x->to_file)
+    if (x->to_file)
         code = st_out_open(&x->out, file, x->mem, err);
     if (code == PL_OK)
-        code = formats[format].write(x, err);
+        code = formats[x->format].write(x, err);
     if (code == PL_OK && x->to_file)
         code = st_out_keep(&x->out, err);
     st_out_close(&x->out);
@@ -236,22 +240,15 @@ static pl_code do_export(const pl_app *app, export *x, int format, pl_error *err
 static int run(const pl_app *app, const pl_args *args)
 {
     const char *top = pl_arg(args, "--top");
-    int format = format_of(args->arg[0]);
-    export x = { .args = args };
-    pl_error err = { 0 };
-    pl_code code;
+    export x = { .args = args, .format = format_of(args->arg[0]) };
 
-    if (format < 0)
+    if (x.format < 0)
         return pl_cmd_usage(args, "'%s' is not a format; allowed: csv, sdf or smi", args->arg[0]);
     if (args->n > 2)
         return pl_cmd_usage(args, "at most one database, work directory or workflow");
     if (top != NULL && (!pl_parse_int(top, &x.top) || x.top < 1))
         return pl_cmd_usage(args, "--top %s: a whole number from 1 is expected", top);
-    x.mem = pl_arena_new(1 << 16);
-    code = x.mem ? do_export(app, &x, format, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
-    pl_store_close(x.store);
-    pl_arena_free(x.mem);
-    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+    return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, do_export, &x);
 }
 
 const pl_cmd st_cmd_export = {

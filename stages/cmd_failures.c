@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "stages/cmd.h"
 #include "stages/results.h"
+#include "stages/rows.h"
 
 static const pl_opt opts[] = {
     { "--stage", 0, "STAGE", "only failures of this stage; lists them" },
@@ -40,60 +39,31 @@ static void print_line(sqlite3_stmt *st)
                  text_of(st, 4)[0] ? " " : "", text_of(st, 5), text_of(st, 0), text_of(st, 1), text_of(st, 6));
 }
 
-static void print_csv(sqlite3_stmt *st)
+/* The failures that the options ask for; limit <= 0: all. */
+static pl_code prepare(sqlite3_stmt **st, pl_store *s, const char *sql, const pl_args *args, int64_t limit, pl_error *err)
 {
-    for (int i = 0; i < sqlite3_column_count(st); i++) {
-        const char *text = text_of(st, i);
-        bool quote = strpbrk(text, ",\"\r\n") != NULL;
+    pl_code code = pl_db_prepare(s->db, st, sql, err);
 
-        (void)fputs(i ? quote ? ",\"" : "," : quote ? "\"" : "", stdout);
-        for (const char *c = text; *c != '\0'; c++)
-            (void)printf("%s%c", *c == '"' ? "\"" : "", *c);
-        (void)fputs(quote ? "\"" : "", stdout);
-    }
-    (void)printf("\r\n");
-}
-
-static void print_json(sqlite3_stmt *st)
-{
-    pl_text line = { 0 };
-
-    for (int i = 0; i < sqlite3_column_count(st); i++) {
-        int type = sqlite3_column_type(st, i);
-        pl_text_add(&line, i ? "," : "{");
-        pl_text_add_json(&line, sqlite3_column_name(st, i));
-        pl_text_add(&line, ":");
-        if (type == SQLITE_TEXT)
-            pl_text_add_json(&line, text_of(st, i));
-        else
-            pl_text_add(&line, type == SQLITE_NULL ? "null" : text_of(st, i));
-    }
-    (void)printf("%s}\n", pl_text_str(&line));
-    pl_text_free(&line);
+    if (code != PL_OK)
+        return code;
+    if (pl_arg(args, "--stage") != NULL)
+        (void)sqlite3_bind_text(*st, 1, pl_arg(args, "--stage"), -1, SQLITE_STATIC);
+    if (pl_arg(args, "--code") != NULL)
+        (void)sqlite3_bind_text(*st, 2, pl_arg(args, "--code"), -1, SQLITE_STATIC);
+    if (sqlite3_bind_parameter_count(*st) > 2)
+        (void)sqlite3_bind_int64(*st, 3, limit > 0 ? limit : -1);
+    return PL_OK;
 }
 
 static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64_t limit, print_row *print, int64_t *n,
                         pl_error *err)
 {
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = pl_db_prepare(s->db, &st, sql, err);
+    pl_code code = prepare(&st, s, sql, args, limit, err);
 
     *n = 0;
-    if (code != PL_OK)
-        return code;
-    if (pl_arg(args, "--stage") != NULL)
-        (void)sqlite3_bind_text(st, 1, pl_arg(args, "--stage"), -1, SQLITE_STATIC);
-    if (pl_arg(args, "--code") != NULL)
-        (void)sqlite3_bind_text(st, 2, pl_arg(args, "--code"), -1, SQLITE_STATIC);
-    if (sqlite3_bind_parameter_count(st) > 2)
-        (void)sqlite3_bind_int64(st, 3, limit > 0 ? limit : -1);
-    if (print == print_csv) {
-        for (int i = 0; i < sqlite3_column_count(st); i++)
-            (void)printf("%s%s", i ? "," : "", sqlite3_column_name(st, i));
-        (void)printf("\r\n");
-    }
-    while ((code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         print(st);
         (*n)++;
     }
@@ -121,28 +91,34 @@ static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_
     return code;
 }
 
+static pl_code print_all(pl_store *s, const pl_args *args, st_format format, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code code = prepare(&st, s, list_sql, args, 0, err);
+
+    if (code == PL_OK)
+        code = st_rows_print(st, format, 0, NULL, err);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code failures(const st_ask *ask, pl_error *err)
+{
+    if (pl_arg(ask->args, "--csv"))
+        return print_all(ask->store, ask->args, ST_CSV, err);
+    if (pl_arg(ask->args, "--json"))
+        return print_all(ask->store, ask->args, ST_JSONL, err);
+    return print_people(ask->store, ask->args, *(int64_t *)ask->ctx, err);
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
     const char *limit_text = pl_arg(args, "--limit");
-    pl_arena *mem = pl_arena_new(1 << 14);
-    pl_store *s = NULL;
-    pl_error err = { 0 };
-    int64_t limit = 50, n;
-    pl_code code = mem ? PL_OK : pl_fail(&err, PL_ENOMEM, "out of memory");
+    int64_t limit = 50;
 
-    if (limit_text != NULL && (!pl_parse_int(limit_text, &limit) || limit < 0)) {
-        pl_arena_free(mem);
+    if (limit_text != NULL && (!pl_parse_int(limit_text, &limit) || limit < 0))
         return pl_cmd_usage(args, "--limit %s: write a whole number", limit_text);
-    }
-    if (code == PL_OK)
-        code = st_results_open(app, args->n > 0 ? args->arg[0] : NULL, &s, mem, &err);
-    if (code == PL_OK && (pl_arg(args, "--csv") || pl_arg(args, "--json")))
-        code = each_row(s, list_sql, args, 0, pl_arg(args, "--csv") ? print_csv : print_json, &n, &err);
-    else if (code == PL_OK)
-        code = print_people(s, args, limit, &err);
-    pl_store_close(s);
-    pl_arena_free(mem);
-    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+    return st_results_ask(app, args, args->n > 0 ? args->arg[0] : NULL, failures, &limit);
 }
 
 const pl_cmd st_cmd_failures = {

@@ -21,13 +21,6 @@ static const char examples[] =
     "  molsieve query --csv \"SELECT inchikey, smiles, mw, logp FROM molecule WHERE logp < 3 ORDER BY mw\"\n"
     "  molsieve query \"SELECT * FROM column_doc WHERE tbl='molecule'\"\n";
 
-static pl_code print_text(void *ctx, const pl_text *text, pl_error *err)
-{
-    if (fwrite(pl_text_str(text), 1, text->len, ctx) != text->len)
-        return pl_fail_errno(err, "standard output");
-    return PL_OK;
-}
-
 /* Reading, and nothing that reaches another file or changes the connection. */
 static int only_reading(void *unused, int action, const char *a, const char *b, const char *c, const char *d)
 {
@@ -121,7 +114,7 @@ static pl_code list_tables(sqlite3 *db, pl_error *err)
         err);
 
     if (code == PL_OK)
-        code = st_rows_write(st, ST_TABLE, 90, NULL, print_text, stdout, err);
+        code = st_rows_print(st, ST_TABLE, 90, NULL, err);
     (void)sqlite3_finalize(st);
     if (code == PL_OK)
         (void)fputs(examples, stdout);
@@ -136,25 +129,28 @@ static bool only_place(const pl_args *args)
 
 static bool is_about_sql(int why) { return why == SQLITE_AUTH || why == SQLITE_ERROR; }
 
-static pl_code query(const pl_args *args, pl_store *store, st_format format, pl_arena *mem, pl_error *err)
+static pl_code query(const st_ask *ask, pl_error *err)
 {
+    const pl_args *args = ask->args;
+    sqlite3 *db = ask->store->db;
+    st_format format = *(st_format *)ask->ctx;
     sqlite3_stmt *st = NULL;
     const char *sql = NULL;
     int64_t n = 0;
     pl_code code = PL_OK;
 
     if (pl_arg(args, "--file") == NULL && (args->n == 0 || only_place(args)))
-        return list_tables(store->db, err);
-    code = get_sql(args, store->db, &sql, mem, err);
+        return list_tables(db, err);
+    code = get_sql(args, db, &sql, ask->mem, err);
     if (code == PL_OK && sql == NULL)
         code = pl_fail(err, PL_ENOMEM, "out of memory");
-    (void)sqlite3_set_authorizer(store->db, only_reading, NULL);
+    (void)sqlite3_set_authorizer(db, only_reading, NULL);
     if (code == PL_OK)
-        code = prepare(store->db, sql, &st, err);
+        code = prepare(db, sql, &st, err);
     if (code == PL_OK)
-        code = st_rows_write(st, format, isatty(STDOUT_FILENO) ? 60 : 0, &n, print_text, stdout, err);
-    if (code != PL_OK && st != NULL && is_about_sql(sqlite3_errcode(store->db) & 0xff))
-        code = fail_sql(store->db, err); /* VACUUM is only refused when it runs, and a number overflows then */
+        code = st_rows_print(st, format, isatty(STDOUT_FILENO) ? 60 : 0, &n, err);
+    if (code != PL_OK && st != NULL && is_about_sql(sqlite3_errcode(db) & 0xff))
+        code = fail_sql(db, err); /* VACUUM is only refused when it runs, and a number overflows then */
     (void)sqlite3_finalize(st);
     if (code == PL_OK && format == ST_TABLE && isatty(STDOUT_FILENO))
         (void)fprintf(stderr, "%lld row%s\n", (long long)n, n == 1 ? "" : "s");
@@ -178,23 +174,14 @@ static const char *place(const pl_args *args)
 
 static int run(const pl_app *app, const pl_args *args)
 {
-    pl_arena *mem = pl_arena_new(1 << 16);
-    pl_store *store = NULL;
     st_format format;
     pl_error err = { 0 };
-    pl_code code = mem ? get_format(args, &format, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
 
-    if (args->n > (pl_arg(args, "--file") ? 1 : 2)) {
-        pl_arena_free(mem);
+    if (args->n > (pl_arg(args, "--file") ? 1 : 2))
         return pl_cmd_usage(args, "one query at a time; put the SQL in quotes");
-    }
-    if (code == PL_OK)
-        code = st_results_open(app, place(args), &store, mem, &err);
-    if (code == PL_OK)
-        code = query(args, store, format, mem, &err);
-    pl_store_close(store);
-    pl_arena_free(mem);
-    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+    if (get_format(args, &format, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    return st_results_ask(app, args, place(args), query, &format);
 }
 
 const pl_cmd st_cmd_query = {

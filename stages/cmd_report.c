@@ -34,17 +34,18 @@ static pl_code put(const char *path, const pl_text *page, pl_arena *mem, pl_erro
     return code;
 }
 
-static pl_code report(pl_store *store, const char *path, int64_t top, pl_arena *mem, pl_error *err)
+static pl_code report(const st_ask *ask, pl_error *err)
 {
+    const char *path = pl_arg(ask->args, "--output");
     st_drawn drawn = { 0 };
     pl_text page = { 0 };
     char size[32];
     pl_code code;
 
-    path = path ? path : beside(store->results_path, mem);
-    code = path ? st_report_make(&page, store, top, &drawn, mem, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+    path = path ? path : beside(ask->store->results_path, ask->mem);
+    code = path ? st_report_make(&page, ask->store, *(int64_t *)ask->ctx, &drawn, ask->mem, err) : pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
-        code = put(path, &page, mem, err);
+        code = put(path, &page, ask->mem, err);
     if (code == PL_OK && drawn.n_plain > 0)
         pl_cmd_say("%lld structures are shown as SMILES only, %lld are drawn: %s", (long long)drawn.n_plain,
                    (long long)drawn.n_drawn, drawn.why);
@@ -56,25 +57,14 @@ static pl_code report(pl_store *store, const char *path, int64_t top, pl_arena *
 
 static int run(const pl_app *app, const pl_args *args)
 {
-    const char *top_text = pl_arg(args, "--top"), *path = pl_arg(args, "--output");
-    pl_store *store = NULL;
-    pl_error err = { 0 };
-    pl_arena *mem;
+    const char *top_text = pl_arg(args, "--top");
     int64_t top = ST_REPORT_TOP;
-    pl_code code;
 
     if (top_text != NULL && (!pl_parse_int(top_text, &top) || top < 0 || top > ST_REPORT_TOP_MAX))
         return pl_cmd_usage(args, "--top %s: a whole number from 0 to %d is expected", top_text, ST_REPORT_TOP_MAX);
     if (args->n > 1)
         return pl_cmd_usage(args, "at most one database, work directory or workflow");
-    mem = pl_arena_new(1 << 16);
-    code = mem ? st_results_open(app, args->n ? args->arg[0] : NULL, &store, mem, &err)
-               : pl_fail(&err, PL_ENOMEM, "out of memory");
-    if (code == PL_OK)
-        code = report(store, path, top, mem, &err);
-    pl_store_close(store);
-    pl_arena_free(mem);
-    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+    return st_results_ask(app, args, args->n ? args->arg[0] : NULL, report, &top);
 }
 
 const pl_cmd st_cmd_report = {

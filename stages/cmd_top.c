@@ -11,13 +11,6 @@ static const pl_opt opts[] = {
     { 0 }
 };
 
-static pl_code print_text(void *ctx, const pl_text *text, pl_error *err)
-{
-    if (fwrite(pl_text_str(text), 1, text->len, ctx) != text->len)
-        return pl_fail_errno(err, "standard output");
-    return PL_OK;
-}
-
 static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err)
 {
     pl_text sql = { 0 };
@@ -33,7 +26,7 @@ static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err
     if (code == PL_OK)
         code = pl_db_prepare(db, &st, pl_text_str(&sql), err);
     if (code == PL_OK)
-        code = st_rows_write(st, format, 40, NULL, print_text, stdout, err);
+        code = st_rows_print(st, format, 40, NULL, err);
     (void)sqlite3_finalize(st);
     pl_text_free(&sql);
     return code;
@@ -55,32 +48,28 @@ static pl_code check_ranked(const pl_store *store, pl_error *err)
                    store->results_path);
 }
 
+static pl_code top(const st_ask *ask, pl_error *err)
+{
+    st_format format = pl_arg(ask->args, "--csv") ? ST_CSV : pl_arg(ask->args, "--json") ? ST_JSON : ST_TABLE;
+    pl_code code = check_ranked(ask->store, err);
+
+    if (code == PL_OK)
+        code = print_top(ask->store->db, *(int64_t *)ask->ctx, format, err);
+    if (code == PL_OK && format == ST_TABLE)
+        (void)fprintf(stderr, "from %s\n", ask->store->results_path);
+    return code;
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
     const char *number = pl_arg(args, "--number");
-    st_format format = pl_arg(args, "--csv") ? ST_CSV : pl_arg(args, "--json") ? ST_JSON : ST_TABLE;
-    pl_store *store = NULL;
-    pl_error err = { 0 };
-    pl_arena *mem;
     int64_t n = 10;
-    pl_code code;
 
     if (number != NULL && (!pl_parse_int(number, &n) || n < 1))
         return pl_cmd_usage(args, "-n %s: a whole number from 1 is expected", number);
     if (args->n > 1)
         return pl_cmd_usage(args, "at most one database, work directory or workflow");
-    mem = pl_arena_new(1 << 16);
-    code = mem ? st_results_open(app, args->n ? args->arg[0] : NULL, &store, mem, &err)
-               : pl_fail(&err, PL_ENOMEM, "out of memory");
-    if (code == PL_OK)
-        code = check_ranked(store, &err);
-    if (code == PL_OK)
-        code = print_top(store->db, n, format, &err);
-    if (code == PL_OK && format == ST_TABLE)
-        (void)fprintf(stderr, "from %s\n", store->results_path);
-    pl_store_close(store);
-    pl_arena_free(mem);
-    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+    return st_results_ask(app, args, args->n ? args->arg[0] : NULL, top, &n);
 }
 
 const pl_cmd st_cmd_top = {

@@ -74,11 +74,18 @@ pl_code st_results_find(const pl_app *app, const char *where, const char **path,
     return PL_OK;
 }
 
-pl_code st_results_open(const pl_app *app, const char *where, pl_store **out, pl_arena *mem, pl_error *err)
+int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st_answer *answer, void *ctx)
 {
+    st_ask ask = { .args = args, .ctx = ctx, .mem = pl_arena_new(1 << 16) };
     const char *path = NULL;
-    pl_code code = st_results_find(app, where, &path, mem, err);
+    pl_error err = { 0 };
+    pl_code code = ask.mem ? st_results_find(app, where, &path, ask.mem, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
 
-    *out = NULL;
-    return code == PL_OK ? pl_store_open_read(out, path, app->schema, err) : code;
+    if (code == PL_OK)
+        code = pl_store_open_read(&ask.store, path, app->schema, &err);
+    if (code == PL_OK)
+        code = answer(&ask, &err);
+    pl_store_close(ask.store);
+    pl_arena_free(ask.mem);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }

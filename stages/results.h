@@ -10,7 +10,17 @@
 /* The path; where may be NULL. EIO when there is none, with what was looked for. */
 pl_code st_results_find(const pl_app *app, const char *where, const char **path, pl_arena *mem, pl_error *err);
 
-/* Found and opened for reading. */
-pl_code st_results_open(const pl_app *app, const char *where, pl_store **out, pl_arena *mem, pl_error *err);
+/* Results open for reading, and what a command was asked about them. */
+typedef struct st_ask {
+    const pl_args *args;
+    void *ctx;
+    pl_store *store;
+    pl_arena *mem;
+} st_ask;
+
+typedef pl_code st_answer(const st_ask *ask, pl_error *err);
+
+/* Finds and opens them, answers and says what went wrong; the exit status. */
+int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st_answer *answer, void *ctx);
 
 #endif

@@ -336,3 +336,16 @@ pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t 
         *n_rows = n;
     return code;
 }
+
+static pl_code print_text(void *ctx, const pl_text *text, pl_error *err)
+{
+    (void)ctx;
+    if (fwrite(pl_text_str(text), 1, text->len, stdout) != text->len)
+        return pl_fail_errno(err, "standard output");
+    return PL_OK;
+}
+
+pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err)
+{
+    return st_rows_write(st, format, max_cell, n_rows, print_text, NULL, err);
+}

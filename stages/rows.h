@@ -24,6 +24,9 @@ typedef pl_code st_sink(void *ctx, const pl_text *text, pl_error *err);
 pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx,
                       pl_error *err);
 
+/* The same to standard output. */
+pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err);
+
 /* A cell for CSV, quoted only where it must be. */
 void st_csv_add(pl_text *out, const char *s);
 
