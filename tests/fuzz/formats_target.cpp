@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A text in a format that Open Babel reads, prepared as a worker does. The first byte chooses the format: its digit.
+// Open Babel itself is not safe from such texts, which is why it is in a worker: with libFuzzer's -fork=1
+// -ignore_crashes=1 its crashes are kept beside, to be given to the whole program.
+#define main worker_main
+#include "chem/worker.cpp"
+#undef main
+
+extern "C" const char *__asan_default_options();
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+extern "C" const char *__asan_default_options()
+{
+    return "detect_leaks=0"; // Open Babel's tables are never freed
+}
+
+static bool quiet()
+{
+    static std::ostringstream nowhere;
+    nowhere.setstate(std::ios::badbit);
+    obErrorLog.SetOutputStream(&nowhere);
+    return true;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "cml", "inchi", "mol" };
+    static const int32_t opts[] = { 1, 250, 1000, CH_3D_KEEP, CH_FF_MMFF94, 20, 20 };
+    static const bool is_quiet = quiet();
+    Out request, reply;
+    if (size < 1 || !is_quiet)
+        return 0;
+    request.put<uint32_t>(CH_OP_PREPARE);
+    request.put<double>(0); // no CPU limit
+    request.raw(opts, sizeof opts);
+    request.put<uint64_t>(1);
+    request.str(formats[data[0] % 8]);
+    request.str(std::string(reinterpret_cast<const char *>(data) + 1, size - 1));
+    obErrorLog.ClearLog();
+    (void)answer(request.s, reply);
+    if (reply.s.size() < 20)
+        abort();
+    return 0;
+}
