@@ -99,7 +99,7 @@ static void *work(void *ctx)
     struct timespec next;
 
     (void)pthread_mutex_lock(&h->lock);
-    (void)clock_gettime(CLOCK_REALTIME, &next);
+    (void)clock_gettime(CLOCK_MONOTONIC, &next);
     while (strcmp(h->state, "running") == 0) {
         beat(h);
         next.tv_sec += PL_HEARTBEAT_S;
@@ -125,6 +125,7 @@ static void describe(pl_heartbeat *h, const char *command)
 pl_heartbeat *pl_heartbeat_start(const char *workdir, int64_t run_id, const char *command)
 {
     pl_heartbeat *h = calloc(1, sizeof *h);
+    pthread_condattr_t steady;
     sigset_t all, old;
     int bad;
 
@@ -135,7 +136,10 @@ pl_heartbeat *pl_heartbeat_start(const char *workdir, int64_t run_id, const char
     h->state = "running";
     describe(h, command);
     (void)pthread_mutex_init(&h->lock, NULL);
-    (void)pthread_cond_init(&h->wake, NULL);
+    (void)pthread_condattr_init(&steady);
+    (void)pthread_condattr_setclock(&steady, CLOCK_MONOTONIC); /* somebody may set the other one */
+    (void)pthread_cond_init(&h->wake, &steady);
+    (void)pthread_condattr_destroy(&steady);
     (void)sigfillset(&all); /* signals are for the main thread */
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     bad = pthread_create(&h->thread, NULL, work, h);

@@ -33,4 +33,7 @@ molsieve_script_test(small.every_stage_and_command_runs_clean crash/small.py LAB
 # A disk that fails and a disk whose power is cut (crash/shim.c, by LD_PRELOAD).
 add_library(shim MODULE crash/shim.c)
 target_link_libraries(shim PRIVATE molsieve::warnings ${CMAKE_DL_LIBS} Threads::Threads)
+add_library(clock MODULE crash/clock.c)
+target_link_libraries(clock PRIVATE molsieve::warnings)
+molsieve_crash(stops the_clock_may_be_set)
 molsieve_crash(disk failing_calls_are_survived power_cuts_lose_nothing a_half_transaction_is_undone_by_who_reads)
