@@ -40,7 +40,7 @@ typedef struct ch_worker_opts {
     const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
     double cpu_first_s;        /* 0: 2                                                         */
     double cpu_retry_s;        /* 0: 30                                                        */
-    double wall_slack_s;       /* 0: 20; wall clock allowed beyond 4 x the CPU budget          */
+    double wall_slack_s;       /* 0: 20; a worker may use no CPU for so long and 4 x the budget */
     size_t memory_bytes;       /* 0: 2 GiB; address space of the child                         */
     const atomic_int *stop; /* NULL, or: non-zero ends every call with ESTOP        */
 } ch_worker_opts;

@@ -150,27 +150,87 @@ pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl
     return pl_fail(err, PL_EIO, "cannot start %s: %s", program, strerror(bad));
 }
 
+/* ---- waiting ---- */
+
+/* What a wait ends at: the stop flag, or wall_s in which the child used no CPU. On a
+ * machine with too much to do a child may wait longer for a processor than it computes. */
+typedef struct patience {
+    pid_t pid;
+    double wall_s, since; /* it was seen at work, or the wait began */
+    long ticks;           /* of CPU by then                         */
+    const atomic_int *stop;
+} patience;
+
+static patience patience_of(const ch_child *c, double wall_s, const atomic_int *stop)
+{
+    return (patience){ .pid = c->pid, .wall_s = wall_s, .since = now_s(), .ticks = -1, .stop = stop };
+}
+
+/* 0 when nobody says. */
+static long ticks_of(long pid)
+{
+    char path[64], line[1024], *after;
+    unsigned long user = 0, system = 0;
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    f = fopen(path, "re");
+    if (f == NULL)
+        return 0;
+    after = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    if (after != NULL)
+        (void)sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+    (void)fclose(f);
+    return (long)(user + system);
+}
+
+/* The child and the process that builds structures for it. */
+static long ticks_of_family(long pid)
+{
+    long ticks = ticks_of(pid), child;
+    char path[64];
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", pid, pid);
+    f = fopen(path, "re");
+    while (f != NULL && fscanf(f, "%ld", &child) == 1)
+        ticks += ticks_of(child);
+    if (f != NULL)
+        (void)fclose(f);
+    return ticks;
+}
+
+static void look(patience *p)
+{
+    long ticks = ticks_of_family(p->pid);
+
+    if (ticks != p->ticks)
+        p->since = now_s();
+    p->ticks = ticks;
+}
+
 /* Until the descriptor is ready for `events`. */
-static ch_talk wait_ready(int fd, short events, double deadline, const atomic_int *stop)
+static ch_talk wait_ready(int fd, short events, patience *p)
 {
     for (;;) {
-        struct pollfd p = { fd, events, 0 };
-        double left = (deadline - now_s()) * 1000;
+        struct pollfd ready = { fd, events, 0 };
+        double left = (p->since + p->wall_s - now_s()) * 1000;
         int n;
 
-        if (stop != NULL && *stop)
+        if (p->stop != NULL && *p->stop)
             return CH_TALK_STOP;
         if (left <= 0)
             return CH_TALK_LATE;
-        n = poll(&p, 1, left < POLL_MS ? (int)left + 1 : POLL_MS);
+        n = poll(&ready, 1, left < POLL_MS ? (int)left + 1 : POLL_MS);
         if (n > 0)
             return CH_TALK_OK; /* also on hang-up: the call that follows will say so */
         if (n < 0 && errno != EINTR)
             return CH_TALK_DIED;
+        look(p);
     }
 }
 
-static ch_talk send_all(int fd, const char *data, size_t n, double deadline, const atomic_int *stop)
+static ch_talk send_all(int fd, const char *data, size_t n, patience *p)
 {
     while (n > 0) {
         ssize_t put = send(fd, data, n, MSG_NOSIGNAL);
@@ -180,7 +240,7 @@ static ch_talk send_all(int fd, const char *data, size_t n, double deadline, con
         } else if (put < 0 && errno != EINTR && errno != EAGAIN) {
             return CH_TALK_DIED;
         } else {
-            ch_talk t = wait_ready(fd, POLLOUT, deadline, stop);
+            ch_talk t = wait_ready(fd, POLLOUT, p);
             if (t != CH_TALK_OK)
                 return t;
         }
@@ -188,7 +248,7 @@ static ch_talk send_all(int fd, const char *data, size_t n, double deadline, con
     return CH_TALK_OK;
 }
 
-static ch_talk receive_all(int fd, char *data, size_t n, double deadline, const atomic_int *stop)
+static ch_talk receive_all(int fd, char *data, size_t n, patience *p)
 {
     while (n > 0) {
         ssize_t got = recv(fd, data, n, 0);
@@ -198,13 +258,15 @@ static ch_talk receive_all(int fd, char *data, size_t n, double deadline, const 
         } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
             return CH_TALK_DIED;
         } else {
-            ch_talk t = wait_ready(fd, POLLIN, deadline, stop);
+            ch_talk t = wait_ready(fd, POLLIN, p);
             if (t != CH_TALK_OK)
                 return t;
         }
     }
     return CH_TALK_OK;
 }
+
+/* ---- messages ---- */
 
 static uint32_t read_u32(const unsigned char b[4])
 {
@@ -227,22 +289,22 @@ static bool text_reserve(pl_text *t, size_t n)
 
 ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const atomic_int *stop)
 {
-    const double deadline = now_s() + wall_s;
+    patience p = patience_of(c, wall_s, stop);
     const uint32_t n = (uint32_t)request->len;
     const unsigned char head[4] = { n & 255, n >> 8 & 255, n >> 16 & 255, n >> 24 & 255 };
     ch_talk t;
 
     if (stop != NULL && *stop)
         return CH_TALK_STOP;
-    t = send_all(c->fd, (const char *)head, 4, deadline, stop);
-    return t == CH_TALK_OK ? send_all(c->fd, pl_text_str(request), request->len, deadline, stop) : t;
+    t = send_all(c->fd, (const char *)head, 4, &p);
+    return t == CH_TALK_OK ? send_all(c->fd, pl_text_str(request), request->len, &p) : t;
 }
 
 ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atomic_int *stop)
 {
-    const double deadline = now_s() + wall_s;
+    patience p = patience_of(c, wall_s, stop);
     unsigned char back[4];
-    ch_talk t = receive_all(c->fd, (char *)back, 4, deadline, stop);
+    ch_talk t = receive_all(c->fd, (char *)back, 4, &p);
 
     if (t != CH_TALK_OK)
         return t;
@@ -250,7 +312,7 @@ ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atom
         return CH_TALK_GARBLED;
     if (!text_reserve(answer, read_u32(back)))
         return CH_TALK_NOMEM;
-    return receive_all(c->fd, answer->s, answer->len, deadline, stop);
+    return receive_all(c->fd, answer->s, answer->len, &p);
 }
 
 /* A dying child gets a second to finish dying of what it is dying of. */

@@ -1,7 +1,8 @@
 /* chem/child.h - one child process and its two ends of a socket; used by exchange.c only.
  *
  * A message is a u32 length and that many bytes (chem/protocol.h). Waiting
- * always ends: at the deadline, at the caller's stop flag, or at the child's death. */
+ * always ends: at the caller's stop flag, at the child's death, or when it neither answers
+ * nor uses CPU for a while; who computes too much is ended by its own limit. */
 #ifndef CH_CHILD_H
 #define CH_CHILD_H
 
@@ -23,7 +24,7 @@ typedef enum ch_talk { CH_TALK_OK, CH_TALK_DIED, CH_TALK_LATE, CH_TALK_STOP, CH_
 /* memory_bytes is given to the program as its argument. EIO when it cannot be started. */
 pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl_error *err);
 
-/* Sends a request; waits for the next answer. Each takes wall_s at most. */
+/* Sends a request; waits for the next answer. LATE: for wall_s the child used no CPU. */
 ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const atomic_int *stop);
 ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atomic_int *stop);
 

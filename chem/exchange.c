@@ -104,7 +104,7 @@ static void read_death(ch_link *l, flights *q, ch_talk how)
 
     drop_child(l, q, how == CH_TALK_DIED);
     if (how == CH_TALK_LATE) {
-        (void)snprintf(text, sizeof text, "no answer in time on the wall clock; CPU budget %g s", limit);
+        (void)snprintf(text, sizeof text, "no answer and no sign of work for %g s", wall_limit(l, &q->at[0]));
         set_status(o, CH_TIMEOUT, text);
     } else if (o->signal == SIGPROF) {
         (void)snprintf(text, sizeof text, "more than %g CPU seconds", limit);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "chem/chem.h"
@@ -86,6 +87,17 @@ static void put_built(pl_text *t, size_t n)
     ch_wire_put_mol(t, &mol);
 }
 
+/* As on a machine with too much to do: little work, for longer than a worker may be idle. */
+static void compute_slowly(void)
+{
+    for (int i = 0; i < 12; i++) {
+        const clock_t end = clock() + CLOCKS_PER_SEC / 50;
+        while (clock() < end)
+            continue;
+        (void)usleep(250000);
+    }
+}
+
 static void obey(const char *text, size_t n, double cpu, pl_text *t)
 {
     if (n >= 3 && memcmp(text, "die", 3) == 0) {
@@ -96,6 +108,8 @@ static void obey(const char *text, size_t n, double cpu, pl_text *t)
         (void)raise(SIGKILL);
     if (n >= 5 && memcmp(text, "stall", 5) == 0)
         (void)pause();
+    if (n >= 4 && memcmp(text, "slow", 4) == 0)
+        compute_slowly();
     if (n >= 7 && memcmp(text, "garbage", 7) == 0)
         ch_wire_put_u32(t, 12345);
     else
@@ -246,6 +260,20 @@ static void one_that_needs_more_time_gets_it_and_answers_stay_with_their_questio
     assert_int_equal(lost(b), 4); /* garbage and stall, twice each */
 }
 
+/* Its budget of CPU is what counts, not how long others kept the processors. */
+static void one_that_has_to_wait_for_a_processor_is_waited_for(void **state)
+{
+    bench *b = *state;
+
+    add(b, "a");
+    add(b, "slow");
+    add(b, "b");
+    run(b, NULL);
+    for (int32_t i = 0; i < b->n; i++)
+        assert_code(b, i, CH_OK, 1);
+    assert_int_equal(lost(b), 0);
+}
+
 static void killers_from_outside_are_not_counted_against_a_record(void **state)
 {
     bench *b = *state;
@@ -318,6 +346,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_poison_costs_itself_and_nobody_in_flight, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_needs_more_time_gets_it_and_answers_stay_with_their_questions, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_has_to_wait_for_a_processor_is_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(only_unknown_structures_are_built, setup, teardown),
