@@ -2,8 +2,10 @@
 #include "stages/results.h"
 
 #include <glob.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -37,16 +39,28 @@ static const char *newest(const char *pattern, pl_arena *mem)
 
 static pl_code find_below(const char *dir, const char **path, pl_arena *mem, pl_error *err)
 {
-    const char *own = pl_sprintf(mem, "%s/results.db", dir);
+    const char *own = pl_sprintf(mem, "%s/results.db", dir), *shards = pl_sprintf(mem, "%s/shards", dir);
     const char *runs = pl_sprintf(mem, "%s/runs/*/results.db", dir);
 
-    *path = own ? newest(own, mem) : NULL;
-    if (*path == NULL && runs != NULL)
-        *path = newest(runs, mem);
+    if (own == NULL || shards == NULL || runs == NULL)
+        return pl_fail(err, PL_ENOMEM, "out of memory");
+    *path = access(own, F_OK) == 0 ? own : newest(runs, mem);
+    if (*path == NULL && access(shards, F_OK) == 0)
+        *path = own; /* not merged yet */
     if (*path != NULL)
         return PL_OK;
     return pl_fail(err, PL_EIO, "%s: no results.db and no runs/*/results.db here; name a database, a work directory or a "
                                 "workflow", strcmp(dir, ".") == 0 ? "current directory" : dir);
+}
+
+/* Results that shards have and results.db has not. */
+static bool only_shards(const char *results)
+{
+    const char *slash = strrchr(results, '/');
+    char shards[4200];
+
+    (void)snprintf(shards, sizeof shards, "%.*sshards", slash ? (int)(slash - results) + 1 : 0, results);
+    return access(results, F_OK) != 0 && access(shards, F_OK) == 0;
 }
 
 static pl_code find_of_workflow(const pl_app *app, const char *file, const char **path, pl_arena *mem, pl_error *err)
@@ -81,6 +95,8 @@ int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st
     pl_error err = { 0 };
     pl_code code = ask.mem ? st_results_find(app, where, &path, ask.mem, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
 
+    if (code == PL_OK && only_shards(path))
+        code = pl_fail(&err, PL_EIO, "%s: not there yet, only shards are: molsieve merge WORKFLOW", path);
     if (code == PL_OK)
         code = pl_store_open_read(&ask.store, path, app->schema, &err);
     if (code == PL_OK)

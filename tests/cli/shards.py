@@ -185,7 +185,8 @@ def the_heartbeat_tells_what_another_host_may_know():
         # No results yet: status tells of the shards.
         p.run("run", "w.yaml", "-q", "--shard", "1/2", "stages.prepare.max_heavy_atoms=1", expect=3)
         assert "1 ended well, 0 stopped, 1 failed" in p.run("status", "w.yaml")[1]
-        assert json.loads(p.run("status", "w.yaml", "--json")[1])["shards"]["failed"] == 1
+        assert json.loads(p.run("status", "run", "--json")[1])["shards"]["failed"] == 1
+        assert "only shards are: molsieve merge" in p.run("top", "run", expect=6)[2]
         shards(p, 2, "run", [1])
         p.run("merge", "w.yaml", "-q")
         p.run("run", "w.yaml", "-q")
