@@ -143,7 +143,8 @@ static void csv_fields(gather *g, const ch_reader *r, const char *s, const char 
     bool open;
 
     for (int i = 0; i < r->n_columns && ch_csv_field(&s, end, r->delimiter, &field, &open); i++)
-        field_add(g, r->columns[i], strlen(r->columns[i]), pl_text_str(&field), field.len);
+        if (r->columns[i][0] != '\0') /* the row numbers that pandas puts in front have no name */
+            field_add(g, r->columns[i], strlen(r->columns[i]), pl_text_str(&field), field.len);
     g->refused = g->refused || !pl_text_ok(&field);
     pl_text_free(&field);
 }

@@ -291,6 +291,7 @@ pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)
     damage = ch_source_at_end(r->src) ? ch_source_damage(r->src) : NULL;
     if (damage != NULL && !r->damage_told) {
         r->damage_told = *more = true;
+        pl_text_reset(&r->problem); /* half a row has other problems too */
         ch_reader_set_problem(r, "%s", damage);
     }
     if (!*more)

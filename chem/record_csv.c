@@ -158,6 +158,8 @@ static int column_of(const ch_reader *r, const char *const *names, int n)
 static pl_code column_asked(int *out, const ch_reader *r, const char *name, const char *what, pl_error *err)
 {
     int64_t number;
+    pl_text all = { 0 };
+    pl_code code;
 
     *out = column_named(r, name);
     if (*out >= 0)
@@ -166,7 +168,11 @@ static pl_code column_asked(int *out, const ch_reader *r, const char *name, cons
         *out = (int)number - 1;
         return PL_OK;
     }
-    return pl_fail(err, PL_ECONFIG, "%s: no column \"%s\" for the %s", r->path, name, what);
+    for (int i = 0; i < r->n_columns; i++)
+        pl_text_addf(&all, "%s%s", i ? ", " : "", r->columns[i]);
+    code = pl_fail(err, PL_ECONFIG, "%s: no column \"%s\" for the %s; there are: %.300s", r->path, name, what, pl_text_str(&all));
+    pl_text_free(&all);
+    return code;
 }
 
 pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)

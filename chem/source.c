@@ -83,6 +83,8 @@ static pl_code fill(ch_source *s, pl_error *err)
     if (got > 0)
         return PL_OK;
     why = gzerror(s->gz, &kind);
+    if (strncmp(why, s->path, strlen(s->path)) == 0 && why[strlen(s->path)] == ':')
+        why += strlen(s->path) + 2; /* "PATH: unexpected end of file" */
     if (kind == Z_ERRNO)
         return pl_fail_errno(err, s->path);
     if (kind == Z_MEM_ERROR)
@@ -103,6 +105,11 @@ static pl_code start(ch_source *s, pl_error *err)
     if (code != PL_OK)
         return code;
     s->started = true;
+    if (s->end >= 2 && (memcmp(s->buf, "\xFF\xFE", 2) == 0 || memcmp(s->buf, "\xFE\xFF", 2) == 0)) {
+        (void)snprintf(s->damage, sizeof s->damage, "UTF-16 text; save the file as UTF-8");
+        s->end = 0;
+        s->at_end = true;
+    }
     if (s->end >= 3 && memcmp(s->buf, "\xEF\xBB\xBF", 3) == 0) {
         s->pos = 3;
         s->offset = 3;

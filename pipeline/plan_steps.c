@@ -26,16 +26,22 @@ static void want(const pl_workflow *wf, int i, bool *wanted)
 static pl_code find_stage(const pl_workflow *wf, const char *name, const char *option, int *at, pl_error *err)
 {
     const char *names[64];
+    pl_text all = { 0 };
     int n = 0;
+    pl_code code;
 
     *at = name ? pl_step_find(wf, name) : -1;
     if (name == NULL || *at >= 0)
         return PL_OK;
-    for (; n < wf->n_steps && n < 64; n++)
+    for (; n < wf->n_steps && n < 64; n++) {
         names[n] = wf->step[n].stage->name;
+        pl_text_addf(&all, "%s%s", n ? ", " : "", names[n]);
+    }
     const char *close = pl_nearest(name, names, n);
-    return pl_fail(err, PL_ECONFIG, "%s %s: this workflow has no such stage%s%s", option, name,
-                   close ? ", did you mean " : "", close ? close : "");
+    code = pl_fail(err, PL_ECONFIG, "%s %s: this workflow has no such stage%s%s; its stages: %s", option, name,
+                   close ? ", did you mean " : "", close ? close : "", pl_text_str(&all));
+    pl_text_free(&all);
+    return code;
 }
 
 static bool forced(const planner *p, int i)
@@ -107,8 +113,8 @@ static const char *done_reason(const planner *p, int i, int64_t n_items)
 
     if (stage->scope == PL_WHOLE)
         return "done";
-    return pl_sprintf(p->mem, "done: %s %s in %s units", pl_count_str(n_items, items), stage->item ? stage->item : "items",
-                      pl_count_str(p->row[i].n_units, units));
+    return pl_sprintf(p->mem, "done: %s %s in %s unit%s", pl_count_str(n_items, items), stage->item ? stage->item : "items",
+                      pl_count_str(p->row[i].n_units, units), p->row[i].n_units == 1 ? "" : "s");
 }
 
 /* Units and items that are in the database; a few hundred rows, not the data. */
@@ -150,7 +156,7 @@ static pl_code judge(planner *p, int i, pl_error *err)
     bool had_row = p->row[i].stage_id != 0;
     int need = unready_need(p, i);
 
-    *out = (pl_step_plan){ .state = had_row ? PL_STEP_STALE : PL_STEP_RUN, .n_units = -1,
+    *out = (pl_step_plan){ .state = had_row ? PL_STEP_STALE : PL_STEP_RUN, .n_units = -1, .own_reason = need < 0,
                            .estimate = { .n_items = -1, .n_units = -1 } };
     if (need >= 0 && goes_on(p, i))
         return judge_same_key(p, i, err);

@@ -19,6 +19,7 @@ typedef enum pl_step_state {
 typedef struct pl_step_plan {
     pl_step_state state;
     int64_t n_done, n_units;      /* n_units -1: not known yet                */
+    bool own_reason;              /* not that a stage it needs is not ready   */
     const char *reason;           /* "setting cutoff: 5 -> 4.5", "needs graph, which runs again" */
     pl_estimate estimate;
 } pl_step_plan;

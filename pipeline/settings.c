@@ -125,6 +125,14 @@ static const char *full_name(const level *l, const char *prefix, const char *nam
     return full ? full : "";
 }
 
+static bool is_stage(const pl_settings *ctx, const char *word)
+{
+    for (const pl_stage *const *s = ctx->known; s != NULL && *s != NULL; s++)
+        if (strcmp((*s)->name, word) == 0)
+            return true;
+    return false;
+}
+
 static void say_unknown(const level *l, const char *prefix, const pl_node *key)
 {
     char names[MAX_NAMES][64];
@@ -137,7 +145,9 @@ static void say_unknown(const level *l, const char *prefix, const pl_node *key)
     what = pl_sprintf(l->ctx->mem, "%s: unknown setting", what);
     if (what == NULL)
         what = "unknown setting";
-    if (deeper != NULL && pl_nearest(key->text, list, n) == NULL)
+    if (l->path[0] == '\0' && prefix[0] == '\0' && is_stage(l->ctx, key->text))
+        pl_problem_add(l->ctx->problems, key, "%s, did you mean stages.%s?", what, key->text);
+    else if (deeper != NULL && pl_nearest(key->text, list, n) == NULL)
         pl_problem_add(l->ctx->problems, key, "%s, did you mean %s?", what, deeper->key);
     else
         pl_unknown_name(l->ctx->problems, key, what, key->text, list, n);
@@ -215,6 +225,19 @@ static void finish(const level *l, const pl_node *at)
     }
 }
 
+/* Where `- lib.smi` stands for `- path: lib.smi`, say what is missing. */
+static void say_no_map(const level *l, const pl_node *at)
+{
+    const pl_field *f = l->table;
+
+    while (f->type != PL_END && !(f->flags & PL_REQUIRED))
+        f++;
+    if (at->kind == PL_SCALAR && f->type != PL_END)
+        pl_problem_add(l->ctx->problems, at, "%s: settings are expected here, such as %s: %s", l->path, f->key, at->text);
+    else
+        pl_problem_add(l->ctx->problems, at, "%s: settings (key: value) are expected here", l->path);
+}
+
 void pl_settings_read(const pl_settings *ctx, const pl_field *table, void *conf, const pl_node *map,
                       const char *path, const char *const *also)
 {
@@ -227,9 +250,11 @@ void pl_settings_read(const pl_settings *ctx, const pl_field *table, void *conf,
         pl_problem_add(ctx->problems, map, "out of memory");
         return;
     }
+    if (map != NULL && map->kind != PL_MAPPING && !pl_node_is_null(map)) {
+        say_no_map(&l, map);
+        return;
+    }
     if (map != NULL && map->kind == PL_MAPPING)
         read_map(&l, "", map);
-    else if (map != NULL && !pl_node_is_null(map))
-        pl_problem_add(ctx->problems, map, "%s: settings (key: value) are expected here", path);
     finish(&l, map);
 }

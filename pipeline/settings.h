@@ -6,6 +6,7 @@
 #define PL_SETTINGS_H
 
 #include "pipeline/base/field.h"
+#include "pipeline/stage.h"
 #include "pipeline/yaml.h"
 
 typedef struct pl_settings {
@@ -14,6 +15,7 @@ typedef struct pl_settings {
     const char *folder;      /* absolute; paths in the file are relative to it              */
     const char *made;        /* absolute; files inside may be made by the run; NULL: none   */
     bool find_files;         /* look whether PL_EXISTS paths exist                          */
+    const pl_stage *const *known; /* stages, to tell when one stands at the top; or NULL    */
 } pl_settings;
 
 /* Fills conf: defaults, then what `map` says. `path` ("stages.graph") stands before

@@ -22,20 +22,22 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
         pl_problem_add(ctx->problems, node, "%s: no value; allowed: %s", path, allowed);
     else
         pl_problem_add(ctx->problems, node, "%s: '%s' is not understood; allowed: %s%s", path, node->text, allowed,
-                       f->type == PL_DURATION ? ", written like 2s, 10m or 3h50m"
+                       f->type == PL_DURATION ? ", written like 30s, 10m or 3h50m"
                        : f->type == PL_SIZE ? ", written like 64MiB or 20GB" : "");
 }
 
 /* ---- numbers ---- */
 
-/* What other YAML readers would silently take for another number. */
+/* What other YAML readers would silently take for another number. A time or a size has a unit, which they do not read. */
 static bool is_trap(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path)
 {
     const char *s = node->text + (node->text[0] == '-' || node->text[0] == '+');
     size_t digits = strspn(s, "0123456789"), rest = s[digits] == ':' ? strspn(s + digits + 1, "0123456789:") : 0;
     char allowed[512];
 
-    if (node->quoted && f->type != PL_DURATION && f->type != PL_SIZE)
+    if (f->type == PL_DURATION || f->type == PL_SIZE)
+        return false;
+    if (node->quoted)
         pl_problem_add(ctx->problems, node, "%s: \"%s\" in quotes is text; write the number without quotes; allowed: %s",
                        path, node->text, pl_field_allowed(f, allowed, sizeof allowed));
     else if (digits > 1 && s[0] == '0' && s[digits] == '\0')
@@ -216,6 +218,19 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
     return false;
 }
 
+/* A folder called ~ or $SCRATCH is never meant. */
+static bool is_for_a_shell(const pl_settings *ctx, const pl_node *node, const char *path)
+{
+    const char *s = node->text, *name = s[0] == '~' ? "HOME" : s + 1;
+    int n = s[0] == '~' ? 4 : (int)strcspn(name, "/");
+
+    if (s[0] != '$' && strcmp(s, "~") != 0 && strncmp(s, "~/", 2) != 0)
+        return false;
+    pl_problem_add(ctx->problems, node, "%s: %s: only a shell knows what %.*s is; write ${env:%.*s}", path, s,
+                   (int)strcspn(s, "/"), s, n, name);
+    return true;
+}
+
 static void read_path(const pl_settings *ctx, const pl_field *f, void *at, const pl_node *node, const char *path)
 {
     char *absolute;
@@ -226,6 +241,8 @@ static void read_path(const pl_settings *ctx, const pl_field *f, void *at, const
         *(const char **)at = NULL;
         return;
     }
+    if (is_for_a_shell(ctx, node, path))
+        return;
     absolute = pl_settings_path(ctx, node->text);
     if (absolute == NULL)
         pl_problem_add(ctx->problems, node, "out of memory");

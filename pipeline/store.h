@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
 #include "pipeline/stage.h"
 
@@ -94,7 +95,8 @@ typedef struct pl_failure {
     double cpu_s;
 } pl_failure;
 pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err);
-pl_code pl_event_add(pl_env *env, const char *level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Into the log and, as "warn" or "info", into the table. */
+pl_code pl_event_add(pl_env *env, pl_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The run got further, and a restart will not fall behind it: a checkpoint. An event of level PL_FURTHER. */
 #define PL_FURTHER "further"
 void    pl_further_add(pl_env *env, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

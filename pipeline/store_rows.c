@@ -104,15 +104,17 @@ void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *st
     (void)sqlite3_finalize(st);
 }
 
-pl_code pl_event_add(pl_env *env, const char *level, const char *fmt, ...)
+pl_code pl_event_add(pl_env *env, pl_level level, const char *fmt, ...)
 {
+    static const char *const words[] = { "error", "warn", "info", "debug" };
     char message[512];
     va_list ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    pl_event_row(env->store, env->run_id, level, env->step->stage->name, message);
+    pl_log(level, "%s: %s", env->step->stage->name, message);
+    pl_event_row(env->store, env->run_id, words[level], env->step->stage->name, message);
     return PL_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/base/file.h"
@@ -180,7 +181,12 @@ static void expand_input(inputs *all, const pl_input *in, const pl_node *node, c
 {
     bool pattern = strpbrk(in->path, "*?[") != NULL && access(in->path, F_OK) != 0;
     glob_t found = { 0 };
+    struct stat st;
 
+    if (stat(in->path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        pl_problem_add(ctx->problems, node, "%s: %s is a folder; write a pattern such as %s/*.sdf", path, in->path, in->path);
+        return;
+    }
     if (!pattern) {
         if (pl_settings_find(ctx, in->path, node, path))
             add_input(all, in, in->path, ctx);
@@ -264,7 +270,7 @@ pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_ov
                               const pl_stage *const *known, pl_problems *problems, pl_arena *mem)
 {
     pl_workflow *wf = PL_NEW(mem, pl_workflow, 1);
-    pl_settings ctx = { .problems = problems, .mem = mem };
+    pl_settings ctx = { .problems = problems, .mem = mem, .known = known };
     pl_bytes bytes;
 
     if (wf == NULL || (ctx.folder = folder_of(path, mem)) == NULL) {

@@ -22,9 +22,10 @@ static json_t *limits(json_t *schema, const pl_field *f)
     return schema;
 }
 
+/* A number with its unit; of numbers alone only 0. */
 static json_t *pattern(const char *regex)
 {
-    return json_pack("{s:[s,s], s:s}", "type", "string", "number", "pattern", regex);
+    return json_pack("{s:[s,s], s:s, s:i, s:i}", "type", "string", "number", "pattern", regex, "minimum", 0, "maximum", 0);
 }
 
 static json_t *choices(const pl_field *f)
@@ -50,8 +51,8 @@ static json_t *bare(const pl_field *f)
         return json_pack("{s:[s,s,s,s]}", "type", "string", "number", "boolean", "null");
     case PL_PATH: return json_pack("{s:[s,s]}", "type", "string", "null");
     case PL_CHOICE: return choices(f);
-    case PL_DURATION: return pattern("^([0-9]+(\\.[0-9]*)?(ms|s|min|m|h|d)?)+$");
-    case PL_SIZE: return pattern("^[0-9]+(\\.[0-9]*)?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?$");
+    case PL_DURATION: return pattern("^(0|([0-9]*\\.?[0-9]+(ms|s|min|m|h|d))+)$");
+    case PL_SIZE: return pattern("^(0|[0-9]*\\.?[0-9]+(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB))$");
     case PL_TEXTS:
     case PL_REALS: {
         json_t *item = f->choices && f->type == PL_TEXTS ? choices(f)

@@ -117,7 +117,8 @@ static bool next(reader *r, yaml_event_t *e)
         at = p->problem_mark;
         (void)snprintf(text, sizeof text, "not YAML: %s%s%s%s", p->problem ? p->problem : "syntax error",
                        p->context ? ", " : "", p->context ? p->context : "",
-                       line_substitutes(r, at.line) ? "; inside { } or [ ] write \"${...}\" in quotes" : "");
+                       line_substitutes(r, at.line) ? "; inside { } or [ ] write \"${...}\" in quotes"
+                       : p->context && strstr(p->context, "alias") ? "; a value with * in front goes in quotes" : "");
     }
     return give_up(r, at, text) != NULL;
 }

@@ -27,7 +27,7 @@ pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *
     if (off <= 1e-3 || off <= *worst)
         return PL_OK;
     *worst = off;
-    return pl_event_add(env, "warning", "radial nodes %g Angstrom apart are too coarse: hidden units are off by %.2g "
+    return pl_event_add(env, PL_WARN, "radial nodes %g Angstrom apart are too coarse: hidden units are off by %.2g "
                         "(root mean square), more than 1e-3; set radial.width to %g", c->width, off, c->width / 2);
 }
 

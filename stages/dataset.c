@@ -7,6 +7,7 @@
 #include "chem/graph_block.h"
 #include "pipeline/workflow.h"
 #include "stages/blocks.h"
+#include "stages/prepare.h"
 
 const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration" };
 const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "descriptors" };
@@ -68,8 +69,8 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const char *label, double 
     }
     sqlite3_finalize(st);
     if (!rc && d->n == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; see `SELECT name FROM property`",
-                     label);
+        rc = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; there are: %s", label,
+                     st_labels_stored(env->store, env->mem));
     return rc;
 }
 

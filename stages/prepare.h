@@ -40,6 +40,13 @@ typedef struct st_label {
     int64_t n;
 } st_label;
 
+/* Does prepare.labels take this data field? */
+bool st_label_wanted(const st_prepare_conf *c, const char *name);
+/* Adds a problem of `step` if it needs a label that prepare will not take. */
+void st_label_check(const pl_workflow *wf, const pl_step *step, const char *label, pl_problems *problems);
+/* "gap, mu": the labels that molecules have, for messages; "none"; "" without memory. */
+const char *st_labels_stored(pl_store *s, pl_arena *mem);
+
 /* One more value, in the order of the records; {0} is a label without any. */
 void st_label_add(st_label *l, double x, const st_prepare_conf *c);
 

@@ -94,7 +94,7 @@ static void bind_real(sqlite3_stmt *st, int i, double x)
 
 /* ---- properties and labels ---- */
 
-static bool is_wanted(const st_prepare_conf *c, const char *name)
+bool st_label_wanted(const st_prepare_conf *c, const char *name)
 {
     const char *const *label = c->labels.items;
 
@@ -104,6 +104,29 @@ static bool is_wanted(const st_prepare_conf *c, const char *name)
         if (strcmp(label[i], name) == 0)
             return true;
     return false;
+}
+
+void st_label_check(const pl_workflow *wf, const pl_step *step, const char *label, pl_problems *problems)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+
+    if (prepare != NULL && !st_label_wanted(prepare->conf, label))
+        pl_problem_add(problems, step->node, "stages.%s: the label %s is not among stages.prepare.labels; add it there",
+                       step->stage->name, label);
+}
+
+const char *st_labels_stored(pl_store *s, pl_arena *mem)
+{
+    static const char sql[] = "SELECT group_concat(name,', ') FROM (SELECT name FROM property WHERE property_id IN "
+                              "(SELECT property_id FROM label) ORDER BY name LIMIT 40)";
+    sqlite3_stmt *st = NULL;
+    const char *names = NULL;
+    bool row = false;
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) == PL_OK && pl_db_step(st, &row, NULL) == PL_OK && row)
+        names = pl_strdup(mem, sqlite3_column_text(st, 0) ? (const char *)sqlite3_column_text(st, 0) : "none");
+    (void)sqlite3_finalize(st);
+    return names ? names : "";
 }
 
 static bool is_qm9(const st_record *r)
@@ -176,7 +199,7 @@ static pl_code property_id(st_molecules *m, const char *name, const st_record *r
             return PL_OK;
         }
     *id = 0;
-    if (is_wanted(m->conf, name))
+    if (st_label_wanted(m->conf, name))
         code = store_property(m, name, r, id, err);
     if (code != PL_OK)
         return code;

@@ -2,11 +2,13 @@
 #include "stages/rank.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/base/log.h"
 #include "pipeline/progress.h"
+#include "pipeline/settings.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/score.h"
@@ -30,7 +32,7 @@ typedef struct rank_conf {
 #define AT(member) offsetof(rank_conf, member)
 
 static const pl_field objective_fields[] = {
-    { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor such as mw or logp",
+    { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor: " ST_WHERE_COLUMNS,
       PL_REQUIRED, NULL, 0 },
     { PL_CHOICE, "goal", OF(goal), 0, 0, 0, NULL, "maximise|minimise", NULL, "which end is wanted", PL_REQUIRED, NULL, 0 },
     { PL_REAL, "weight", OF(weight), 1, 1e-9, 1e9, NULL, NULL, NULL, "factor in the sum of several objectives", 0, NULL, 0 },
@@ -41,7 +43,7 @@ static const pl_field objective_fields[] = {
 };
 
 static const pl_field constraint_fields[] = {
-    { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor such as mw or logp",
+    { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor: " ST_WHERE_COLUMNS,
       PL_REQUIRED, NULL, 0 },
     { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
     { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
@@ -121,15 +123,15 @@ static void check_property(const pl_list *terms, const char *list, const char *c
     const pl_node *nodes = pl_node_get(step->node, list);
 
     for (int32_t i = 0; i < terms->n; i++) {
-        const char *property = ((const objective *)terms->items)[i].property, *near;
+        const char *property = ((const objective *)terms->items)[i].property;
         const pl_node *at = nodes && i < nodes->n ? pl_node_get(nodes->item[i], "property") : NULL;
-        bool known = st_where_column(property) != NULL;
+        bool known = false;
+        char what[160];
         for (int k = 0; k < n && !known; k++)
             known = strcmp(names[k], property) == 0;
-        near = known ? NULL : pl_nearest(property, names, n);
+        (void)snprintf(what, sizeof what, "rank: \"%.60s\" is predicted by no model here and is no descriptor", property);
         if (!known)
-            pl_problem_add(problems, at ? at : step->node, "rank: no model here predicts \"%s\"%s%s%s, and it is no descriptor "
-                           "such as mw or logp", property, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+            pl_unknown_name(problems, at ? at : step->node, what, property, names, n);
     }
 }
 
@@ -138,9 +140,11 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
     const rank_conf *c = step->conf;
     pl_arena *mem = pl_workflow_step(wf, "score") ? pl_arena_new(1 << 16) : NULL;
     const char *names[64];
-    int n = mem ? st_score_properties(wf, names, 64, mem) : -1;
+    int n = mem ? st_score_properties(wf, names, 40, mem) : -1;
 
     if (n >= 0) {
+        for (const char *const *d = st_where_columns; *d != NULL; d++)
+            names[n++] = *d;
         check_property(&c->objectives, "objectives", names, n, step, problems);
         check_property(&c->constraints, "constraints", names, n, step, problems);
     }
@@ -442,10 +446,8 @@ static pl_code finish(void *state, pl_error *err)
     sort_heap(s);
     pl_progress_set(s->env->progress, n_seen, n_seen, NULL);
     code = store_hits(s, err);
-    if (code == PL_OK && s->n == 0) {
-        pl_log(PL_WARN, "rank: no molecule satisfies the constraints; the ranking is empty");
-        code = pl_event_add(s->env, "warn", "no molecule satisfies the constraints; the ranking is empty");
-    }
+    if (code == PL_OK && s->n == 0)
+        code = pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty");
     return code;
 }
 

@@ -416,20 +416,23 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     return code;
 }
 
-static pl_code warn_empty(read_state *s, pl_error *err)
+static const char empty_sql[] = "SELECT path || ' holds no records' FROM input_file WHERE n_records=0 ORDER BY file_id";
+/* One failed record among millions may stand for half a file. */
+static const char cut_sql[] =
+    "SELECT i.path || ': ' || f.message || '; records after number ' || (r.ordinal-1) || ' are lost: get the file again'"
+    " FROM failure f JOIN record r USING(record_id) JOIN input_file i USING(file_id)"
+    " WHERE f.stage='read' AND f.message LIKE 'damaged gzip%' ORDER BY file_id";
+
+static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT path FROM input_file WHERE n_records=0 ORDER BY file_id",
-                                 err);
+    pl_code code = pl_db_prepare(s->env->store->db, &st, sql, err);
 
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row) {
-            const char *path = (const char *)sqlite3_column_text(st, 0);
-            pl_log(PL_WARN, "%s holds no records", path);
-            code = pl_event_add(s->env, "warn", "%s holds no records", path);
-        }
+        if (code == PL_OK && row)
+            code = pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
     }
     (void)sqlite3_finalize(st);
     return code;
@@ -445,14 +448,16 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = pl_db_exec(db, "UPDATE input_file SET n_records="
                           "(SELECT count(*) FROM record r WHERE r.file_id=input_file.file_id)", err);
+    if (code == PL_OK)
+        code = warn_of(s, cut_sql, err);
     if (s->env->n_shards > 0)
         return code; /* what is not here may be in another shard */
     if (code == PL_OK)
         code = pl_db_int(db, &n, err, "SELECT EXISTS(SELECT 1 FROM record)");
     if (code == PL_OK && n == 0)
-        return pl_fail(err, PL_EINPUT, "no records in any of the %d input files; first is %s; check `inputs` and their "
-                       "`format`", (int)s->env->wf->inputs.n, st_input_at(s->env->wf, 0)->path);
-    return code == PL_OK ? warn_empty(s, err) : code;
+        return pl_fail(err, PL_EINPUT, "no records in %s%s; check `inputs` and their `format`",
+                       st_input_at(s->env->wf, 0)->path, s->env->wf->inputs.n > 1 ? " and all other input files" : "");
+    return code == PL_OK ? warn_of(s, empty_sql, err) : code;
 }
 
 /* Everything stands on the records, so everything of the later stages goes first. */

@@ -58,11 +58,38 @@ static void check_formats(const pl_workflow *wf, pl_problems *problems)
     ch_worker_close(worker);
 }
 
+/* A reader for every file, and columns that are there: as far as a look at the first bytes says. */
+static void check_files(const pl_workflow *wf, pl_problems *problems)
+{
+    const pl_node *at = pl_node_get(wf->tree, "inputs");
+    ch_worker *worker = NULL;
+
+    for (int32_t i = 0; i < wf->inputs.n; i++) {
+        const pl_input *in = st_input_at(wf, i);
+        static const st_read_conf any = { 0 };
+        ch_reader *reader = NULL;
+        pl_error err = { 0 };
+        bool yes = true;
+        if (st_input_open(&reader, in, &any, NULL, &err) != PL_OK) {
+            pl_problem_add(problems, at, "inputs: %s", err.text);
+            continue;
+        }
+        if (wanted_format(in) == NULL && !ch_format_is_ours(ch_reader_format(reader)) &&
+            (worker != NULL || ch_worker_open(&worker, NULL, NULL) == PL_OK) &&
+            ch_worker_reads(worker, ch_reader_format(reader), &yes, NULL) == PL_OK && !yes)
+            pl_problem_add(problems, at, "inputs: %s: nobody reads '%s' files; unpack it (only .gz is unpacked here), or say its "
+                           "`format`", in->path, ch_reader_format(reader));
+        ch_reader_close(reader);
+    }
+    ch_worker_close(worker);
+}
+
 void st_read_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const char **paths;
 
     check_formats(wf, problems);
+    check_files(wf, problems);
     if (wf->inputs.n == 0)
         pl_problem_add(problems, step->node, "read: there are no `inputs`; name the molecule files to read");
     paths = malloc(sizeof *paths * ((size_t)wf->inputs.n + 1));
@@ -88,10 +115,8 @@ static pl_code describe_input(json_t *list, const pl_input *in, const st_read_co
 
     if (code == PL_OK)
         code = st_input_open(&reader, in, conf, NULL, err);
-    if (code != PL_OK) {
-        pl_at(err, "%s", in->path);
+    if (code != PL_OK)
         return code;
-    }
     /* Formats that we split ourselves do not depend on the library. */
     *foreign = *foreign || !ch_format_is_ours(ch_reader_format(reader));
     o = json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "sha256", hash, "format", ch_reader_format(reader), "title_from",

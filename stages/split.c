@@ -10,6 +10,7 @@
 #include "pipeline/progress.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/prepare.h"
 
 enum { TRAIN, VALID, TEST, CALIBRATION, PARTS, NO_PART = -1, SKELETON = 14 };
 enum { BY_RANDOM, BY_COLUMN, BY_FILE };
@@ -80,7 +81,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     const split_conf *c = step->conf;
     double sum = 0;
 
-    (void)wf;
+    if (c->method == BY_COLUMN)
+        st_label_check(wf, step, c->column, problems);
     for (int p = 0; p < PARTS; p++)
         sum += c->fraction[p];
     if (c->method == BY_RANDOM && !(fabs(sum - 1.0) <= 1e-6))
@@ -214,8 +216,8 @@ static pl_code split_column(split_state *s, pl_error *err)
     }
     sqlite3_finalize(st);
     if (!rc && found == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no molecule has a label called %s; `column` names the one with 0, 1, 2",
-                     s->conf->column);
+        rc = pl_fail(err, PL_ECONFIG, "no molecule has a label called %s; `column` names the one with 0, 1, 2; there are: %s",
+                     s->conf->column, st_labels_stored(s->env->store, s->env->mem));
     return rc;
 }
 
@@ -408,7 +410,7 @@ static pl_code finish(void *state, pl_error *err)
     snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[TRAIN],
              (long long)count[VALID], (long long)count[TEST]);
     if (n_leaks)
-        (void)pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? "warning" : "info",
+        (void)pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? PL_WARN : PL_INFO,
                            "%lld training molecules share their skeleton with a held-out one%s", (long long)n_leaks,
                            s->conf->leaks == LEAK_ALLOW ? " and were kept" : " and were left out");
     pl_progress_set(s->env->progress, s->n, s->n, note);

@@ -202,7 +202,7 @@ static pl_code data_open(train_state *t, pl_error *err)
     targets_fill(&t->test, &t->m.scale);
     t->host.test = &t->test.samples;
     if (t->env->store && (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown))
-        (void)pl_event_add(t->env, "warning", "left out: %lld molecules without a graph, %lld training and %lld validation "
+        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph, %lld training and %lld validation "
                            "molecules with other elements than the model's", (long long)t->d.n_no_graph,
                            (long long)t->train.n_unknown, (long long)t->valid.n_unknown);
     return PL_OK;
@@ -294,15 +294,15 @@ static pl_code checkpoint_load(train_state *t, pl_error *err)
     pl_code rc;
 
     if (found[0] && strcmp(found, t->identity) != 0 && !strncmp(found, t->identity, strlen(t->env->step->key)))
-        return pl_event_add(t->env, "info", "a checkpoint of an earlier run of this stage is not used: the stage was "
+        return pl_event_add(t->env, PL_INFO, "a checkpoint of an earlier run of this stage is not used: the stage was "
                             "started again");
     rc = nn_checkpoint_load(t->dir, t->identity, &t->s, &from, &why, err);
     t->latest_good = !rc && from == NN_FROM_LATEST;
     t->saved_step = t->s.step;
     if (!rc && from == NN_FROM_PREVIOUS)
-        rc = pl_event_add(t->env, "warning", "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
+        rc = pl_event_add(t->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
     if (!rc && from != NN_FROM_NOTHING)
-        rc = pl_event_add(t->env, "info", "training goes on in epoch %lld at step %lld", (long long)t->s.epoch + 1,
+        rc = pl_event_add(t->env, PL_INFO, "training goes on in epoch %lld at step %lld", (long long)t->s.epoch + 1,
                           (long long)t->s.step);
     return rc;
 }
@@ -392,7 +392,7 @@ static pl_code train_finish(void *state, pl_error *err)
     pl_code rc = st_team_call(t->team, t->env->wf, t->env->step, err);
 
     if (!rc && t->team->ranks.size > 1)
-        (void)pl_event_add(t->env, "info", "training with %d ranks", t->team->ranks.size);
+        (void)pl_event_add(t->env, PL_INFO, "training with %d ranks", t->team->ranks.size);
     if (!rc)
         rc = learn(t, err);
     if (!rc || rc == PL_ESTOP || rc == PL_ELIMIT) /* all ranks came to the same end */

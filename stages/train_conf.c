@@ -3,6 +3,7 @@
 
 #include "chem/element.h"
 #include "pipeline/base/text.h"
+#include "stages/prepare.h"
 #include "stages/ranks.h"
 #include "stages/train.h"
 
@@ -167,6 +168,8 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
         pl_problem_add(problems, step->node, "targets: %d given, a model learns one", (int)c->targets.n);
     else if (!(st_train_target(c)->factor != 0))
         pl_problem_add(problems, step->node, "targets: factor is 0");
+    else
+        st_label_check(wf, step, st_train_label(c), problems);
     st_compute_check(&c->compute, step, problems);
     if (nn_se3_check(&network, &err))
         pl_problem_add(problems, step->node, "model: %s", err.text);

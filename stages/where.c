@@ -6,14 +6,14 @@
 
 #include "stages/schema.h"
 
-static const char *const columns[] = { "n_atoms", "n_heavy", "charge", "mw",   "logp",  "tpsa",
-                                       "hbd",     "hba",     "rotb",   "rings", "energy" };
+const char *const st_where_columns[] = { "n_atoms", "n_heavy", "charge", "mw",    "logp",   "tpsa",
+                                         "hbd",     "hba",     "rotb",   "rings", "energy", NULL };
 
 const char *st_where_column(const char *name)
 {
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-        if (strcmp(columns[i], name) == 0)
-            return columns[i];
+    for (const char *const *c = st_where_columns; *c != NULL; c++)
+        if (strcmp(*c, name) == 0)
+            return *c;
     return NULL;
 }
 

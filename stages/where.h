@@ -11,7 +11,11 @@
 /* ECONFIG says what SQLite finds wrong with it. */
 pl_code st_where_check(const char *expression, pl_error *err);
 
-/* The column of `molecule` that can be ranked or constrained by: "mw", "logp"...; NULL if it is none. */
+/* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */
+#define ST_WHERE_COLUMNS "n_atoms, n_heavy, charge, mw, logp, tpsa, hbd, hba, rotb, rings or energy"
+extern const char *const st_where_columns[];
+
+/* The one of them with this name, or NULL. */
 const char *st_where_column(const char *name);
 
 #endif

@@ -178,8 +178,8 @@ static void add_range(const pl_field *f, const char *anything, char *buf, size_t
     } else {
         bool open = f->max >= 1e15; /* nobody wants to read 9007199254740991 */
         add(buf, size, pl_field_number(f, f->min, a));
-        add(buf, size, open ? " or more" : "..");
-        add(buf, size, open ? "" : pl_field_number(f, f->max, b));
+        add(buf, size, open ? " or more" : f->min < f->max ? ".." : "");
+        add(buf, size, open || f->min == f->max ? "" : pl_field_number(f, f->max, b));
     }
     if (f->unit != NULL && f->unit[0] != '\0') {
         add(buf, size, " ");
@@ -218,7 +218,11 @@ const char *pl_field_allowed(const pl_field *f, char *buf, size_t size)
         }
         break;
     }
-    case PL_LIST: add(buf, size, (f->flags & PL_KEYED) ? "a map of name to settings" : "a list of settings"); break;
+    case PL_LIST:
+        add(buf, size, (f->flags & PL_KEYED) ? "a map of name to settings" : "a list such as [{");
+        add(buf, size, (f->flags & PL_KEYED) ? "" : f->sub->key);
+        add(buf, size, (f->flags & PL_KEYED) ? "" : ": ...}]");
+        break;
     case PL_END: break;
     }
     return buf;

@@ -170,11 +170,15 @@ typedef struct unit {
     double scale;
 } unit;
 
-/* A sum of "number unit" pairs; a bare number counts as the first unit of the list. */
+/* A sum of "number unit" pairs. A number alone would be seconds to one reader and minutes to the next: only 0 is. */
 static bool parse_units(const char *s, const unit *units, bool many, double *out)
 {
     double sum = 0;
 
+    if (strcmp(s, "0") == 0) {
+        *out = 0;
+        return true;
+    }
     if (!isdigit((unsigned char)*s) && *s != '.')
         return false;
     do {
@@ -197,14 +201,14 @@ static bool parse_units(const char *s, const unit *units, bool many, double *out
 
 bool pl_parse_duration(const char *s, double *seconds)
 {
-    static const unit units[] = { { "", 1 },   { "s", 1 },     { "ms", 1e-3 }, { "m", 60 }, { "min", 60 },
+    static const unit units[] = { { "s", 1 },    { "ms", 1e-3 }, { "m", 60 }, { "min", 60 },
                                   { "h", 3600 }, { "d", 86400 }, { NULL, 0 } };
     return parse_units(s, units, true, seconds);
 }
 
 bool pl_parse_size(const char *s, double *bytes)
 {
-    static const unit units[] = { { "", 1 },      { "B", 1 },         { "kB", 1e3 },         { "KB", 1e3 },
+    static const unit units[] = { { "B", 1 },     { "kB", 1e3 },      { "KB", 1e3 },
                                   { "MB", 1e6 },  { "GB", 1e9 },      { "TB", 1e12 },        { "KiB", 1024 },
                                   { "MiB", 1048576 }, { "GiB", 1073741824 }, { "TiB", 1099511627776.0 }, { NULL, 0 } };
     return parse_units(s, units, false, bytes);

@@ -39,8 +39,8 @@ char *pl_sprintf(pl_arena *mem, const char *fmt, ...) __attribute__((format(prin
 /* The whole of `s` must be the number. Accepts "1e-3", "inf" and "nan" are refused. */
 bool pl_parse_real(const char *s, double *out);
 bool pl_parse_int(const char *s, int64_t *out);
-bool pl_parse_duration(const char *s, double *seconds); /* "2s", "10m", "3h50m", "1d", "90" */
-bool pl_parse_size(const char *s, double *bytes);       /* "64MiB", "2GB", "4096" */
+bool pl_parse_duration(const char *s, double *seconds); /* "2s", "10m", "3h50m", "1d", "0"; no other bare number */
+bool pl_parse_size(const char *s, double *bytes);       /* "64MiB", "2GB", "0"; no other bare number */
 
 /* The shortest decimal that reads back as the same double (or float). buf holds 32. */
 const char *pl_real_str(double x, char buf[32]);

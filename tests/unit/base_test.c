@@ -132,12 +132,13 @@ static void durations_and_sizes_have_units(void **unused)
     (void)unused;
     assert_true(pl_parse_duration("3h50m", &x) && x == 13800);
     assert_true(pl_parse_duration("2s", &x) && x == 2);
-    assert_true(pl_parse_duration("90", &x) && x == 90);
+    assert_true(pl_parse_duration("0", &x) && x == 0 && !pl_parse_duration("90", &x) && !pl_parse_duration("1h30", &x));
     assert_true(pl_parse_duration("1.5h", &x) && x == 5400);
     assert_false(pl_parse_duration("2 s", &x) || pl_parse_duration("2x", &x) || pl_parse_duration("-1s", &x));
     assert_true(pl_parse_size("20GiB", &x) && x == 20.0 * 1024 * 1024 * 1024);
     assert_true(pl_parse_size("64MB", &x) && x == 64e6);
-    assert_false(pl_parse_size("1GiB2", &x) || pl_parse_size("GiB", &x));
+    assert_true(pl_parse_size("0", &x) && x == 0);
+    assert_false(pl_parse_size("4096", &x) || pl_parse_size("1GiB2", &x) || pl_parse_size("GiB", &x));
 }
 
 static void text_for_people_is_short(void **unused)

@@ -140,7 +140,7 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
                         "    unit: many\n    strict: yes\n    neighbours: {edges: bond, max: 0}\n"
                         "    cpu_limit: 1:30\n    memory: 0064\n    file: none.txt\n    targets: [{unit: eV}]\n"
                         "    fractions: [0.5, 1.5]\n    label: [a]\n    elements: {a: 1}\n", NULL, 0));
-    says(f, "w.yaml:1:9: format: 2 is outside 1..1");
+    says(f, "w.yaml:1:9: format: 2 is outside 1");
     says(f, "w.yaml:2:1: sede: unknown setting, did you mean 'seed'?; allowed: format, name, seed");
     says(f, "w.yaml:4:3: stages.grahp: unknown stage, did you mean 'graph'?; allowed: read, graph, split, train");
     says(f, "w.yaml:5:10: stages.read.x: unknown setting; allowed: needs");
@@ -149,8 +149,8 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
     says(f, "w.yaml:9:13: stages.graph.strict: yes: write true (without quotes)");
     says(f, "w.yaml:10:25: stages.graph.neighbours.edges: unknown choice 'bond', did you mean 'bonds'?");
     says(f, "w.yaml:10:36: stages.graph.neighbours.max: 0 is outside 1..1000 or auto");
-    says(f, "w.yaml:11:16: stages.graph.cpu_limit: 1:30 would be a base-60 number");
-    says(f, "w.yaml:12:13: stages.graph.memory: 0064 would be octal in YAML 1.1; write 64");
+    says(f, "w.yaml:11:16: stages.graph.cpu_limit: '1:30' is not understood; allowed: 0.1s..1h, written like 30s, 10m or 3h50m");
+    says(f, "w.yaml:12:13: stages.graph.memory: '0064' is not understood");
     says(f, "none.txt: No such file or directory");
     says(f, "w.yaml:14:15: stages.graph.targets.0.name: required but not given");
     says(f, "w.yaml:15:22: stages.graph.fractions: 1.5 is outside");
@@ -314,7 +314,7 @@ static void the_effective_file_names_origins_and_reads_back_the_same(void **stat
     const char *text = "format: 1\nname: '0123'\nvars: {a: 1}\ninputs: [{path: '*.smi'}]\nstages:\n  read:\n"
                        "  graph:\n    label: 'a: ${vars.a} $${x} \"q\" # \\'\n    elements: ['yes', C, '1:30']\n"
                        "    fractions: [0.25, 1e-8]\n    targets: [{name: gap, better: low}, {name: mu}]\n"
-                       "    by_name: {b: {weight: 2}, 'x y': {}}\n    cpu_limit: 90\n    memory: 1500000\n";
+                       "    by_name: {b: {weight: 2}, 'x y': {}}\n    cpu_limit: 90s\n    memory: 1500kB\n";
     const pl_workflow *wf, *again;
     pl_text first = { 0 }, second = { 0 };
     const char *params;
