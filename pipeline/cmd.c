@@ -8,10 +8,16 @@
 
 enum { MAX_COMMANDS = 64, USAGE = 2 };
 
+bool pl_cmd_tty(FILE *to)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(to)) && !(term != NULL && strcmp(term, "dumb") == 0);
+}
+
 bool pl_cmd_color(FILE *to)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no != NULL && no[0] != '\0') && !(term != NULL && strcmp(term, "dumb") == 0) && isatty(fileno(to));
+    const char *no = getenv("NO_COLOR");
+    return !(no != NULL && no[0] != '\0') && pl_cmd_tty(to);
 }
 
 void pl_cmd_say(const char *fmt, ...)
@@ -288,9 +294,9 @@ int pl_main(const pl_app *app, int argc, char **argv)
 {
     int status = dispatch(app, argc, argv);
 
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* a failure has been told already */
         pl_cmd_say("standard output: the result could not be written");
-        return status ? status : pl_code_exit(PL_EIO);
+        return pl_code_exit(PL_EIO);
     }
     return status;
 }

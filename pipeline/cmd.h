@@ -64,7 +64,9 @@ void pl_cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int pl_cmd_fail(const pl_error *err);
 /* The text, how the command is used, and 2. */
 int pl_cmd_usage(const pl_args *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A terminal, and no NO_COLOR. */
+/* A terminal whose line can be drawn over (TERM is not dumb). */
+bool pl_cmd_tty(FILE *to);
+/* That, and no NO_COLOR. */
 bool pl_cmd_color(FILE *to);
 
 /* Loads the workflow args->arg[0] with the overrides that follow it. NULL: every

@@ -3,12 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
 #include "pipeline/engine.h"
 
-enum { MOST_STAGES = 16, WIDTH = 110 };
+enum { MOST_STAGES = 16, WIDTH = 110, USUAL_WIDTH = 80 };
 
 typedef struct at_work {
     char stage[32], item[32], note[96];
@@ -76,6 +77,15 @@ static void put_stage(const at_work *w, pl_text *out)
         pl_text_addf(out, "  %s", w->note);
 }
 
+/* A line that wraps cannot be drawn over. */
+static int width(FILE *to)
+{
+    struct winsize w = { 0 };
+    int columns = ioctl(fileno(to), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : USUAL_WIDTH;
+
+    return columns <= WIDTH ? columns - 1 : WIDTH;
+}
+
 /* "graph 45,000 of 100,000 molecules ...  (read 48,000, prepare 46,000)": cut where it is least missed. */
 static void show(pl_progress *p)
 {
@@ -91,7 +101,7 @@ static void show(pl_progress *p)
     if (!p->tty) {
         pl_log(PL_INFO, "%s", pl_text_str(&line));
     } else {
-        (void)fprintf(p->to, "\r\033[K%.*s", (int)WIDTH, pl_text_str(&line));
+        (void)fprintf(p->to, "\r\033[K%.*s", width(p->to), pl_text_str(&line));
         (void)fflush(p->to);
         p->drawn = true;
     }

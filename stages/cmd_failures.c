@@ -17,7 +17,7 @@ static const char counts_sql[] =
     " GROUP BY stage,code ORDER BY 3 DESC,1,2";
 static const char list_sql[] =
     "SELECT stage,code,place,ordinal,title,raw_smiles,message,signal,cpu_s,attempt,at_utc FROM v_failures"
-    " WHERE (?1 IS NULL OR stage=?1) AND (?2 IS NULL OR code=?2) ORDER BY stage,place,ordinal LIMIT ?3";
+    " WHERE (?1 IS NULL OR stage=?1) AND (?2 IS NULL OR code=?2) ORDER BY stage,rtrim(place,'0123456789'),ordinal LIMIT ?3";
 
 static const char *text_of(sqlite3_stmt *st, int i)
 {
@@ -71,16 +71,21 @@ static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64
     return code;
 }
 
+static bool any_kind(const pl_args *args)
+{
+    return pl_arg(args, "--stage") == NULL && pl_arg(args, "--code") == NULL;
+}
+
 static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_error *err)
 {
     int64_t kinds = 0, listed = 0;
     pl_code code = each_row(s, counts_sql, args, 0, print_count, &kinds, err);
 
     if (code == PL_OK && kinds == 0)
-        (void)printf("no failures\n");
+        (void)printf(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code: all kinds that there are\n");
     if (code != PL_OK || kinds == 0)
         return code;
-    if (pl_arg(args, "--stage") == NULL && pl_arg(args, "--code") == NULL) {
+    if (any_kind(args)) {
         (void)printf("list them: molsieve failures --code CODE; all of them: molsieve failures --csv\n");
         return code;
     }

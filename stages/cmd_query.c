@@ -52,7 +52,8 @@ static pl_code fail_sql(sqlite3 *db, pl_error *err)
         return pl_fail(err, PL_ECONFIG, "SQL: only reading is allowed here (%s)", sqlite3_errmsg(db));
     if (why != SQLITE_ERROR)
         return pl_db_fail(db, err);
-    return pl_fail(err, PL_ECONFIG, "SQL: %s", sqlite3_errmsg(db));
+    return pl_fail(err, PL_ECONFIG, "SQL: %s%s", sqlite3_errmsg(db),
+                   strncmp(sqlite3_errmsg(db), "no such", 7) == 0 ? "; `molsieve query` lists tables and columns" : "");
 }
 
 /* One statement; what follows it may only be blank or a comment. */
@@ -63,8 +64,11 @@ static pl_code prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, pl_erro
     bool two;
 
     *out = NULL;
-    if (sqlite3_prepare_v2(db, sql, -1, out, &rest) != SQLITE_OK)
+    if (sqlite3_prepare_v2(db, sql, -1, out, &rest) != SQLITE_OK) {
+        if (sqlite3_errcode(db) == SQLITE_ERROR && sql[0] != '\0' && strpbrk(sql, " \t\n;(") == NULL)
+            return pl_fail(err, PL_ECONFIG, "%s: no such table or view; `molsieve query` lists them", sql);
         return fail_sql(db, err);
+    }
     if (*out == NULL)
         return pl_fail(err, PL_ECONFIG, "SQL: there is no statement in it");
     two = sqlite3_prepare_v2(db, rest, -1, &more, NULL) != SQLITE_OK || more != NULL;

@@ -102,7 +102,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     int ran = 0;
 
     o->ran = &ran;
-    o->progress_tty = isatty(STDERR_FILENO) && getenv("MOLSIEVE_PLAIN") == NULL;
+    o->progress_tty = pl_cmd_tty(stderr);
     o->max_time = st_time_left(o->max_time == 0 ? wf->limits.max_time : o->max_time, o->grace);
     if (!st_log_open(&log, pl_arg(args, "--log"), pl_arg(args, "--log-format"),
                      o->quiet ? PL_WARN : pl_arg(args, "--verbose") ? PL_DEBUG : PL_INFO, o->progress_tty))

@@ -4,7 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stages/job.h"
 #include "stages/run_words.h"
+#include "stages/train.h"
 
 /* ---- the log ---- */
 
@@ -82,11 +84,12 @@ static bool has_rows(pl_store *s, const char *table)
     return pl_db_int(s->db, &n, NULL, "SELECT EXISTS(SELECT 1 FROM %w)", table) == PL_OK && n == 1;
 }
 
-static void print_funnel(pl_store *s)
+/* Of the later counts only those that the workflow has a stage for. */
+static void print_funnel(const pl_workflow *wf, pl_store *s)
 {
     static const char sql[] = "SELECT records,ok,duplicate,filtered,failed,molecules,scored,hits FROM v_funnel";
     static const char *const names[] = { " records: ", " ok, ", " duplicate, ", " filtered, ", " failed -> ",
-                                         " molecules -> ", " scored -> ", " ranked\n" };
+                                         " molecules", " scored", " ranked" };
     sqlite3_stmt *st;
     bool row = false;
     char n[32];
@@ -95,7 +98,30 @@ static void print_funnel(pl_store *s)
         return;
     if (pl_db_step(st, &row, NULL) == PL_OK && row)
         for (int i = 0; i < 8; i++)
-            (void)printf("%s%s", pl_count_str(sqlite3_column_int64(st, i), n), names[i]);
+            if (i < 6 || pl_workflow_step(wf, i == 6 ? "score" : "rank") != NULL)
+                (void)printf("%s%s%s", i < 6 ? "" : " -> ", pl_count_str(sqlite3_column_int64(st, i), n), names[i]);
+    (void)printf("\n");
+    (void)sqlite3_finalize(st);
+}
+
+/* How wrong the trained model is, where that was found out. */
+static void print_errors(pl_store *s)
+{
+    static const char sql[] =
+        "SELECT m.name,e.part,e.value,coalesce(e.unit,''),e.n,(SELECT min(b.value) FROM evaluation b WHERE b.model_id=e.model_id"
+        " AND b.part=e.part AND b.metric LIKE '%.mae') FROM evaluation e JOIN model m USING(model_id)"
+        " WHERE e.metric='mae' AND e.part IN('test','valid') ORDER BY e.part LIMIT 1";
+    sqlite3_stmt *st;
+    bool row = false;
+    char n[32];
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    if (pl_db_step(st, &row, NULL) == PL_OK && row)
+        (void)printf("model %s: %s MAE %.4g %s (%s molecules); the best trivial prediction: %.4g\n",
+                     (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1),
+                     sqlite3_column_double(st, 2), (const char *)sqlite3_column_text(st, 3),
+                     pl_count_str(sqlite3_column_int64(st, 4), n), sqlite3_column_double(st, 5));
     (void)sqlite3_finalize(st);
 }
 
@@ -133,24 +159,44 @@ static const char *from_here(const char *path)
     return path;
 }
 
+static void print_next(const char *what, const char *path)
+{
+    pl_text word = { 0 };
+
+    st_add_word(&word, from_here(path));
+    (void)printf("  molsieve %s %s\n", what, pl_text_str(&word));
+    pl_text_free(&word);
+}
+
+static void print_all_next(const pl_workflow *wf, bool ranked)
+{
+    const pl_step *train = pl_workflow_step(wf, "train");
+    pl_arena *mem = pl_arena_new(1 << 12);
+    const char *model = train && mem ? st_train_model_path(wf, train, mem) : NULL, *path = wf->storage.results;
+
+    (void)printf("next:\n");
+    if (model != NULL && access(model, F_OK) == 0)
+        print_next("model info", model);
+    print_next(ranked ? "top -n 20" : "status", path);
+    print_next(ranked ? "query \"SELECT * FROM v_hits LIMIT 10\"" : train ? "query metric" : "query v_funnel", path);
+    print_next("failures", path);
+    print_next("report", path);
+    pl_arena_free(mem);
+}
+
 void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
 {
-    const char *path = from_here(wf->storage.results);
     pl_store *s = NULL;
 
     if (pl_store_open_read(&s, wf->storage.results, app->schema, NULL) != PL_OK)
         return;
     if (stages_ran > 0)
-        print_funnel(s);
+        print_funnel(wf, s);
     else
         (void)printf("everything is done already: nothing ran\n");
     print_top(s);
-    (void)printf("results: %s\n", path);
-    if (has_rows(s, "hit"))
-        (void)printf("next:\n  molsieve top -n 20 %s\n  molsieve query \"SELECT * FROM v_hits LIMIT 10\" %s\n"
-                     "  molsieve failures %s\n  molsieve report %s\n", path, path, path, path);
-    else
-        (void)printf("next:\n  molsieve status %s\n  molsieve query \"SELECT * FROM v_funnel\" %s\n"
-                     "  molsieve failures %s\n  molsieve report %s\n", path, path, path, path);
+    print_errors(s);
+    (void)printf("results: %s\n", from_here(wf->storage.results));
+    print_all_next(wf, has_rows(s, "hit"));
     pl_store_close(s);
 }

@@ -115,14 +115,21 @@ static json_t *query_json(pl_store *s, const char *sql)
     return list;
 }
 
-static const char stages_sql[] = "SELECT stage,state,units,done,ok,failed,wall_s FROM v_progress";
+/* A stage that is `running` in a run that is not is only begun. */
+static const char *stages_sql(const last_run *r)
+{
+    return strcmp(r->state, "running") == 0
+               ? "SELECT stage,state,units,done,ok,failed,wall_s FROM v_progress"
+               : "SELECT stage,CASE state WHEN 'running' THEN 'begun' ELSE state END AS state,units,done,ok,failed,wall_s"
+                 " FROM v_progress";
+}
 
 static void print_json(pl_store *s, const last_run *r)
 {
     json_t *all = json_pack("{s:s, s:{s:I, s:s, s:s, s:s, s:s, s:s, s:s}, s:o, s:o, s:o}", "results", s->results_path,
                             "run", "run_id", (json_int_t)r->run_id, "state", r->state, "command", r->command, "host",
                             r->host, "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages",
-                            query_json(s, stages_sql), "failures",
+                            query_json(s, stages_sql(r)), "failures",
                             query_json(s, "SELECT stage,code,count(*) AS n FROM failure GROUP BY 1,2 ORDER BY 3 DESC"),
                             "funnel", query_json(s, "SELECT * FROM v_funnel"));
     char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
@@ -132,13 +139,13 @@ static void print_json(pl_store *s, const last_run *r)
     json_decref(all);
 }
 
-static void print_stages(pl_store *s)
+static void print_stages(pl_store *s, const last_run *r)
 {
     sqlite3_stmt *st;
     bool row = false;
     char a[32], b[32], c[32];
 
-    if (pl_db_prepare(s->db, &st, stages_sql, NULL) != PL_OK)
+    if (pl_db_prepare(s->db, &st, stages_sql(r), NULL) != PL_OK)
         return;
     (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
     while (pl_db_step(st, &row, NULL) == PL_OK && row)
@@ -146,6 +153,26 @@ static void print_stages(pl_store *s)
                      (const char *)sqlite3_column_text(st, 1), (long long)sqlite3_column_int64(st, 3),
                      pl_count_str(sqlite3_column_int64(st, 4), a), pl_count_str(sqlite3_column_int64(st, 5), b),
                      pl_duration_str(sqlite3_column_double(st, 6), c));
+    (void)sqlite3_finalize(st);
+}
+
+/* The last epoch of a training, which has no units. */
+static void print_epoch(pl_store *s)
+{
+    static const char sql[] =
+        "SELECT stage, max(epoch), (SELECT json_extract(params_json,'$.epochs') FROM stage s WHERE s.name=stage),"
+        " group_concat(split||' '||name||' '||printf('%.4g',value),', ') FROM (SELECT * FROM metric WHERE name IN('loss','mae')"
+        " AND split IN('train','valid') AND step=(SELECT max(step) FROM metric WHERE split='train') ORDER BY split,name)"
+        " GROUP BY stage";
+    sqlite3_stmt *st;
+    bool row = false;
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    if (pl_db_step(st, &row, NULL) == PL_OK && row)
+        (void)printf("  %s: epoch %lld of %lld: %s\n", (const char *)sqlite3_column_text(st, 0),
+                     (long long)sqlite3_column_int64(st, 1), (long long)sqlite3_column_int64(st, 2),
+                     (const char *)sqlite3_column_text(st, 3));
     (void)sqlite3_finalize(st);
 }
 
@@ -157,7 +184,8 @@ static void print_text(pl_store *s, const last_run *r)
     else
         (void)printf("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host,
                      r->started, r->ended[0] ? ", ended " : "", r->ended, r->reason[0] ? ": " : "", r->reason);
-    print_stages(s);
+    print_stages(s, r);
+    print_epoch(s);
 }
 
 static int show_once(const pl_app *app, const char *where, bool json, pl_arena *mem, bool *running)
@@ -192,7 +220,7 @@ static int run(const pl_app *app, const pl_args *args)
 
     do {
         pl_arena *mem = pl_arena_new(1 << 14);
-        if (watch && !json && isatty(STDOUT_FILENO))
+        if (watch && !json && pl_cmd_tty(stdout))
             (void)printf("\033[H\033[2J");
         if (mem == NULL)
             return pl_code_exit(PL_ENOMEM);

@@ -37,6 +37,7 @@ pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_
 typedef struct totals {
     int n_run;
     double results, features, seconds;
+    pl_text untimed; /* ", without train": stages of which nobody knows how long they take */
 } totals;
 
 static bool will_run(const st_plan *p, int i)
@@ -53,6 +54,8 @@ static totals add_up(const st_plan *p)
         if (!will_run(p, i))
             continue;
         t.n_run++;
+        if (e->seconds <= 0 && p->wf->step[i].stage->estimate != NULL)
+            pl_text_addf(&t.untimed, "%s%s", t.untimed.len ? ", " : " without ", p->wf->step[i].stage->name);
         t.results += e->bytes_results;
         t.features += e->bytes_features;
         t.seconds += e->seconds / (p->wf->step[i].stage->scope == PL_PER_UNIT ? p->workers : 1);
@@ -104,10 +107,11 @@ void st_plan_table(const st_plan *p, pl_text *out)
         pl_text_add(out, "nothing to do: everything is done\n");
         return;
     }
-    pl_text_addf(out, "%d of %d stages to run; about %s in results.db, %s in features.db, %s with %d worker%s; %s free\n",
+    pl_text_addf(out, "%d of %d stages to run; about %s in results.db, %s in features.db, %s with %d worker%s%s; %s free\n",
                  t.n_run, p->wf->n_steps, pl_size_str(t.results, a), pl_size_str(t.features, b),
-                 pl_duration_str(t.seconds, c), p->workers, p->workers == 1 ? "" : "s",
+                 pl_duration_str(t.seconds, c), p->workers, p->workers == 1 ? "" : "s", pl_text_str(&t.untimed),
                  left >= 0 ? pl_size_str(left, d) : "unknown space");
+    pl_text_free(&t.untimed);
     if (left >= 0 && t.results + t.features > left)
         pl_text_add(out, "WARNING: that is more than the disk has; choose another basis or another workdir\n");
 }

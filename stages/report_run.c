@@ -125,10 +125,14 @@ static void add_text(st_report *r, const char *what, const char *text)
 
 void st_report_settings(st_report *r)
 {
+    /* A run that only reused results had no use for Open Babel. */
+    static const char sql[] =
+        "SELECT argv_json, config_sha256, (SELECT openbabel_version FROM run WHERE openbabel_version IS NOT NULL "
+        "ORDER BY run_id DESC LIMIT 1), sqlite_version, git_commit, config_yaml FROM run ORDER BY run_id DESC LIMIT 1";
+
     add_inputs(r);
     add_keys(r);
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT argv_json, config_sha256, openbabel_version, sqlite_version, git_commit, config_yaml "
-                                               "FROM run ORDER BY run_id DESC LIMIT 1"); st_report_row(r, &st);) {
+    for (sqlite3_stmt *st = st_report_query(r, "%s", sql); st_report_row(r, &st);) {
         static const char *const names[] = { "command line of the last run, overrides included", "SHA-256 of its settings",
                                              "Open Babel", "SQLite", "commit" };
         pl_text_add(r->out, "<ul>\n");

@@ -2,6 +2,7 @@
 /* What became of the records, and the top of the ranking. */
 #include "stages/report_parts.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "stages/score_columns.h"
@@ -142,17 +143,59 @@ static void add_hit(st_report *r, sqlite3_stmt *st)
     pl_text_add(r->out, "</tr>\n");
 }
 
+static void add_term(pl_text *line, const json_t *term)
+{
+    const char *goal = json_string_value(json_object_get(term, "goal")), *use = json_string_value(json_object_get(term, "use"));
+    const char *low = json_string_value(json_object_get(term, "at_least")), *high = json_string_value(json_object_get(term, "at_most"));
+    const char *property = json_string_value(json_object_get(term, "property"));
+    double weight = json_number_value(json_object_get(term, "weight"));
+
+    pl_text_addf(line, "%s%s%s", goal ? goal : "", goal ? " " : "", property ? property : "?");
+    if (goal != NULL && weight != 1)
+        pl_text_addf(line, " times %g", weight);
+    if (use != NULL && strcmp(use, "mean") != 0)
+        pl_text_addf(line, " (%s)", use);
+    if (low != NULL)
+        pl_text_addf(line, ", at least %s", low);
+    if (high != NULL)
+        pl_text_addf(line, ", at most %s", high);
+}
+
+/* "maximise logS; mw, at most 500; where hbd <= 5; the first 50" */
+static void add_rules(st_report *r, const char *params)
+{
+    static const char *const lists[] = { "objectives", "constraints" };
+    json_t *all = json_loads(params, 0, NULL);
+    const char *where = json_string_value(json_object_get(all, "where"));
+    const json_t *term;
+    pl_text line = { 0 };
+    size_t i;
+
+    for (int k = 0; k < 2; k++)
+        json_array_foreach(json_object_get(all, lists[k]), i, term) {
+            add_term(&line, term);
+            pl_text_add(&line, "; ");
+        }
+    if (where != NULL)
+        pl_text_addf(&line, "where %s; ", where);
+    pl_text_addf(&line, "at most %lld molecules", (long long)json_integer_value(json_object_get(all, "top")));
+    json_decref(all);
+    pl_text_add(r->out, "<p class=\"note\">How they were ranked: ");
+    st_html_cut(r->out, pl_text_str(&line), 2000);
+    pl_text_add(r->out, "</p>\n");
+    if (!pl_text_ok(&line))
+        r->code = pl_fail(r->err, PL_ENOMEM, "the ranking");
+    pl_text_free(&line);
+}
+
 void st_report_hits(st_report *r)
 {
     int64_t n = st_report_int(r, "SELECT count(*) FROM hit");
     sqlite3_stmt *st = query_hits(r);
 
     for (sqlite3_stmt *q = st_report_query(r, "SELECT params_json FROM stage WHERE name='rank' ORDER BY stage_id DESC LIMIT 1");
-         st_report_row(r, &q);) {
-        pl_text_add(r->out, "<p class=\"note\">How they were ranked: <code>");
-        st_html_cut(r->out, st_column(q, 0), 2000);
-        pl_text_add(r->out, "</code></p>\n");
-    }
+         st_report_row(r, &q);)
+        add_rules(r, st_column(q, 0));
     pl_text_addf(r->out, "<p>The first %lld of %lld. All of them: <code>molsieve export csv</code> or <code>sdf</code>.</p>\n",
                  (long long)(n < r->top ? n : r->top), (long long)n);
     st_report_table(r, "mid", "Scores are means over the models of a property; a structure that could not be drawn is shown as SMILES.");
