@@ -13,7 +13,9 @@ if(TARGET molsieve)
                syntax_that_is_not_a_workflow_is_refused_in_one_line where_each_value_comes_from_is_shown
                every_command_stage_and_topic_has_help completion_scripts_are_valid_and_complete
                committed_files_are_what_the_tables_say the_demonstration_is_copied_and_can_run
-               a_workflow_writes_where_it_says_and_nowhere_else doctor_finds_this_machine_fit bench_measures_what_it_is_asked_for results_can_be_asked_and_exported)
+               a_workflow_writes_where_it_says_and_nowhere_else doctor_finds_this_machine_fit bench_measures_what_it_is_asked_for results_can_be_asked_and_exported
+               what_newcomers_write_is_answered_with_what_to_write a_path_with_blanks_can_be_copied_from_the_screen
+               a_dumb_terminal_gets_lines_and_a_full_disk_one_message)
     molsieve_script_test(cli_${name} cli/config_cli.py LABEL cli ARGS ${name})
   endforeach()
 endif()

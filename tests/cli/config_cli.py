@@ -55,7 +55,7 @@ WANTED = [
     "5:10: workdir: a list stands here; allowed: a file name",
     "7:28: limits.failures.max_fraction: 2 is outside 0..1",
     "7:42: limits.failures.max_count: 'x' is not understood",
-    "8:13: limits.max_time: 1:30 would be a base-60 number in YAML 1.1",
+    "8:13: limits.max_time: '1:30' is not understood; allowed: 1s..366d or auto, written like 30s, 10m or 3h50m",
     "9:18: limits.disk_free_min: '5 parsecs' is not understood; allowed: 0B or more, written like 64MiB",
     "11:12: storage.journal: unknown choice 'wall', did you mean 'wal'?; allowed: auto, wal, truncate",
     "13:12: inputs.0.path: no file matches ",
@@ -256,6 +256,73 @@ def committed_files_are_what_the_tables_say():
         assert len(list(check.iter_errors(bad))) == 3
 
 
+def what_newcomers_write_is_answered_with_what_to_write():
+    with Project() as p:
+        p.put("lib.smi", "C methane\n")
+        start = "format: 1\ninputs: [{path: lib.smi}]\nstages:\n  read: {}\n  prepare: {conformers: {source: none}}\n"
+        for text, want in (
+                (start + "rank: {top: 5}\n", "w.yaml:6:1: rank: unknown setting, did you mean stages.rank?"),
+                (start + "workdir: ~/runs\n", "workdir: ~/runs: only a shell knows what ~ is; write ${env:HOME}"),
+                (start + "workdir: $SCRATCH/a\n", "only a shell knows what $SCRATCH is; write ${env:SCRATCH}"),
+                (start + "scheduler: {time: 720}\n", "'720' is not understood; allowed: 1m..366d or auto, written like 30s, 10m"),
+                (start + "scheduler: {time: '12:00:00'}\n", "'12:00:00' is not understood; allowed: 1m..366d or auto, written"),
+                (start + "scheduler: {memory: 16000}\n", "'16000' is not understood; allowed: 0B or more, written like 64MiB"),
+                (start.replace("[{path: lib.smi}]", "[lib.smi]"), "inputs.0: settings are expected here, such as path: lib.smi\nm"),
+                (start.replace("[{path: lib.smi}]", "lib.smi"), "inputs: 'lib.smi' is not understood; allowed: a list such as [{path: ...}]"),
+                (start.replace("[{path: lib.smi}]", "[{path: *.smi}]"), "a value with * in front goes in quotes"),
+                (start.replace("conformers", "labels: [gap], conformers") + "  graph: {}\n  split: {}\n  train: {targets: [{name: mu}]}\n",
+                 "stages.train: the label mu is not among stages.prepare.labels; add it there"),
+                (start.replace("format: 1\n", ""), "format: required but not given; 1 (")):
+            p.put("w.yaml", text)
+            _, _, err = p.run("check", "w.yaml", expect=2)
+            assert want in err, (text, err)
+        p.put("w.yaml", start + "limits: {disk_free_min: 0}\n")
+        p.run("check", "w.yaml")
+        _, _, err = p.run("run", "w.yaml", "--until", "prep", expect=2)
+        assert "no such stage; its stages: read, prepare" in err, err
+        p.run("run", "w.yaml", "--max-time", "90", expect=2)
+
+
+def a_path_with_blanks_can_be_copied_from_the_screen():
+    with Project() as p:
+        os.mkdir(p.path("M\u00e4rz 2"))
+        p.put("M\u00e4rz 2/it's.smi", "C methane\nC[Qq] odd\nCC ethane\n" + "C[Qq] odd\n" * 9)
+        p.put("M\u00e4rz 2/w.yaml", "format: 1\nname: a b\ninputs: [{path: it's.smi}]\nlimits: {failures: {max_fraction: 1}}\n"
+              "stages:\n  read: {}\n  prepare: {conformers: {source: none}}\n")
+        _, out, _ = p.run("run", "M\u00e4rz 2/w.yaml")
+        assert "12 records: 2 ok, 0 duplicate, 0 filtered, 10 failed -> 2 molecules\n" in out, out  # no stage scores or ranks
+        lines = [x.strip() for x in out.split("next:\n")[1].splitlines()]
+        assert len(lines) == 4, out
+        for line in lines:
+            env = dict(os.environ, PATH=os.path.dirname(PROGRAM) + ":" + os.environ["PATH"])
+            subprocess.run(line, shell=True, cwd=p.dir, env=env, check=True, capture_output=True)
+        # failures in the order of the file, and a kind that there is not
+        _, out, _ = p.run("failures", "M\u00e4rz 2/w.yaml", "--code", "parse")
+        assert [int(n) for n in re.findall(r"smi:(\d+) ", out)] == [2] + list(range(4, 13)), out
+        assert "no such failures; without" in p.run("failures", "M\u00e4rz 2/w.yaml", "--code", "odd")[1]
+        # the reason of a rerun is in the log
+        _, _, err = p.run("run", "M\u00e4rz 2/w.yaml", "stages.prepare.max_atoms=99")
+        assert "prepare: runs again: max_atoms: 1000 -> 99" in err, err
+
+
+def a_dumb_terminal_gets_lines_and_a_full_disk_one_message():
+    with Project() as p:
+        p.put("w.yaml", "format: 1\ninputs: [{path: lib.smi}]\nstages:\n  read: {}\n")
+        p.put("lib.smi", "C methane\n")
+        for term, drawn in (("xterm", True), ("dumb", False)):
+            master, slave = os.openpty()
+            child = subprocess.Popen([PROGRAM, "run", "w.yaml", "workdir=" + term], cwd=p.dir, stdout=subprocess.DEVNULL,
+                                     stderr=slave, env=dict(os.environ, TERM=term))
+            assert child.wait(60) == 0
+            seen = os.read(master, 65536)
+            assert (b"\033" in seen) == drawn and b"done in" in seen, (term, seen)
+            os.close(master)
+            os.close(slave)
+        for args in (("report", "dumb", "-o", "-"), ("status", "dumb")):
+            full = subprocess.run([PROGRAM, *args], cwd=p.dir, stdout=open("/dev/full", "w"), stderr=subprocess.PIPE)
+            assert full.returncode == 6 and full.stderr.count(b"\n") == 1 and b"standard output" in full.stderr, full
+
+
 def the_demonstration_is_copied_and_can_run():
     with Project() as p:
         _, out, _ = p.run("init", "demo")
@@ -272,7 +339,7 @@ def the_demonstration_is_copied_and_can_run():
         screen = "demo/workflows/screen.yaml"
         if os.path.exists(p.path("demo/workflows/models/esol.safetensors")):
             _, _, err = p.run("check", screen, "stages.rank.objectives.0.property=logs", expect=2)
-            assert 'no model here predicts "logs"; did you mean "logS"?' in err, err
+            assert "\"logs\" is predicted by no model here and is no descriptor, did you mean 'logS'?; allowed: logS, n_atoms" in err, err
             _, _, err = p.run("check", screen, "models.esol.sha256=" + "0" * 64, expect=2)
             assert "the workflow wants 0000" in err, err
         _, _, err = p.run("check", screen, "inputs.0.format=xxyz", expect=2)
@@ -417,7 +484,8 @@ def results_can_be_asked_and_exported():
             assert out == "" and "SQL:" in err, (sql, err)
         assert open(p.path("runs/small/results.db"), "rb").read() == before
         assert not os.path.exists(p.path("other.db")) and not os.path.exists(p.path("v.db"))
-        for sql, want in (("SELEC 1", "syntax error"), ("SELECT abs(-9223372036854775807 - 1)", "overflow"), ("SELECT * FROM nope", "no such table"), ("", "no statement"),
+        for sql, want in (("SELEC 1", "syntax error"), ("SELECT abs(-9223372036854775807 - 1)", "overflow"), ("SELECT * FROM nope", "no such table: nope; `molsieve query` lists"),
+                          ("nope", "nope: no such table or view; `molsieve query` lists"), ("", "no statement"),
                           ("SELECT 1; SELECT 2", "one statement at a time")):
             _, _, err = p.run("query", sql, expect=2)
             assert want in err, (sql, err)

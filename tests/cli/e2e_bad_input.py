@@ -148,10 +148,36 @@ def a_truncated_gzip_keeps_what_was_whole():
         whole = gzip.compress(b"".join(b"C%s m%d\n" % (b"C" * (i % 30), i) for i in range(20000)))
         p.put("cut.smi.gz", whole[:len(whole) // 2])
         w = p.workflow([p.path("cut.smi.gz")], "  read: {unit: 1000}\n")
-        p.run("run", w, "-q")
+        _, _, err = p.run("run", w, "-q")
         n = p.one("SELECT count(*) FROM record WHERE status='read'")
         last = p.rows("SELECT code, message FROM failure")
-        assert n > 1000 and len(last) == 1 and ("gzip" in last[0][1] or "truncated" in last[0][1]), (n, last)
+        assert n > 1000 and last == [("record", "damaged gzip: unexpected end of file")], (n, last)
+        assert "cut.smi.gz: damaged gzip: unexpected end of file; records after number %d are lost" % n in err, err
+        # wherever a row is cut, that is the reason
+        whole = gzip.compress(b"n,smiles\n" + b"".join(b"%d,C%s\n" % (i, b"CN" * (i % 17)) for i in range(60)))
+        for n in range(len(whole) // 2, len(whole), 11):
+            p.put("cut.csv.gz", whole[:n])
+            p.run("run", p.workflow([p.path("cut.csv.gz")], "  read: {}\n", workdir="n%d" % n), "-q")
+            last = p.rows("SELECT message FROM failure", workdir="n%d" % n)
+            assert last == [("damaged gzip: unexpected end of file",)], (n, last)
+
+
+def what_no_reader_can_read_is_said_with_what_to_do():
+    good = "CCO ethanol\nCCN ethylamine\n"
+    with Project() as p:
+        for name, text, status, want in (
+                ("a.smi.xz", good, 2, "nobody reads 'xz' files; unpack it"), ("a.zip", good, 2, "nobody reads 'zip' files"),
+                ("a.smi", good.encode("utf-16"), 1, "UTF-16 text; save the file as UTF-8"),
+                ("a.csv", ("smiles\n" + good).encode("utf-16"), 1, "UTF-16 text; save the file as UTF-8")):
+            _, _, err = p.run("run", p.workflow([p.put(name, text)], FLAT, workdir="run " + name), "-q", expect=status)
+            assert want in err, (name, err)
+        p.put("a.csv", "\ufeff,structure,name,logS\r\n0,CCO,ethanol,1.5\r\n")
+        _, _, err = p.run("check", p.workflow(["{path: a.csv, columns: {smiles: SMILS}}"], FLAT), expect=2)
+        assert 'a.csv: no column "SMILS" for the SMILES; there are: , structure, name, logS' in err and err.count("a.csv:") == 1, err
+        p.run("run", p.workflow(["{path: a.csv}"], FLAT), "-q")
+        assert p.rows("SELECT name, value FROM label JOIN property USING(property_id)") == [("logS", 1.5)]
+        _, _, err = p.run("check", p.workflow(["{path: .}"], FLAT), expect=2)
+        assert "is a folder; write a pattern such as" in err, err
 
 
 def too_many_failures_stop_with_status_3():
@@ -205,5 +231,5 @@ def parents(path):
 main([one_bad_molecule_costs_one_molecule, a_missing_file_is_said_with_its_place,
       an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_wrong_format_fails_records_and_says_so,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
-      a_truncated_gzip_keeps_what_was_whole, too_many_failures_stop_with_status_3,
+      a_truncated_gzip_keeps_what_was_whole, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
       a_database_of_a_newer_version_or_of_another_kind_is_left_alone, a_directory_that_cannot_be_written_is_said])

@@ -117,6 +117,7 @@ def small_screen(p, n=24):
 def a_screen_is_told_in_one_page():
     with sieve.Project() as p:
         small_screen(p)
+        p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")  # does nothing, and knows no Open Babel
         page, svgs = read_page(p, "workflows/screen.yaml")
 
         def rows(sql, *values):
@@ -146,7 +147,9 @@ def a_screen_is_told_in_one_page():
         assert total == scored and sum(int(n) for n in re.findall(r"ranked (\d+)", svg)) == hits
         # Stages and their keys, runs, settings.
         assert [r[1] for r in page.table("stage", "key")] == [k for (k,) in rows("SELECT key FROM stage ORDER BY stage_id")]
-        assert len(page.table("run", "command")) == 1 and "conformers:" in page.text
+        assert len(page.table("run", "command")) == 2 and "conformers:" in page.text
+        assert "Open Babel: %s" % rows("SELECT openbabel_version FROM run LIMIT 1")[0] in page.text
+        assert "How they were ranked: maximise logS; at most 100 molecules" in page.text
         # Fewer, and none.
         for top in (0, 3):
             text = p.run("report", "runs/screen", "--top", str(top), "-o", "-")[1]

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -130,7 +131,13 @@ def a_signal_ends_with_75_and_nothing_is_lost():
         small(p)
         for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
             assert stop_when_training(p, sig) == 75, sig
-        assert p.one("SELECT count(*) FROM metric WHERE split='valid'", workdir="killed") > 0
+        epochs = p.one("SELECT max(epoch) FROM metric WHERE split='valid'", workdir="killed")
+        _, out, _ = p.run("status", "killed")
+        assert re.search(r"^  train +begun ", out, re.M) and "  train: epoch %d of 4000: train loss " % epochs in out, out
+        _, out, err = p.run("run", "w.yaml", "workdir=killed", "stages.train.epochs=%d" % (epochs + 1))
+        assert "train: runs again: epochs: 4000 -> %d" % (epochs + 1) in err and "  molsieve model info killed/models/" in out, (out, err)
+        _, _, err = p.run("run", "w.yaml", "workdir=killed", "--force", "train", "stages.train.epochs=%d" % (epochs + 1))
+        assert "train: runs again: asked for" in err, err
 
 
 def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():
@@ -142,7 +149,7 @@ def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():
         with open(latest, "r+b") as f:
             f.truncate(os.path.getsize(latest) // 2)
         assert stop_when_training(p, signal.SIGTERM) == 75
-        assert p.one("SELECT count(*) FROM event WHERE level='warning' AND message LIKE '%previous.ckpt%'",
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%previous.ckpt%'",
                      workdir="killed") == 1
         for name in ("latest.ckpt", "previous.ckpt"):
             with open(os.path.join(os.path.dirname(latest), name), "wb") as f:
@@ -234,7 +241,7 @@ def radial_nodes_train_and_score_and_a_coarse_grid_is_told():
             extra = "models:\n  one: {path: one.safetensors}\n"
             p.workflow(["in.sdf"], READ + GRAPH + "  score: {}\n", name=name + ".yaml", workdir=name, extra=extra)
             p.run("run", name + ".yaml", "-q", *["stages.score." + s for s in settings])
-            warnings = p.rows("SELECT message FROM event WHERE level='warning' AND message LIKE '%radial.width%'", workdir=name)
+            warnings = p.rows("SELECT message FROM event WHERE level='warn' AND message LIKE '%radial.width%'", workdir=name)
             return p.rows(SCORES, workdir=name), warnings
 
         exact, _ = scores("exact", "radial.mode=exact")

@@ -51,7 +51,7 @@ def a_damaged_checkpoint_gives_way_to_the_previous_one():
             hurt(checkpoints(v, "hurt")[0])
             v.go("hurt")
             assert v.answer("hurt") == want, what
-            said = v.rows("SELECT message FROM event WHERE level='warning' AND stage='train' AND message LIKE '%previous.ckpt%'",
+            said = v.rows("SELECT message FROM event WHERE level='warn' AND stage='train' AND message LIKE '%previous.ckpt%'",
                           workdir="hurt")
             assert len(said) == 1 or what == "deleted", (what, said)
             n += 1

@@ -82,6 +82,31 @@ static void of_several_stages_the_last_is_told_in_full(void **state)
     assert_null(strstr(text, "1,001 of"));
 }
 
+static void a_line_fits_a_usual_terminal(void **state)
+{
+    static const char note[] = "epoch 43/60 loss 0.1131 valid MAE 0.4423 eV, and more that a model may tell";
+    char text[8192] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, false, NULL);
+    int longest = 0;
+
+    (void)state;
+    pl_progress_start(p, "train", "molecules", 0, 14400, false);
+    for (int i = 0; i < 2; i++) {
+        struct timespec moment = { 0, 110000000 };
+        (void)nanosleep(&moment, NULL);
+        pl_progress_set(p, 10304, 14400, note);
+    }
+    pl_progress_free(p);
+    assert_int_equal(fclose(f), 0);
+    for (const char *at = text; *at != '\0';) {
+        int n = (int)strcspn(at += strspn(at, "\r\033[K\n"), "\r\n");
+        longest = n > longest ? n : longest;
+        at += n;
+    }
+    assert_int_equal(longest, 79); /* a full line would wrap in 80 columns */
+}
+
 static void elsewhere_the_log_gets_few_lines(void **state)
 {
     heard h = { 0 };
@@ -119,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
         cmocka_unit_test(of_several_stages_the_last_is_told_in_full),
+        cmocka_unit_test(a_line_fits_a_usual_terminal),
         cmocka_unit_test(elsewhere_the_log_gets_few_lines),
         cmocka_unit_test(quiet_says_nothing),
     };
