@@ -102,7 +102,7 @@ static pl_code fail_limit(const pl_runner *r, const pl_active *a, const char *li
                    pl_count_str(a->n_failed, bad), pl_count_str(a->n_items, all), limit, reasons[0] ? reasons : "no reasons");
 }
 
-static pl_code check_limits(const pl_runner *r, const pl_active *a, pl_error *err)
+static pl_code judge_limits(const pl_runner *r, const pl_active *a, pl_error *err)
 {
     double most = r->wf->limits.max_fraction;
     int64_t count = r->wf->limits.max_count;
@@ -113,6 +113,19 @@ static pl_code check_limits(const pl_runner *r, const pl_active *a, pl_error *er
         return fail_limit(r, a, "limits.failures.max_count", err);
     if (most >= 0 && a->n_failed >= LEAST_FAILURES && (double)a->n_failed > most * (double)a->n_items)
         return fail_limit(r, a, "limits.failures.max_fraction", err);
+    return PL_OK;
+}
+
+/* After each unit, and before the first: what stopped a run stops the next one too. */
+static pl_code check_limits(pl_runner *r, const pl_active *a, pl_error *err)
+{
+    pl_code code = judge_limits(r, a, err);
+
+    if (code != PL_ELIMIT || !r->opts->keep_going)
+        return code;
+    if (err != NULL)
+        r->limit = *err;
+    r->limit.code = PL_ELIMIT;
     return PL_OK;
 }
 
@@ -134,12 +147,6 @@ pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, p
     a->n_failed += unit->n_failed;
     pl_progress_units(r->progress, a->stage->name, a->n_items, a->total, a->about);
     code = check_limits(r, a, err);
-    if (code == PL_ELIMIT && r->opts->keep_going) {
-        if (err != NULL)
-            r->limit = *err;
-        r->limit.code = PL_ELIMIT;
-        code = PL_OK;
-    }
     if (code == PL_OK && unit->index % DISK_EVERY == 0)
         code = pl_disk_check(r, err);
     return code;
@@ -194,6 +201,8 @@ pl_code pl_units_open(pl_runner *r, pl_active *a, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_int(r->store->db, &a->n_failed, err, "SELECT sum(n_failed) FROM unit WHERE stage_id=%lld", id);
+    if (code == PL_OK)
+        code = check_limits(r, a, err);
     if (code == PL_OK)
         code = open_workers(a, err);
     a->next = a->oldest = a->committed = a->env.units_done;

@@ -395,6 +395,9 @@ static void too_many_failures_stop_with_their_reasons(void **state)
     assert_non_null(strstr(err.text, "toy 20"));
     assert_int_equal(toy_int(&t, "SELECT exit_code FROM run"), 3);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE stage_id=1"), 5); /* the unit is finished */
+    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT);                               /* the same command, the same end */
+    assert_non_null(strstr(err.text, "20 of 40 failed"));
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE run_id=2"), 0);
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ELIMIT);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done'"), 3);
     toy_free(&t);
