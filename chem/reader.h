@@ -34,6 +34,7 @@ struct ch_reader {
     /* Formats that the worker lists. */
     pl_arena *listed_mem;
     const char **listed;
+    const char *listed_short; /* why there may be more, or "" */
     size_t *listed_len;
     int64_t n_listed, next_listed; /* n_listed < 0: not yet asked */
 
@@ -46,11 +47,12 @@ struct ch_format {
     const char *name, *parse_as;
     pl_code (*next)(ch_reader *r, bool *more, pl_error *err);
     pl_code (*begin)(ch_reader *r, const ch_reader_opts *opts, pl_error *err); /* may be NULL */
+    const char *header; /* of ch_next_headed: how the first line of a record begins */
 };
 
 pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err); /* smi, inchi */
 pl_code ch_next_sdf(ch_reader *r, bool *more, pl_error *err);
-pl_code ch_next_mol2(ch_reader *r, bool *more, pl_error *err);
+pl_code ch_next_headed(ch_reader *r, bool *more, pl_error *err); /* mol2, cif */
 pl_code ch_next_pdb(ch_reader *r, bool *more, pl_error *err);
 pl_code ch_next_xyz(ch_reader *r, bool *more, pl_error *err);
 pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err);

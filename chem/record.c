@@ -14,18 +14,19 @@
 enum { TITLE_MAX = 1000, PROBLEM_MAX = 300 };
 
 static const ch_format formats[] = {
-    { "smi", "smi", ch_next_line_record, NULL },   { "inchi", "inchi", ch_next_line_record, NULL },
-    { "sdf", "sdf", ch_next_sdf, NULL },           { "mol2", "mol2", ch_next_mol2, NULL },
-    { "xyz", "xyz", ch_next_xyz, NULL },           { "pdb", "pdb", ch_next_pdb, NULL },
-    { "qm9bin", "sdf", ch_next_qm9, NULL },
-    { "csv", "smi", ch_next_csv, ch_begin_csv },   { "tsv", "smi", ch_next_csv, ch_begin_csv },
+    { "smi", "smi", ch_next_line_record, NULL, NULL },  { "inchi", "inchi", ch_next_line_record, NULL, NULL },
+    { "sdf", "sdf", ch_next_sdf, NULL, NULL },          { "mol2", "mol2", ch_next_headed, NULL, "@<TRIPOS>MOLECULE" },
+    { "xyz", "xyz", ch_next_xyz, NULL, NULL },          { "pdb", "pdb", ch_next_pdb, NULL, NULL },
+    { "cif", "cif", ch_next_headed, NULL, "data_" },    { "mmcif", "mmcif", ch_next_headed, NULL, "data_" },
+    { "qm9bin", "sdf", ch_next_qm9, NULL, NULL },
+    { "csv", "smi", ch_next_csv, ch_begin_csv, NULL },  { "tsv", "smi", ch_next_csv, ch_begin_csv, NULL },
 };
-static const ch_format listed = { "listed", "sdf", ch_next_listed, NULL };
+static const ch_format listed = { "listed", "sdf", ch_next_listed, NULL, NULL };
 
 /* Other names of formats, and endings of file names. */
 static const char *const aliases[][2] = {
     { "smiles", "smi" }, { "ism", "smi" }, { "can", "smi" }, { "sd", "sdf" }, { "mol", "sdf" }, { "mdl", "sdf" },
-    { "ml2", "mol2" }, { "sy2", "mol2" }, { "ent", "pdb" }, { "tab", "tsv" }, { "exyz", "xyz" }, { "extxyz", "xyz" },
+    { "ml2", "mol2" }, { "sy2", "mol2" }, { "ent", "pdb" }, { "tab", "tsv" }, { "exyz", "xyz" }, { "extxyz", "xyz" }, { "mcif", "mmcif" },
 };
 
 static const ch_format *format_named(const char *name)
@@ -290,6 +291,8 @@ pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)
     /* What came after damage is lost, and what stands right before it is not to be trusted. */
     damage = ch_source_at_end(r->src) ? ch_source_damage(r->src) : NULL;
     if (damage != NULL && !r->damage_told) {
+        if (!*more && !r->begun) /* a record of its own: whoever seeks it must not find the one before */
+            ch_source_where(r->src, &r->offset, &r->line);
         r->damage_told = *more = true;
         pl_text_reset(&r->problem); /* half a row has other problems too */
         ch_reader_set_problem(r, "%s", damage);

@@ -11,6 +11,7 @@
  *   sdf mol mdl    up to and including the line $$$$; what follows the last
  *                  $$$$ is a record unless it is all blank
  *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not
+ *   cif mmcif      from data_NAME to the next; comments before the first are not
  *   xyz            a count line, a comment line, count atom lines. After a
  *                  damaged record the reader goes on at the next line that is
  *                  one whole number. Columns after the position are dropped.
@@ -20,7 +21,8 @@
  *   csv tsv        a row (quotes may span lines); the first row names the columns
  *   anything else  the whole file is given to the chemistry worker, which lists
  *                  its molecules (opts.lister); each comes back as a record of
- *                  format sdf. A file it cannot list is one record with a problem
+ *                  format sdf. A file it cannot list is one record with a problem, and
+ *                  so is the end of a file in which it comes upon something it cannot read
  *
  * A record the splitter can tell is bad (too long, empty, truncated gzip) comes
  * with `problem` set and is not to be parsed; others may still fail in parsing.
@@ -54,7 +56,7 @@ typedef struct ch_reader_opts {
 typedef struct ch_record {
     const char *text;    /* what to parse; NUL follows, and NULs may be inside   */
     size_t len;
-    const char *format;  /* what to parse it as: "smi", "sdf", "mol2", "xyz", "pdb" */
+    const char *format;  /* what to parse it as: "smi", "sdf", "mol2", "xyz", "pdb", "cif" */
     const char *raw;     /* as it stands in the file; equals text for most formats */
     size_t raw_len;
     int64_t ordinal;     /* 1, 2, ...                                             */

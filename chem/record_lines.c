@@ -2,6 +2,7 @@
 /* Formats whose records are told apart by looking at single lines. */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "chem/chem.h"
 #include "chem/reader.h"
@@ -106,11 +107,18 @@ pl_code ch_next_sdf(ch_reader *r, bool *more, pl_error *err)
     return PL_OK;
 }
 
-static bool starts_mol2(const ch_line *line) { return ch_line_starts(line, "@<TRIPOS>MOLECULE"); }
-
-pl_code ch_next_mol2(ch_reader *r, bool *more, pl_error *err)
+/* The line with which a record begins: of mol2, else of cif (any letter case). */
+static bool is_header(const ch_reader *r, const ch_line *line)
 {
-    bool inside = false, something = false, titled = false;
+    return r->format->header[0] == '@' ? ch_line_starts(line, r->format->header)
+                                       : line->len > 5 && strncasecmp(line->s, r->format->header, 5) == 0;
+}
+
+/* From a header line to the next. Open Babel's own reader of cif leaves out every second molecule. */
+pl_code ch_next_headed(ch_reader *r, bool *more, pl_error *err)
+{
+    const bool is_cif = r->format->header[0] != '@';
+    bool inside = false, something = false, titled = false, in_text = false;
     ch_line line;
 
     for (;;) {
@@ -119,13 +127,16 @@ pl_code ch_next_mol2(ch_reader *r, bool *more, pl_error *err)
             return code;
         if (!*more)
             break;
-        if (starts_mol2(&line)) {
+        in_text = in_text != (is_cif && line.len > 0 && line.s[0] == ';'); /* cif: text between two lines with ; */
+        if (!in_text && is_header(r, &line)) {
             if (inside) {
                 ch_source_unread(r->src);
                 return PL_OK;
             }
             inside = true;
-        } else if (inside && !titled) {
+            if (is_cif)
+                ch_reader_set_title(r, line.s + 5, line.len - 5);
+        } else if (inside && !titled && !is_cif) {
             ch_reader_set_title(r, line.s, line.len);
             titled = true;
         }
@@ -136,7 +147,7 @@ pl_code ch_next_mol2(ch_reader *r, bool *more, pl_error *err)
             ch_reader_begin(r, &line);
     }
     if (!inside && something && r->ordinal == 0)
-        ch_reader_set_problem(r, "no @<TRIPOS>MOLECULE in the file");
+        ch_reader_set_problem(r, "no %s in the file", r->format->header);
     *more = inside || (something && r->ordinal == 0);
     return PL_OK;
 }
@@ -231,6 +242,7 @@ static pl_code ask_worker(ch_reader *r, pl_text *all, pl_error *err)
     r->n_listed = found.n;
     r->listed = found.text;
     r->listed_len = found.len;
+    r->listed_short = found.message;
     return PL_OK;
 }
 
@@ -281,6 +293,10 @@ pl_code ch_next_listed(ch_reader *r, bool *more, pl_error *err)
         pl_text_add_n(&r->text, text, r->listed_len[i]);
         if (r->text.len > r->limit)
             ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", r->text.len, r->limit);
+        *more = true;
+    } else if (r->next_listed == r->n_listed && r->n_listed > 0 && r->listed_short[0] != '\0') {
+        r->next_listed++; /* what the list lacks is a record too */
+        ch_reader_set_problem(r, "%s", r->listed_short);
         *more = true;
     }
     return PL_OK;

@@ -7,7 +7,8 @@
 
 enum { V2000_MAX = 999, TITLE_MAX = 80 };
 
-/* One line of at most n bytes and no half of a UTF-8 character: line ends become blanks. */
+/* One line of at most n bytes and no half of a UTF-8 character: line ends become blanks. A blank stands before
+ * $$$$, which would end the record. */
 static void add_line(pl_text *out, const char *s, size_t n)
 {
     size_t len = strlen(s);
@@ -17,6 +18,8 @@ static void add_line(pl_text *out, const char *s, size_t n)
         while (len > 0 && ((unsigned char)s[len] & 0xC0) == 0x80)
             len--;
     }
+    if (strncmp(s, "$$$$", 4) == 0)
+        pl_text_add(out, " ");
     for (size_t i = 0; i < len; i++)
         pl_text_add_n(out, s[i] == '\n' || s[i] == '\r' ? " " : &s[i], 1);
     pl_text_add(out, "\n");

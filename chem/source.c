@@ -236,3 +236,9 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
 const char *ch_source_damage(const ch_source *s) { return s->damage[0] != '\0' ? s->damage : NULL; }
 
 bool ch_source_at_end(const ch_source *s) { return s->at_end && s->pos == s->end; }
+
+void ch_source_where(const ch_source *s, int64_t *offset, int64_t *number)
+{
+    *offset = s->offset;
+    *number = s->number;
+}

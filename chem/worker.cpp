@@ -210,6 +210,27 @@ static std::string without_date(std::string s, const std::string &format)
     return s.replace(line, end - line, "  molsieve          " + dimension);
 }
 
+// Nothing but blanks is left; the next reader finds the stream as it was.
+static bool only_blanks_left(std::istream &text)
+{
+    const std::streampos at = text.tellg();
+    text >> std::ws;
+    const bool end = text.eof();
+    text.clear();
+    text.seekg(at);
+    return end;
+}
+
+// Why the list may lack molecules; "" when the library came to the end of the text.
+static std::string why_short(std::istream &text, size_t n, unsigned errors_before)
+{
+    text.clear();
+    if (only_blanks_left(text) && obErrorLog.GetErrorMessageCount() == errors_before)
+        return "";
+    return "what follows molecule " + number(static_cast<long>(n)) + " could not be read, and may be more than one: " +
+           (library_said().empty() ? "no reason given" : library_said());
+}
+
 static void op_list(In &in, Out &out, Failure &why)
 {
     std::string format = in.str();
@@ -218,18 +239,20 @@ static void op_list(In &in, Out &out, Failure &why)
     std::vector<std::string> found;
     if (!conv.SetInFormat(format.c_str()))
         fail(CH_FORMAT, "no reader for format " + format);
-    OBMol mol;
-    for (bool more = conv.Read(&mol); more; mol.Clear(), more = conv.Read(&mol)) {
-        if (mol.NumAtoms() > 0 || mol.NumBonds() > 0 || text.good())
+    for (bool more = true; more && text.good();) { // a reader may have all in memory when nothing is left
+        const bool at_end = only_blanks_left(text);
+        const unsigned errors = obErrorLog.GetErrorMessageCount();
+        OBMol mol;
+        more = conv.Read(&mol);
+        if (more && (mol.NumAtoms() > 0 || mol.NumBonds() > 0 || text.good()))
             found.push_back(without_date(mol_write(mol, "mol", mol.NumAtoms() > 999 ? "3" : ""), "mol"));
+        if (!more && !at_end)
+            why.text = why_short(text, found.size(), errors);
         if (found.size() >= static_cast<size_t>(list_max))
             fail(CH_TOO_LARGE, "more than " + number(list_max) + " molecules in one file");
-        if (!text.good())
-            break;
     }
-    why.text = library_said();
     if (found.empty())
-        fail(CH_PARSE, why.text.empty() ? "no molecule could be read as " + format : why.text);
+        fail(CH_PARSE, library_said().empty() ? "no molecule could be read as " + format : library_said());
     out.put<int32_t>(static_cast<int32_t>(found.size()));
     for (const std::string &s : found)
         out.str(s);

@@ -112,6 +112,21 @@ def a_wrong_format_fails_records_and_says_so():
         assert code in (1, 2) or p.rows("SELECT code FROM failure", workdir="sdff") == [("format",)], (code, err)
 
 
+CML = '<molecule id="%s"><atomArray><atom id="a1" elementType="C"/><atom id="a2" elementType="O"/></atomArray>' \
+      '<bondArray><bond atomRefs2="a1 a2" order="1"/></bondArray></molecule>'
+
+
+def a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest():
+    with Project() as p:
+        p.put("whole.cml", "<cml>" + "".join(CML % i for i in "abc") + "</cml>\n")
+        p.put("broken.cml", "<cml>" + CML % "a" + "<&" + CML % "b" + "</cml>\n")
+        p.run("run", p.workflow(["whole.cml", "broken.cml"], FLAT), "-q")
+        accounted(p)
+        assert p.rows("SELECT file_id, count(*), sum(status='failed') FROM record GROUP BY 1") == [(1, 3, 0), (2, 2, 1)]
+        code, message = p.rows("SELECT code, message FROM failure")[0]
+        assert code == "record" and "what follows molecule 1" in message, (code, message)
+
+
 def binary_junk_of_every_name_is_refused_record_by_record():
     random.seed(5)
     junk = bytes(random.randrange(256) for _ in range(20000))
@@ -230,6 +245,7 @@ def parents(path):
 
 main([one_bad_molecule_costs_one_molecule, a_missing_file_is_said_with_its_place,
       an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_wrong_format_fails_records_and_says_so,
+      a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
       a_truncated_gzip_keeps_what_was_whole, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
       a_database_of_a_newer_version_or_of_another_kind_is_left_alone, a_directory_that_cannot_be_written_is_said])

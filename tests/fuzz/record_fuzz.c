@@ -26,6 +26,7 @@ static const char *const seeds[][2] = {
     { "csv", "id,smiles,y\n1,\"CC\",2\n\"a,b\",CCC,\"x\ny\"\n" },
     { "tsv", "smiles\tname\nCC\tethane\n" },
     { "inchi", "InChI=1S/CH4/h1H4 methane\nAuxInfo=1\n" },
+    { "cif", "# by hand\ndata_a\n_cell_length_a 1\n;\ndata_text\n;\ndata_b\nloop_\n_x\n1\n" },
 };
 
 static size_t mutate(char *data, const char *seed, pl_rng *rng)

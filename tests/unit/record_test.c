@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -98,7 +99,7 @@ static void smiles_lines_are_records_blanks_and_comments_are_not(void **state)
 
 static void an_empty_or_blank_file_has_no_records(void **state)
 {
-    static const char *const endings[] = { ".smi", ".sdf", ".mol2", ".xyz", ".pdb", ".csv", ".cml" };
+    static const char *const endings[] = { ".smi", ".sdf", ".mol2", ".xyz", ".pdb", ".cif", ".csv", ".cml" };
     (void)state;
 
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
@@ -174,6 +175,23 @@ static void a_mol2_record_begins_at_its_header(void **state)
     assert_int_equal(s.line[1], 6);
     forget(&s);
     read_text(&s, ".mol2", "nothing of the kind\n");
+    assert_int_equal(s.n, 1);
+    assert_non_null(s.problem[0]);
+    forget(&s);
+}
+
+static void a_cif_record_begins_at_its_header(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".cif", "# a\ndata_one\n_x 1\nDATA_two\n;\ndata_in a text\n;\ndata_\n");
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.title[0], "one");
+    assert_string_equal(s.text[1], "DATA_two\n;\ndata_in a text\n;\ndata_\n");
+    assert_int_equal(s.line[1], 4);
+    forget(&s);
+    read_text(&s, ".mcif", "nothing of the kind\n");
     assert_int_equal(s.n, 1);
     assert_non_null(s.problem[0]);
     forget(&s);
@@ -288,6 +306,45 @@ static void gzip_is_known_by_content_and_damage_is_a_record(void **state)
     (void)unlink(path);
 }
 
+/* A gzip that is cut between two lines, longer than what is read at first. */
+static void write_cut_between_lines(int n)
+{
+    struct stat at;
+    gzFile f;
+
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_record_%ld.smi.gz", (long)getpid());
+    f = gzopen(path, "wb");
+    for (int i = 0; i < n; i++)
+        (void)gzprintf(f, "C m%05d\n", i);
+    assert_int_equal(gzflush(f, Z_FULL_FLUSH), Z_OK);
+    assert_int_equal(stat(path, &at), 0);
+    assert_int_equal(gzclose(f), Z_OK);
+    assert_int_equal(truncate(path, at.st_size), 0);
+}
+
+static void a_run_that_goes_on_after_damage_does_not_meet_it_again(void **state)
+{
+    enum { N = 10000 };
+    ch_record rec = { 0 };
+    bool more = true;
+    ch_reader *r;
+    (void)state;
+
+    write_cut_between_lines(N);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    for (int i = 0; i <= N; i++)
+        assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more && (rec.problem != NULL) == (i == N));
+    assert_true(rec.offset == 9 * N && rec.line == N + 1 && rec.ordinal == N + 1);
+    ch_reader_close(r);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_seek(r, 9 * N, N + 1, N + 1, NULL), PL_OK);
+    assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more && rec.problem != NULL && rec.len == 0);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_false(more);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
 static void old_macintosh_line_ends_are_line_ends(void **state)
 {
     seen s;
@@ -397,6 +454,7 @@ int main(void)
         cmocka_unit_test(an_sdf_record_ends_at_its_delimiter_or_at_the_end_of_the_file),
         cmocka_unit_test(a_title_can_come_from_a_data_field),
         cmocka_unit_test(a_mol2_record_begins_at_its_header),
+        cmocka_unit_test(a_cif_record_begins_at_its_header),
         cmocka_unit_test(xyz_frames_follow_their_counts),
         cmocka_unit_test(a_broken_xyz_frame_costs_itself_only),
         cmocka_unit_test(pdb_models_are_records),
@@ -404,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
         cmocka_unit_test(a_missing_csv_column_is_a_wrong_setting),
         cmocka_unit_test(gzip_is_known_by_content_and_damage_is_a_record),
+        cmocka_unit_test(a_run_that_goes_on_after_damage_does_not_meet_it_again),
         cmocka_unit_test(old_macintosh_line_ends_are_line_ends),
         cmocka_unit_test(a_title_is_always_clean_utf8),
         cmocka_unit_test(seek_gives_the_record_it_was_told),

@@ -63,6 +63,20 @@ static void a_small_molecule_is_v2000_to_the_letter(void **unused)
     pl_text_free(&out);
 }
 
+/* A molecule of that name must not end its record. */
+static void no_text_ends_the_record(void **unused)
+{
+    const ch_sdf_field fields[] = { { "title", "$$$$ b" } };
+    ch_mol mol = chain(2);
+    pl_text out = { 0 };
+
+    (void)unused;
+    ch_sdf_write(&out, &mol, "$$$$", fields, 1);
+    assert_ptr_equal(strstr(pl_text_str(&out), " $$$$\n"), pl_text_str(&out));
+    assert_non_null(strstr(pl_text_str(&out), ">  <title>\n $$$$ b\n\n$$$$\n"));
+    pl_text_free(&out);
+}
+
 static void charges_stand_eight_to_a_line(void **unused)
 {
     ch_mol mol = chain(12);
@@ -115,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_small_molecule_is_v2000_to_the_letter, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_text_ends_the_record, setup, teardown),
         cmocka_unit_test_setup_teardown(charges_stand_eight_to_a_line, setup, teardown),
         cmocka_unit_test_setup_teardown(what_v2000_cannot_hold_is_v3000, setup, teardown),
         cmocka_unit_test_setup_teardown(without_positions_it_is_flat, setup, teardown),
