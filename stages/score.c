@@ -502,7 +502,13 @@ static void score_close(void *state)
 }
 
 static const char *const needs[] = { "graph", "(basis)", "(train)", NULL };
-static const char *const reset_sql[] = { "DELETE FROM score", "DELETE FROM prediction", NULL };
+/* Names that models brought go with them; those of a train stage are its own. */
+#define NOT_TRAINED " AND NOT EXISTS(SELECT 1 FROM stage WHERE name='train')"
+static const char *const reset_sql[] = {
+    "DELETE FROM score", "DELETE FROM prediction",
+    "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM evaluation)" NOT_TRAINED,
+    "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
+    "IN (SELECT property_id FROM evaluation)" NOT_TRAINED, NULL };
 
 const pl_stage st_score = {
     .name = "score", .help = "predictions of one or several models for every molecule", .scope = PL_PER_UNIT,

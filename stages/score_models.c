@@ -59,6 +59,9 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
         if (!ref_named(wf, word[k]))
             pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
                            near ? "; did you mean " : "", near ? near : "");
+        for (int32_t j = 0; j < k; j++)
+            if (strcmp(word[j], word[k]) == 0)
+                pl_problem_add(problems, step->node, "models: %s is listed twice", word[k]);
     }
     if (!wanted->n && !wf->models.n && !pl_workflow_step(wf, "train"))
         pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");

@@ -161,6 +161,9 @@ static pl_code scale_fit(train_state *t, pl_error *err)
         rest[i] = t->d.value[t->train.at[i]] - nn_model_offset(scale, &t->inputs, g->z, g->n_nodes);
     }
     nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
+    if (!isfinite(scale->stdev))
+        return pl_fail(err, PL_ECONFIG, "the target %s has values too large to work with; the largest of the training molecules "
+                       "should be a number for \"none\"", target->name);
     if (!(scale->stdev > 0))
         return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn",
                        target->name, (long long)n);
@@ -432,7 +435,9 @@ pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *tea
 static const char *const needs[] = { "graph", "split", "(basis)", NULL };
 static const char *const reset_sql[] = {
     "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM prediction) "
-    "AND model_id NOT IN (SELECT model_id FROM evaluation)", NULL };
+    "AND model_id NOT IN (SELECT model_id FROM evaluation)",
+    "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
+    "IN (SELECT property_id FROM score) AND property_id NOT IN (SELECT property_id FROM evaluation)", NULL };
 
 const pl_stage st_train = {
     .name = "train", .help = "fits an SE(3)-Transformer to a label", .scope = PL_WHOLE, .version = 1,

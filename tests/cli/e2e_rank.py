@@ -3,6 +3,7 @@
 """rank and write, with descriptors as properties and with scores put in by hand."""
 import csv
 import gzip
+import os
 import sqlite3
 
 from sieve import Project, data, lines_of, main
@@ -99,6 +100,27 @@ def conformers_of_hits_are_written_as_sdf():
             sorted(p.rows("SELECT inchikey FROM hit JOIN molecule USING(mol_id)"))
 
 
+def a_model_that_is_exchanged_leaves_nothing_behind():
+    """Another name, another unit: the same as if the first had never been."""
+    with Project() as p:
+        model = open(os.path.join(os.path.dirname(__file__), "../../workflows/models/esol.safetensors"), "rb").read()
+        p.put("a.safetensors", model)
+        p.put("b.safetensors", model.replace(b'unit\\":\\"log10(mol/L)', b'unit\\":\\"LOG10(mol/L)', 1))
+        p.put("a.smi", "CCO\nCCN\nCC\n")
+
+        def screen(name, workdir):
+            p.workflow(["a.smi"], "  read: {}\n  prepare: {}\n  graph: {edges: bonds}\n  score: {}\n"
+                       "  rank: {objectives: [{property: logS, goal: maximise}]}\n", workdir=workdir,
+                       extra="models: {%s: {path: %s.safetensors}}\n" % (name, name))
+            p.run("run", "w.yaml", "-q")
+            return p.run("db", "digest", workdir)[1]
+
+        screen("a", "run")
+        assert screen("b", "run") == screen("b", "new")
+        assert p.rows("SELECT p.name, unit, m.name FROM property p, model m") == [("logS", "LOG10(mol/L)", "b")]
+        assert "listed twice" in p.run("check", "w.yaml", "stages.score.models=[b, b]", expect=2)[2]
+
+
 def mistakes_in_the_settings_are_all_reported_at_once():
     with Project() as p:
         p.put("a.smi", "CCO\n")
@@ -121,4 +143,4 @@ def mistakes_in_the_settings_are_all_reported_at_once():
 
 
 main([one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_what_they_say,
-      conformers_of_hits_are_written_as_sdf, mistakes_in_the_settings_are_all_reported_at_once])
+      conformers_of_hits_are_written_as_sdf, a_model_that_is_exchanged_leaves_nothing_behind, mistakes_in_the_settings_are_all_reported_at_once])
