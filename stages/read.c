@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/read.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -438,13 +439,34 @@ static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
     return code;
 }
 
+/* The key holds the hashes of what the records stand for; a file that somebody wrote to meanwhile is something else. */
+static pl_code check_unchanged(const read_state *s, pl_error *err)
+{
+    json_t *key = json_loads(s->env->step->extra_json, 0, NULL), *list = json_object_get(key, "inputs");
+    pl_code code = list ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of read");
+
+    for (int32_t i = 0; i < s->env->wf->inputs.n && code == PL_OK; i++) {
+        const char *path = st_input_at(s->env->wf, i)->path;
+        const char *was = json_string_value(json_object_get(json_array_get(list, (size_t)i), "sha256"));
+        char now[65];
+        code = pl_file_hash(s->env->store, path, now, err);
+        if (code == PL_OK && (was == NULL || strcmp(was, now) != 0))
+            code = pl_fail(err, PL_EINPUT, "%s was changed while it was read; run again when nobody writes to it, it is read "
+                           "anew", path);
+    }
+    json_decref(key);
+    return code;
+}
+
 static pl_code finish(void *state, pl_error *err)
 {
     read_state *s = state;
     sqlite3 *db = s->env->store->db;
     int64_t n = 0;
-    pl_code code = store_files(s, s->env->wf->inputs.n - 1, err);
+    pl_code code = check_unchanged(s, err);
 
+    if (code == PL_OK)
+        code = store_files(s, s->env->wf->inputs.n - 1, err);
     if (code == PL_OK)
         code = pl_db_exec(db, "UPDATE input_file SET n_records="
                           "(SELECT count(*) FROM record r WHERE r.file_id=input_file.file_id)", err);
@@ -472,7 +494,7 @@ const pl_stage st_read = {
     .name = "read",
     .help = "read molecule files into records, each accounted for",
     .scope = PL_PER_UNIT,
-    .version = 1,
+    .version = 2,
     .fields = fields,
     .conf_size = sizeof(st_read_conf),
     .state_size = sizeof(read_state),

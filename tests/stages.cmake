@@ -1,5 +1,6 @@
 # read, prepare, rank, write; the schema; the program from end to end.
-molsieve_test(stages unit/stages_test.c LABEL unit threads USES molsieve::stages)
+molsieve_test(stages unit/stages_test.c LABEL unit threads USES molsieve::stages toy)
+add_dependencies(test_stages molsieve-chem)
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
@@ -19,12 +20,13 @@ molsieve_e2e(e2e_ingest crash
 molsieve_e2e(e2e_bad_input cli
   one_bad_molecule_costs_one_molecule a_missing_file_is_said_with_its_place
   an_empty_file_is_a_warning_and_nothing_at_all_an_error a_wrong_format_fails_records_and_says_so
+  a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest
   binary_junk_of_every_name_is_refused_record_by_record a_line_of_100_megabytes_is_one_record_and_little_memory
   a_truncated_gzip_keeps_what_was_whole what_no_reader_can_read_is_said_with_what_to_do too_many_failures_stop_with_status_3
   a_database_of_a_newer_version_or_of_another_kind_is_left_alone a_directory_that_cannot_be_written_is_said)
 molsieve_e2e(e2e_rank cli
   one_objective_orders_by_its_value_with_ties_by_inchikey sums_weights_caution_and_bounds_are_what_they_say
-  conformers_of_hits_are_written_as_sdf mistakes_in_the_settings_are_all_reported_at_once)
+  conformers_of_hits_are_written_as_sdf a_model_that_is_exchanged_leaves_nothing_behind mistakes_in_the_settings_are_all_reported_at_once)
 molsieve_e2e(shards cli
   any_number_of_shards_gives_the_rows_of_one_run labels_models_and_blocks_are_those_of_one_run
   shards_that_are_missing_are_named shard_auto_understands_job_arrays

@@ -4,17 +4,21 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/engine.h"
 #include "stages/rank.h"
+#include "stages/read.h"
 #include "stages/record_block.h"
 #include "stages/schema.h"
 #include "stages/where.h"
+#include "toy.h"
 
 static sqlite3 *open_schema(void)
 {
@@ -195,6 +199,56 @@ static void an_objective_uses_the_mean_and_a_multiple_of_the_spread(void **state
             fail_msg("accepted: \"%s\"", bad[i]);
 }
 
+/* ---- a file that grows ---- */
+
+#define FLOW "format: 1\nname: t\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages: {read: {}}\n"
+static const char *growing;
+
+static pl_code commit_and_append(void *state, pl_unit *unit, pl_error *err)
+{
+    FILE *f = unit->index == 0 ? fopen(growing, "a") : NULL;
+
+    if (f != NULL) {
+        (void)fputs("CCN late\n", f);
+        (void)fclose(f);
+    }
+    return st_read.commit(state, unit, err);
+}
+
+static void a_file_that_grows_while_it_is_read_is_read_again(void **state)
+{
+    pl_stage meddled = st_read;
+    const pl_stage *const known[] = { &meddled, NULL }, *const plain[] = { &st_read, NULL };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_problems problems = { .mem = mem };
+    pl_run_opts opts = { .workers = 1, .quiet = true, .command = "run", .known = known };
+    pl_error err = { 0 };
+    char dir[256];
+    const char *flow;
+
+    (void)state;
+    toy_directory(dir);
+    meddled.commit = commit_and_append;
+    growing = pl_sprintf(mem, "%s/a.smi", dir);
+    flow = pl_sprintf(mem, "%s/flow.yaml", dir);
+    assert_int_equal(pl_file_write(growing, (pl_bytes){ "C\nCC\n", 5 }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(flow, (pl_bytes){ FLOW, strlen(FLOW) }, NULL), PL_OK);
+    for (int i = 0; i < 2; i++) {
+        pl_workflow *wf = pl_workflow_load(flow, NULL, 0, i ? plain : known, &problems, mem);
+        pl_store *s = NULL;
+        int64_t n = 0;
+        assert_non_null(wf);
+        assert_int_equal(pl_run(wf, &st_schema, &opts, mem, &err), i ? PL_OK : PL_EINPUT);
+        assert_true(i == 1 || strstr(err.text, "a.smi was changed while it was read") != NULL);
+        assert_int_equal(pl_store_open_read(&s, wf->storage.results, &st_schema, NULL), PL_OK);
+        assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM record JOIN stage ON state='done'"), PL_OK);
+        assert_int_equal(n, i ? 3 : 0);
+        pl_store_close(s);
+    }
+    pl_arena_free(mem);
+    toy_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_condition_may_use_the_columns_of_molecule),
         cmocka_unit_test(a_condition_may_not_read_or_change_anything_else),
         cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread),
+        cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
