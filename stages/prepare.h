@@ -34,7 +34,8 @@ typedef struct st_property {
     int32_t task, better; /* regression|classification, none|low|high */
 } st_property;
 
-/* A label of a molecule: mean (or first value, by on_conflict), sample deviation and number of values. */
+/* A label of a molecule: mean, sample deviation and number of values; by on_conflict the first
+ * value, and the root of the mean square distance of the others from it. Always finite. */
 typedef struct st_label {
     double value, spread;
     int64_t n;

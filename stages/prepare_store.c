@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,20 +218,20 @@ static pl_code property_id(st_molecules *m, const char *name, const st_record *r
     return PL_OK;
 }
 
-/* Welford 1962; in the order of the records, so always the same bits. */
+/* Welford 1962; in the order of the records, so always the same bits. Values too far apart for their difference
+ * (1.8e308 means "none" to some programs) have a mean, and the largest spread there is. */
 void st_label_add(st_label *l, double x, const st_prepare_conf *c)
 {
-    double first = l->value, m2 = l->spread * l->spread * (double)(l->n - 1), d = x - l->value;
+    double m2 = l->spread * l->spread * (double)(l->n - 1), d = x - l->value, n = (double)(l->n + 1);
 
     if (l->n++ == 0) {
         *l = (st_label){ x, 0, 1 };
         return;
     }
-    l->value += d / (double)l->n;
+    if (c->on_conflict == ST_CONFLICT_MEAN)
+        l->value = isfinite(d) ? l->value + d / n : l->value / n * (n - 1) + x / n;
     m2 += d * (x - l->value);
-    l->spread = sqrt(m2 / (double)(l->n - 1));
-    if (c->on_conflict == ST_CONFLICT_FIRST)
-        l->value = first;
+    l->spread = fmin(sqrt(m2 / (n - 1)), DBL_MAX);
 }
 
 static pl_code store_label(st_molecules *m, int64_t mol_id, int64_t prop, double x, pl_error *err)

@@ -157,9 +157,10 @@ const char *const st_schema_docs[][4] = {
     { "property", "description", NULL, "what it is; NULL where not stated" },
     { "label", "mol_id", NULL, "molecule" },
     { "label", "property_id", NULL, "property that was measured or computed" },
-    { "label", "value", "property.unit", "value from the input; the mean of all records of the molecule" },
+    { "label", "value", "property.unit", "value from the input; the mean, or by dedupe.on_conflict the first, of the molecule's records" },
     { "label", "n_measurements", NULL, "records that gave a value" },
-    { "label", "spread", "property.unit", "sample standard deviation of those values; 0 for one value" },
+    { "label", "spread", "property.unit", "sample standard deviation of those values, or from the first if that is kept; 0 for "
+      "one value" },
     { "split", "mol_id", NULL, "molecule" },
     { "split", "part", NULL, "train, valid, test or calibration" },
     { "model", "model_id", NULL, "number of the model in this database" },
