@@ -61,7 +61,7 @@ static pl_code add_from(const export *x, pl_text *sql, pl_error *err)
     pl_text_addf(sql, " FROM %s", all ? "molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id"
                                       : "hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id");
     if (where != NULL)
-        pl_text_addf(sql, " WHERE m.mol_id IN (SELECT mol_id FROM molecule WHERE (%s))", where);
+        pl_text_addf(sql, " WHERE m.mol_id IN (SELECT mol_id FROM molecule WHERE (%s\n))", where);
     pl_text_add(sql, all ? " ORDER BY m.mol_id" : " ORDER BY h.rank");
     if (x->top > 0)
         pl_text_addf(sql, " LIMIT %lld", (long long)x->top);

@@ -494,7 +494,7 @@ def results_can_be_asked_and_exported():
         lines = p.run("export", "smi", "--all")[1].splitlines()
         assert len(lines) == 12 and all("\t" in x for x in lines)
         assert len(p.run("export", "smi")[1].splitlines()) == 3
-        p.run("export", "csv", "--all", "--where", "mw < 300", "-o", "light.csv.gz")
+        p.run("export", "csv", "--all", "--where", "mw < 300 -- small", "-o", "light.csv.gz")
         light = list(csv.DictReader(io.TextIOWrapper(gzip.open(p.path("light.csv.gz")))))
         assert len(light) == truth.execute("SELECT count(*) FROM molecule WHERE mw<300").fetchone()[0]
         _, _, err = p.run("export", "csv", "--where", "mw <", expect=2)
