@@ -40,13 +40,15 @@ static const char *newest(const char *pattern, pl_arena *mem)
 static pl_code find_below(const char *dir, const char **path, pl_arena *mem, pl_error *err)
 {
     const char *own = pl_sprintf(mem, "%s/results.db", dir), *shards = pl_sprintf(mem, "%s/shards", dir);
-    const char *runs = pl_sprintf(mem, "%s/runs/*/results.db", dir);
+    const char *runs = pl_sprintf(mem, "%s/runs/*/results.db", dir), *parts = pl_sprintf(mem, "%s/runs/*/shards", dir);
 
-    if (own == NULL || shards == NULL || runs == NULL)
+    if (own == NULL || shards == NULL || runs == NULL || parts == NULL)
         return pl_fail(err, PL_ENOMEM, "out of memory");
     *path = access(own, F_OK) == 0 ? own : newest(runs, mem);
     if (*path == NULL && access(shards, F_OK) == 0)
         *path = own; /* not merged yet */
+    if (*path == NULL && (parts = newest(parts, mem)) != NULL)
+        *path = pl_sprintf(mem, "%.*sresults.db", (int)(strlen(parts) - strlen("shards")), parts);
     if (*path != NULL)
         return PL_OK;
     return pl_fail(err, PL_EIO, "%s: no results.db and no runs/*/results.db here; name a database, a work directory or a "

@@ -18,7 +18,7 @@ static const char yaml_text[] =
     "\n"
     "Unknown and duplicate keys, tabs, tags, wrong types and values out of range are\n"
     "errors, all reported together. File names are relative to the YAML file.\n"
-    "Times are written 2s, 10m, 3h50m; sizes 64MiB, 20GB. Booleans are true and false.\n"
+    "Times are written 2s, 10m, 3h50m; sizes 64MiB, 20GB, with a unit always. Booleans are true and false.\n"
     "\n"
     "${vars.name}, ${env:NAME} and ${env:NAME:-default} are replaced inside values;\n"
     "inside { } and [ ] put them in quotes; $${ stands for ${ itself.\n"

@@ -86,6 +86,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         if (path == NULL || path[0] == '\0')
             continue;
         n++;
+        if (strncmp(path, "~/", 2) == 0 || path[0] == '$')
+            pl_problem_add(problems, step->node, "write: %s: only a shell knows what that is; write ${env:HOME} for ~", path);
         if (is_taken(wf, c, i))
             pl_problem_add(problems, step->node, "write: %s is a file of the run itself, or written twice", path);
         if (pl_path_leaves(path))

@@ -368,6 +368,7 @@ def a_workflow_writes_where_it_says_and_nowhere_else():
                 (start.replace("e2e", "a/b") + rank, "no / and"), (start + model + score + "  write: {csv: ../hits.csv}\n", out),
                 (start + model + score + "  write: {csv: a/b/../../../hits.csv}\n", out),
                 (start + model + score + "  write: {csv: results.db}\n", "a file of the run itself"),
+                (start + model + score + "  write: {csv: ~/h.csv}\n", "only a shell knows"),
                 (start + model + score + "  write: {csv: ./features.db}\n", "a file of the run itself"),
                 (start + model + score + "  write: {csv: x, smi: ./x}\n", "written twice")):
             _, _, err = p.run("check", p.put("w.yaml", text), expect=2)
@@ -497,6 +498,7 @@ def results_can_be_asked_and_exported():
         p.run("export", "csv", "--all", "--where", "mw < 300 -- small", "-o", "light.csv.gz")
         light = list(csv.DictReader(io.TextIOWrapper(gzip.open(p.path("light.csv.gz")))))
         assert len(light) == truth.execute("SELECT count(*) FROM molecule WHERE mw<300").fetchone()[0]
+        assert {"charge (e)", "mw (u)", "logp", "tpsa (Angstrom^2)", "energy (kcal/mol)"} < set(light[0])  # as in hits.csv
         _, _, err = p.run("export", "csv", "--where", "mw <", expect=2)
         assert "where" in err
         p.run("export", "csv", "--where", "1) OR (DELETE FROM hit", expect=2)

@@ -187,6 +187,9 @@ def the_heartbeat_tells_what_another_host_may_know():
         assert "1 ended well, 0 stopped, 1 failed" in p.run("status", "w.yaml")[1]
         assert json.loads(p.run("status", "run", "--json")[1])["shards"]["failed"] == 1
         assert "only shards are: molsieve merge" in p.run("top", "run", expect=6)[2]
+        os.mkdir(p.path("runs"))
+        os.symlink("../run", p.path("runs/run"))
+        assert "1 ended well, 0 stopped, 1 failed" in p.run("status")[1]
         shards(p, 2, "run", [1])
         p.run("merge", "w.yaml", "-q")
         p.run("run", "w.yaml", "-q")
