@@ -80,8 +80,10 @@ static int32_t device_count(void)
 static void device_pci(int32_t device, char *text, size_t n)
 {
     text[0] = '\0';
-    if (cudaDeviceGetPCIBusId(text, (int)n, device) != cudaSuccess)
-        text[0] = '\0';
+    if (cudaDeviceGetPCIBusId(text, (int)n, device) == cudaSuccess)
+        return;
+    cudaGetLastError();
+    text[0] = '\0';
 }
 
 /* One sentence for each way of not having a GPU. */
@@ -116,19 +118,24 @@ static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
 {
     int shared = 0;
     nn_gpu *g;
+    cudaError_t e = cudaErrorMemoryAllocation;
 
     if (!device_find(device, text, n))
         return NULL;
     g = (nn_gpu *)calloc(1, sizeof *g);
-    if (!g || cudaSetDevice(device) != cudaSuccess || streams_open(g) != cudaSuccess) {
-        snprintf(text, n, "GPU %d gives no stream: %s", (int)device, cudaGetErrorString(cudaGetLastError()));
-        gpu_close(g);
-        return NULL;
+    if (g) {
+        g->device = device;
+        e = cudaSetDevice(device);
+        e = e == cudaSuccess ? streams_open(g) : e;
+        e = e == cudaSuccess ? cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) : e;
+        g->shared = (size_t)shared;
     }
-    g->device = device;
-    cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    g->shared = (size_t)shared;
-    return g;
+    if (e == cudaSuccess)
+        return g;
+    cudaGetLastError();
+    snprintf(text, n, "GPU %d gives no stream: %s", (int)device, cudaGetErrorString(e));
+    gpu_close(g);
+    return NULL;
 }
 
 static void gpu_memory(nn_gpu *g, size_t *left, size_t *all)
@@ -204,6 +211,7 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
 {
     if (!bytes)
         return;
+    cudaSetDevice(g->device);
     note(g, cudaMemsetAsync(p, 0, bytes, g->stream), "zero");
 }
 
@@ -212,6 +220,7 @@ enum { FENCE_BYTE = 0xa5 };
 static void gpu_fence(nn_gpu *g, void *p, bool on)
 {
     fence_poison(p, false);
+    cudaSetDevice(g->device);
     if (on)
         note(g, cudaMemsetAsync(p, FENCE_BYTE, NN_GPU_FENCE, g->stream), "fence");
     fence_poison(p, on);

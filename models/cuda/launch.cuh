@@ -21,7 +21,7 @@ template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
 
     if (bytes > g->shared)
         return false;
-    note(g, SHARED_ALLOW(so2_mma<P>, (int)bytes), "so2");
+    note(g, SHARED_ALLOW(so2_mma<P>, (int)g->shared), "so2");
     LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s);
     launched(g, "so2");
     return true;
@@ -57,7 +57,7 @@ template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
 
     if (bytes > g->shared || (int64_t)c->key_channels * 8 > TILE_STAGES * tile_stage())
         return false;
-    note(g, SHARED_ALLOW(tile_conv<P>, (int)bytes), "conv");
+    note(g, SHARED_ALLOW(tile_conv<P>, (int)g->shared), "conv");
     if (c->s.n_tiles)
         LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c);
     launched(g, "conv");

@@ -40,6 +40,7 @@ static void watched_wait(nn_gpu *g, cudaStream_t stream, cudaEvent_t event)
         cudaError_t e = event ? cudaEventQuery(event) : cudaStreamQuery(stream);
         if (e != cudaErrorNotReady)
             return note(g, e, "waiting");
+        cudaGetLastError(); /* some runtimes keep "not ready" as an error of the next launch */
         g->lost = !g->go_on(g->watcher, waited);
         rest(waited);
         waited = seconds() - began;
@@ -84,6 +85,7 @@ static void gpu_mark(nn_gpu *g, int32_t i)
 
 static void gpu_follow(nn_gpu *g, nn_gpu *other, int32_t i)
 {
+    cudaSetDevice(g->device);
     note(g, cudaStreamWaitEvent(g->stream, other->mark[i], 0), "follow");
 }
 

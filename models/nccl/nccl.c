@@ -38,11 +38,16 @@ static pl_code cuda_said(cudaError_t e, const char *what, pl_error *err)
     return e == cudaSuccess ? PL_OK : pl_fail(err, PL_EDEVICE, "NCCL, %s: %s", what, cudaGetErrorString(e));
 }
 
+static bool is_taken(ncclResult_t e)
+{
+    return e == ncclSuccess || e == ncclInProgress;
+}
+
 static pl_code nccl_said(const state *s, ncclResult_t e, const char *what, pl_error *err)
 {
     const char *more = s->comm ? ncclGetLastError(s->comm) : NULL;
 
-    if (e == ncclSuccess || e == ncclInProgress)
+    if (is_taken(e))
         return PL_OK;
     return pl_fail(err, PL_EDEVICE, "NCCL, %s: %s%s%.150s", what, ncclGetErrorString(e), more && more[0] ? "; " : "",
                    more ? more : "");
@@ -98,6 +103,8 @@ static pl_code look(const state *s, bool stream, const char *what, bool *done, p
         return rc;
     e = cudaStreamQuery(s->stream);
     *done = e == cudaSuccess;
+    if (e == cudaErrorNotReady)
+        (void)cudaGetLastError(); /* some runtimes keep it as an error of the next launch */
     return e == cudaErrorNotReady ? PL_OK : cuda_said(e, what, err);
 }
 
@@ -286,7 +293,7 @@ static void nccl_close(nn_ranks *r)
     nn_ranks *control = s->control;
 
     r->patience = 10;
-    if (ncclCommFinalize(s->comm) > ncclInProgress || settle(r, false, "end", NULL) != PL_OK)
+    if (!is_taken(ncclCommFinalize(s->comm)) || settle(r, false, "end", NULL) != PL_OK)
         (void)ncclCommAbort(s->comm);
     else
         (void)ncclCommDestroy(s->comm);
@@ -324,9 +331,11 @@ static void nccl_give_up(nn_ranks *r, int status)
 
 /* ---- sum ----------------------------------------------------------------- */
 
-static pl_code room_make(float **p, size_t *have, size_t n, const state *s, pl_error *err)
+/* What follows in the stream finds no number that was never written. */
+static pl_code room_make(float **p, size_t *have, size_t n, cudaStream_t stream, pl_error *err)
 {
     size_t left = 0, all = 0;
+    int device = 0;
 
     if (n <= *have)
         return PL_OK;
@@ -337,17 +346,13 @@ static pl_code room_make(float **p, size_t *have, size_t n, const state *s, pl_e
     if (cudaMalloc((void **)p, n * sizeof **p) != cudaSuccess) {
         *p = NULL;
         (void)cudaGetLastError();
+        (void)cudaGetDevice(&device);
         (void)cudaMemGetInfo(&left, &all);
         return pl_fail(err, PL_EDEVICE, "no memory on GPU %d for gradients: %zu MB are needed, %zu of its %zu MB are free",
-                       s->device, (n * sizeof **p >> 20) + 1, left >> 20, all >> 20);
+                       device, (n * sizeof **p >> 20) + 1, left >> 20, all >> 20);
     }
     *have = n;
-    return cuda_said(cudaMemsetAsync(*p, 0, n * sizeof **p, s->stream), "memory", err);
-}
-
-static bool is_taken(ncclResult_t e)
-{
-    return e == ncclSuccess || e == ncclInProgress;
+    return cuda_said(cudaMemsetAsync(*p, 0, n * sizeof **p, stream), "memory", err);
 }
 
 /* ---- sum in the memory of the GPU ---- */
@@ -390,7 +395,7 @@ static pl_code device_sum(nn_ranks *r, const nn_device_rows *d, pl_error *err)
     pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
 
     if (!rc)
-        rc = room_make(&s->slices, &s->n_slices, (size_t)slice * (size_t)d->shards, s, err);
+        rc = room_make(&s->slices, &s->n_slices, (size_t)slice * (size_t)d->shards, d->stream, err);
     if (rc || slice == 0)
         return rc;
     rc = slices_exchange(r, d, slice, err);
@@ -440,7 +445,7 @@ static pl_code nccl_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_erro
     pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
 
     if (!rc)
-        rc = room_make(&s->mine, &s->n_mine, (size_t)(own * d.stride), s, err);
+        rc = room_make(&s->mine, &s->n_mine, (size_t)(own * d.stride), s->stream, err);
     if (rc)
         return rc;
     d.part = s->mine;

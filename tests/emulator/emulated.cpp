@@ -9,8 +9,7 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
 };
 
-static cudaError_t cudaGetLastError() { return cudaSuccess; }
-static const char *cudaGetErrorString(cudaError_t) { return "the emulator has no errors"; }
+static const char *cudaGetErrorString(cudaError_t e) { return e == cudaErrorNotReady ? "device not ready" : "refused"; }
 static cudaError_t cudaDriverGetVersion(int *v) { return *v = 0, cudaSuccess; }
 static cudaError_t cudaRuntimeGetVersion(int *v) { return *v = 0, cudaSuccess; }
 

@@ -5,7 +5,9 @@
  * last, 1: last to first, others: shuffled anew every round), so that a missing
  * barrier changes results. Dynamic shared memory is full of NaN before every block. A
  * barrier that not all threads reach, or that some can no longer reach, ends the
- * program with the kernel, block and thread. Compiled with ASan and UBSan the
+ * program with the kernel, block and thread; so do vector accesses off their alignment, launches
+ * that no device takes and more dynamic shared memory than a kernel was allowed. Products of
+ * matrices cut off what tensor cores cut off. Compiled with ASan and UBSan the
  * kernels' accesses are checked like any others.
  *
  * MOLSIEVE_EMULATOR_TRACE=1: a line for every launch.
@@ -22,6 +24,8 @@
 #include <string.h>
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <tuple>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -50,6 +54,7 @@ struct dim3 {
 };
 
 enum { EMU_THREADS = 1024, EMU_STACK = 128 << 10, EMU_SHARED = 228 << 10, EMU_COPIES = 96 };
+enum { EMU_SHARED_PLAIN = 48 << 10 }; /* what a kernel has that was allowed no more */
 enum emu_state { EMU_RUNS, EMU_AT_BLOCK, EMU_AT_WARP, EMU_DONE };
 
 union emu_slot { /* what a lane shows to its warp */
@@ -299,6 +304,48 @@ static uint32_t tf32_round(float x) /* to nearest, halves away from zero */
     return x != x ? 0x7fffe000u : (u & 0x7f800000u) == 0x7f800000u ? u : (u + 0x1000u) & ~0x1fffu;
 }
 
+/* The exponent of a double, as it is stored. */
+static int emu_exponent(double x)
+{
+    uint64_t u;
+
+    memcpy(&u, &x, sizeof u);
+    return (int)(u >> 52 & 0x7ff);
+}
+
+static double emu_power(int exponent)
+{
+    uint64_t u = (uint64_t)exponent << 52;
+    double x;
+
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* c + p[0] + .. as tensor cores add: all are cut off one bit below the last of the largest, and the sum at
+ * the last of a float. So it was found on an A100 (Fasi, Higham, Mikaitis, Pranesh 2021); later ones keep more. */
+static float emu_add(float c, const double *p, int n)
+{
+    double sum = c, all = c;
+    int most = emu_exponent(sum);
+    uint64_t u;
+
+    for (int i = 0; i < n; i++) {
+        most = emu_exponent(p[i]) > most ? emu_exponent(p[i]) : most;
+        all += p[i];
+    }
+    if (all == 0 || !isfinite(all))
+        return (float)all;
+    sum = trunc(sum * emu_power(2070 - most));
+    for (int i = 0; i < n; i++)
+        sum += trunc(p[i] * emu_power(2070 - most));
+    sum *= emu_power(most - 24);
+    memcpy(&u, &sum, sizeof u);
+    u &= ~(uint64_t)0x1fffffff;
+    memcpy(&sum, &u, sizeof sum);
+    return (float)sum;
+}
+
 /* Fragments as in the PTX manual: lane = 4 g + t has a: (g, t), (g+8, t), (g, t+4), (g+8, t+4);
  * b: (t, g), (t+4, g) in words along k; c: (g, 2t..), (g+8, 2t..). */
 static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsigned per, float (*get)(uint32_t, unsigned))
@@ -311,11 +358,15 @@ static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsign
     memcpy(f->slot[f->parity].frag + 4, b, 2 * sizeof *b);
     __syncwarp();
     for (unsigned i = 0; i < 4; i++)
-        for (unsigned k = 0; k < 8 * per; k++) {
-            unsigned row = g + 8 * (i / 2), col = 2 * t + i % 2, word = k / per;
-            const uint32_t *fa = emu.fiber[first + row % 8 * 4 + word % 4].slot[f->parity].frag;
-            const uint32_t *fb = emu.fiber[first + col * 4 + word % 4].slot[f->parity].frag;
-            c[i] += get(fa[row / 8 + 2 * (word / 4)], k % per) * get(fb[4 + word / 4], k % per);
+        for (unsigned half = 0; half < 2; half++) {
+            double p[8];
+            for (unsigned q = 0; q < 4 * per; q++) {
+                unsigned k = 4 * per * half + q, row = g + 8 * (i / 2), col = 2 * t + i % 2, word = k / per;
+                const uint32_t *fa = emu.fiber[first + row % 8 * 4 + word % 4].slot[f->parity].frag;
+                const uint32_t *fb = emu.fiber[first + col * 4 + word % 4].slot[f->parity].frag;
+                p[q] = (double)get(fa[row / 8 + 2 * (word / 4)], k % per) * get(fb[4 + word / 4], k % per);
+            }
+            c[i] = emu_add(c[i], p, 4 * (int)per);
         }
 }
 
@@ -438,14 +489,33 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
             }
 }
 
+/* Shared memory is allowed to a kernel for all its launches: of other threads, and of graphs that were
+ * made before. So nobody may take back what was allowed. */
+static size_t emu_allowed(const void *kernel, size_t bytes)
+{
+    static std::mutex turn;
+    static std::map<const void *, size_t> all;
+    std::lock_guard<std::mutex> mine(turn);
+    size_t &now = all.emplace(kernel, (size_t)EMU_SHARED_PLAIN).first->second;
+
+    if (bytes && bytes < now)
+        emu_fail("less shared memory is allowed to a kernel than before");
+    return now = bytes ? bytes : now;
+}
+
 /* Without a stream: now. Streams and their order are in streams.h. */
 static inline void emu_enqueue(int, const char *, std::function<void()> run) { run(); }
+static inline void emu_device_check(int, const char *) {}
 
 template <class S, class... P, class A>
 static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
 {
     std::tuple<P...> kept(args);
 
+    emu.kernel = name;
+    emu_device_check(stream, name);
+    if (shared > emu_allowed((const void *)kernel, 0))
+        emu_fail("more shared memory than the kernel was allowed");
     emu_enqueue(stream, name, [=] {
         auto call = [&] { std::apply(kernel, kept); };
         emu_launch(name, grid, block, shared, [](void *p) { (*(decltype(call) *)p)(); }, &call);
@@ -454,6 +524,6 @@ static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, siz
 
 #define LAUNCH(kernel, grid, block, shared, stream, ...) \
     emu_launch_in(stream, #kernel, grid, block, shared, kernel, std::make_tuple(__VA_ARGS__))
-#define SHARED_ALLOW(kernel, bytes) cudaSuccess
+#define SHARED_ALLOW(function, bytes) (emu.kernel = #function, emu_allowed((const void *)(function), (size_t)(bytes)), cudaSuccess)
 
 #endif

@@ -18,6 +18,7 @@ struct emu_stream {
     std::deque<emu_task> queue;
     uint64_t done;
     emu_graph *graph; /* being captured, or NULL */
+    int device;
     /* Called by another library than the one that made the stream. */
     void (*push)(emu_stream *s, emu_task t);
 };

@@ -5,7 +5,8 @@
  * nothing before it is done at once, so that the stream of copies runs ahead of the
  * stream of kernels and device memory that is used again too early shows. Host memory
  * that is not pinned is read when it is named, as CUDA does. What CUDA forbids while a
- * stream is captured ends the program. Threads take turns. Once another library (the emulated
+ * stream is captured ends the program, and so does a kernel on a stream of another device than the
+ * thread's. Threads take turns. Once another library (the emulated
  * NCCL) has given work to a stream a thread goes on with all work, as a device would.
  *
  * MOLSIEVE_EMULATOR_DEVICES=3: so many devices; MOLSIEVE_EMULATOR_MB=64,0,8: what memory
@@ -54,6 +55,7 @@ struct cudaGraphExecUpdateResultInfo {};
 static std::map<const char *, size_t> emu_pinned;
 static std::set<emu_stream *> emu_streams;
 static thread_local int emu_capturing, emu_device;
+static thread_local cudaError_t emu_last; /* what cudaGetLastError says */
 static std::recursive_mutex emu_mutex;
 static std::map<void *, std::pair<int, size_t>> emu_memory; /* whose, and how much */
 #define EMU_TURN std::lock_guard<std::recursive_mutex> turn(emu_mutex)
@@ -62,6 +64,22 @@ static std::map<void *, std::pair<int, size_t>> emu_memory; /* whose, and how mu
 {
     fprintf(stderr, "emulator: %s: %s\n", call, why);
     abort();
+}
+
+static cudaError_t emu_error(cudaError_t e) { return emu_last = e; }
+
+static cudaError_t cudaGetLastError()
+{
+    cudaError_t e = emu_last;
+
+    return emu_last = cudaSuccess, e;
+}
+
+/* Kernels (and memsets; copies not) want the current device to be the stream's. */
+static void emu_device_check(emu_stream *s, const char *call)
+{
+    if (s->device != emu_device)
+        emu_refuse(call, "on a stream of another device than the current one");
 }
 
 static void emu_not_captured(const char *call)
@@ -154,6 +172,7 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
     EMU_TURN;
     *s = new emu_stream();
     (*s)->push = emu_push;
+    (*s)->device = emu_device;
     return emu_streams.insert(*s), cudaSuccess;
 }
 
@@ -169,7 +188,7 @@ static cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     EMU_TURN;
     emu_not_captured("cudaStreamQuery");
-    return emu_run(s, s->done + s->queue.size()) ? cudaSuccess : cudaErrorNotReady;
+    return emu_run(s, s->done + s->queue.size()) ? cudaSuccess : emu_error(cudaErrorNotReady);
 }
 
 static void emu_settle()
@@ -214,7 +233,7 @@ static cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     EMU_TURN;
     emu_not_captured("cudaEventQuery");
-    return !e->on || emu_run(e->on, e->at) ? cudaSuccess : cudaErrorNotReady;
+    return !e->on || emu_run(e->on, e->at) ? cudaSuccess : emu_error(cudaErrorNotReady);
 }
 
 static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
@@ -268,7 +287,7 @@ static cudaError_t cudaMalloc(void **p, size_t bytes)
     emu_not_captured("cudaMalloc");
     cudaMemGetInfo(&left, &all);
     if (getenv("MOLSIEVE_EMULATOR_MB") && bytes > left)
-        return cudaErrorMemoryAllocation;
+        return emu_error(cudaErrorMemoryAllocation);
     cudaError_t e = emu_alloc(p, bytes);
     if (e == cudaSuccess)
         emu_memory[*p] = { emu_device, bytes };
@@ -320,6 +339,7 @@ static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int
 
 static cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
 {
+    emu_device_check(s, "cudaMemsetAsync");
     emu_enqueue(s, "memset", [=] { memset(p, value, bytes); });
     return cudaSuccess;
 }
@@ -359,7 +379,7 @@ static cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGr
     for (size_t i = 0; same && i < g->task.size(); i++)
         same = !strcmp(to->task[i].name, g->task[i].name);
     if (!same)
-        return cudaErrorGraphExecUpdateFailure;
+        return emu_error(cudaErrorGraphExecUpdateFailure);
     to->task = g->task;
     return cudaSuccess;
 }

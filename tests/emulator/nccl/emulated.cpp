@@ -27,6 +27,7 @@ struct emu_comm {
 enum { LAST = 1 << 30 }; /* the number of a rank's last message; its first is 0 */
 
 static int emu_device, emu_group;
+static cudaError_t emu_last; /* what cudaGetLastError says */
 static std::vector<work> emu_grouped;
 static cudaStream_t emu_group_stream;
 static std::vector<std::pair<cudaStream_t, work>> emu_issued; /* groups that nobody has looked after yet */
@@ -47,8 +48,14 @@ static void put(cudaStream_t s, work task)
         s->queue.push_back({ "NCCL", std::move(task) });
 }
 
-const char *cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : "out of memory"; }
-cudaError_t cudaGetLastError(void) { return cudaSuccess; }
+const char *cudaGetErrorString(cudaError_t e) { return e == cudaErrorNotReady ? "device not ready" : "out of memory"; }
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t e = emu_last;
+
+    return emu_last = cudaSuccess, e;
+}
 
 cudaError_t cudaGetDeviceCount(int *n)
 {
@@ -65,6 +72,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int n, int device)
 }
 
 cudaError_t cudaSetDevice(int device) { return emu_device = device, cudaSuccess; }
+cudaError_t cudaGetDevice(int *device) { return *device = emu_device, cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all) { return *left = *all = (size_t)1 << 30, cudaSuccess; }
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
@@ -83,7 +91,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     while (!s->queue.empty() && s->queue.front().run())
         s->queue.pop_front();
-    return s->queue.empty() ? cudaSuccess : cudaErrorNotReady;
+    return s->queue.empty() ? cudaSuccess : (emu_last = cudaErrorNotReady);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s)
@@ -111,7 +119,7 @@ cudaError_t nn_nccl_add(const nn_nccl_rows *rows, cudaStream_t s)
         for (int64_t i = 0; i < a.n; i++)
             a.to[i] = nn_nccl_row_sum(&a, i);
     }));
-    return cudaSuccess;
+    return cudaGetLastError(); /* as models/nccl/add.cu */
 }
 
 /* ---- messages ---- */
