@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "models/cuda/plugin.h"
 #include "models/engine.h"
 #include "twin/made_batch.h"
 
@@ -146,6 +147,41 @@ static void engines_of_other_settings_lay_out_their_own(void **state)
     pl_arena_free(f.mem);
 }
 
+/* The third has the batch of the first, whose device is not the one that the second left behind. */
+static void models_on_several_devices_do_not_get_in_each_others_way(void **state)
+{
+    static const int device[] = { 0, 1, 0 };
+    fixture f = fixture_open();
+    float want[MODELS][MOST], y[3][MOST], *to[] = { y[0], y[1], y[2] };
+    const nn_batch *in[] = { batch_of(&f, 0, 1), batch_of(&f, 0, 1), batch_of(&f, 0, 1) };
+    const nn_gpu_ops *ops;
+    nn_engine *e[3];
+    (void)state;
+
+    setenv("MOLSIEVE_EMULATOR_DEVICES", "2", 1);
+    assert_int_equal(nn_cuda_plugin(&ops, NULL), PL_OK);
+    if (ops->count() < 2) {
+        pl_arena_free(f.mem);
+        skip();
+    }
+    alone(&f, 1, want);
+    for (int k = 0; k < 3; k++) {
+        nn_engine_conf conf = f.conf;
+        conf.device = device[k];
+        assert_int_equal(nn_engine_cuda.open(&e[k], f.model[0], &conf, NULL), PL_OK);
+        assert_int_equal(nn_engine_cuda.set_params(e[k], f.params[0], NULL), PL_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(nn_engine_cuda.forward_all(e, in, to, 3, NULL), PL_OK);
+        for (int k = 0; k < 3; k++)
+            assert_memory_equal(y[k], want[0], (size_t)in[k]->n_graphs * sizeof y[k][0]);
+    }
+    for (int k = 0; k < 3; k++)
+        nn_engine_cuda.close(e[k]);
+    unsetenv("MOLSIEVE_EMULATOR_DEVICES");
+    pl_arena_free(f.mem);
+}
+
 /* One that cannot begin ends all, and those before are waited for. */
 static void an_error_of_one_is_an_error_of_all(void **state)
 {
@@ -169,13 +205,17 @@ static void an_error_of_one_is_an_error_of_all(void **state)
     pl_arena_free(f.mem);
 }
 
-int main(void)
+/* An argument names the tests to run. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(engines_of_other_settings_lay_out_their_own),
+        cmocka_unit_test(models_on_several_devices_do_not_get_in_each_others_way),
         cmocka_unit_test(an_error_of_one_is_an_error_of_all),
         cmocka_unit_test(models_at_once_give_the_bytes_of_one_after_the_other),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -369,7 +369,8 @@ static int device_teardown(void **state)
     return 0;
 }
 
-int main(void)
+/* An argument names the tests to run. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_and_their_gradients_are_those_of_the_host),
@@ -379,5 +380,7 @@ int main(void)
         cmocka_unit_test(copies_beside_the_work_come_before_what_is_called_after_them),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, device_setup, device_teardown);
 }

@@ -510,7 +510,8 @@ static int close_device(void **state)
     return 0;
 }
 
-int main(void)
+/* An argument names the tests to run. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_every_shape_and_precision),
@@ -523,5 +524,7 @@ int main(void)
         cmocka_unit_test(a_fence_that_was_written_on_is_reported),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

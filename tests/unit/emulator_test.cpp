@@ -118,6 +118,18 @@ static void matrix_products_have_the_layout_of_the_ptx_manual(void **)
     }
 }
 
+static void what_tensor_cores_cut_off_is_cut_off(void **)
+{
+    const double small[4] = { -0x1p-26, -0x1p-26, -0x1p-26, -0x1p-26 }, half[4] = { 0x1.8p-23, 0, 0, 0 };
+    const double many[4] = { 0x1p-3, 0x1p-4, -0x1p-5, 0x1p-40 }, most[4] = { 0x1p127, 0x1p127, 0, 0 };
+
+    assert_true(emu_add(1, small, 4) == 1.0f); /* to nearest: 1 - 2^-24 */
+    assert_true(emu_add(1, half, 4) == 1.0f + 0x1p-23f); /* to nearest: 2^-22 more than 1 */
+    assert_true(emu_add(-0.5f, many, 4) == -0.34375f);
+    assert_true(emu_add(0, small, 1) == -0x1p-26f && emu_add(0.25f, small, 0) == 0.25f);
+    assert_true(isinf(emu_add(0x1p127f, most, 4)) && isnan(emu_add(NAN, small, 4)));
+}
+
 /* Two groups under way, the second partly filled with zeros; out: before and after each wait. */
 __global__ void copies(const int *from, int *out)
 {
@@ -202,6 +214,30 @@ static void a_barrier_that_some_threads_miss_ends_the_program(void **)
     assert_false(aborts([] { LAUNCH(split_barrier, 1, 16, 0, 0); }));
 }
 
+__global__ void one_byte(char *out)
+{
+    SHARED_BYTES(bytes);
+
+    bytes[0] = 7;
+    out[0] = bytes[0];
+}
+
+enum { cudaSuccess };
+
+/* Launches of other threads, and graphs made before, count on what a kernel was allowed. */
+static void shared_memory_is_allowed_for_good(void **)
+{
+    char out = 0;
+
+    LAUNCH(one_byte, 1, 1, 48 << 10, 0, &out);
+    assert_int_equal(out, 7);
+    assert_true(aborts([&] { LAUNCH(one_byte, 1, 1, (48 << 10) + 16, 0, &out); }));
+    assert_int_equal(SHARED_ALLOW(one_byte, 100 << 10), cudaSuccess);
+    assert_int_equal(SHARED_ALLOW(one_byte, 100 << 10), cudaSuccess);
+    assert_false(aborts([&] { LAUNCH(one_byte, 1, 1, 100 << 10, 0, &out); }));
+    assert_true(aborts([] { (void)SHARED_ALLOW(one_byte, 60 << 10); }));
+}
+
 int main()
 {
     const struct CMUnitTest tests[] = {
@@ -209,9 +245,11 @@ int main()
         cmocka_unit_test(without_its_barriers_a_sum_depends_on_the_order),
         cmocka_unit_test(every_warp_exchanges_among_its_own_lanes),
         cmocka_unit_test(matrix_products_have_the_layout_of_the_ptx_manual),
+        cmocka_unit_test(what_tensor_cores_cut_off_is_cut_off),
         cmocka_unit_test(a_copy_arrives_when_it_is_waited_for),
         cmocka_unit_test(numbers_are_rounded_to_nearest),
         cmocka_unit_test(a_barrier_that_some_threads_miss_ends_the_program),
+        cmocka_unit_test(shared_memory_is_allowed_for_good),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
