@@ -52,7 +52,7 @@ typedef struct nn_cuda_training {
     int32_t graphs_of[NN_CUDA_SLOTS]; /* molecules of the steps in flight        */
     int64_t queued, given;         /* steps; their slot is the rest by NN_CUDA_SLOTS */
     int64_t laid;                  /* batches laid out; their slot likewise      */
-    bool captured;                 /* steps run as graphs                        */
+    bool captured;                 /* steps but the first run as graphs          */
     int32_t segment;               /* that is being captured                     */
     nn_cuda_bucket bucket[NN_CUDA_BUCKETS]; /* of steps with other ranks, from the last module */
     int32_t n_buckets;

@@ -161,16 +161,22 @@ static pl_code lost(const nn_engine *e, pl_error *err)
     return e->training.lost.code;
 }
 
+/* The first step loads its kernels, which nobody promises to be possible while a stream is captured. */
+static bool is_captured(const nn_cuda_training *t)
+{
+    return t->captured && t->queued > 0;
+}
+
 static void segment_begin(nn_engine *e, int32_t segment)
 {
     e->training.segment = segment;
-    if (e->training.captured)
+    if (is_captured(&e->training))
         e->ops->graph_begin(e->gpu);
 }
 
 static void segment_end(nn_engine *e)
 {
-    if (e->training.captured)
+    if (is_captured(&e->training))
         e->ops->graph_run(e->gpu, e->training.segment);
 }
 

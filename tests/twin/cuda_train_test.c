@@ -359,6 +359,7 @@ static int device_setup(void **state)
         return 1;
     }
     gpu = ops->open(0, text, sizeof text);
+    print_message("%s: %s\n", ops->name, text);
     return gpu ? 0 : 1;
 }
 
