@@ -28,14 +28,15 @@ static void engine_run(const model_file *f, double *y, double *grad, pl_arena *m
     nn_engine *e;
     pl_error err = { 0 };
 
-    assert_int_equal(kind->open(&e, f->model, &(nn_engine_conf){ .threads = 2 }, &err), PL_OK);
-    assert_int_equal(kind->set_params(e, w, &err), PL_OK);
-    assert_int_equal(kind->forward(e, &b, true, out, &err), PL_OK);
+    if (kind->open(&e, f->model, &(nn_engine_conf){ .threads = 2 }, &err) || kind->set_params(e, w, &err)
+        || kind->forward(e, &b, true, out, &err))
+        fail_msg("%s", err.text);
     for (int32_t i = 0; i < f->n_graphs; i++) {
         y[i] = out[i];
         dy[i] = 1 + (out[i] > f->target[i] ? 2.0f : -2.0f) / (float)f->n_graphs;
     }
-    assert_int_equal(kind->backward(e, &b, dy, g, &err), PL_OK);
+    if (kind->backward(e, &b, dy, g, &err))
+        fail_msg("%s", err.text);
     for (size_t i = 0; i < n; i++)
         grad[i] = g[i];
     kind->close(e);

@@ -359,7 +359,7 @@ static void launches_count(int layers, nn_precision p, int n[3])
     params = PL_NEW(mem, float, model->n_floats);
     grad = PL_NEW(mem, float, model->n_floats);
     nn_se3_init(model, params, 5);
-    assert_int_equal(nn_engine_cuda.open(&e, model, &conf, NULL), PL_OK);
+    DONE(nn_engine_cuda.open(&e, model, &conf, &why));
     assert_true(dup2(fileno(trace), STDERR_FILENO) >= 0);
     (void)nn_engine_cuda.set_params(e, params, NULL);
     n[0] = launches(trace);
@@ -436,11 +436,11 @@ static void a_score_does_not_depend_on_the_batch(void **state)
     for (int32_t a = 0; a < first.n_edges; a++)
         first.n_pairs = first.pair[a] + 1 > first.n_pairs ? first.pair[a] + 1 : first.n_pairs;
     nn_se3_init(f.model, params, 3);
-    assert_int_equal(nn_engine_cuda.open(&e, f.model, &exact, NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.set_params(e, params, NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.forward(e, &first, false, y[0], NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.forward(e, &f.made.b, true, y[1], NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.forward(e, &first, true, y[2], NULL), PL_OK);
+    DONE(nn_engine_cuda.open(&e, f.model, &exact, &why));
+    DONE(nn_engine_cuda.set_params(e, params, &why));
+    DONE(nn_engine_cuda.forward(e, &first, false, y[0], &why));
+    DONE(nn_engine_cuda.forward(e, &f.made.b, true, y[1], &why));
+    DONE(nn_engine_cuda.forward(e, &first, true, y[2], &why));
     assert_memory_equal(y[0], y[1], sizeof(float));
     assert_memory_equal(y[0], y[2], sizeof(float));
     nn_engine_cuda.close(e);
@@ -514,9 +514,9 @@ static void backward_needs_a_forward_that_keeps(void **state)
     nn_engine *e;
     (void)state;
 
-    assert_int_equal(nn_engine_cuda.open(&e, f.model, &exact, NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.set_params(e, params, NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.forward(e, &f.made.b, false, y, NULL), PL_OK);
+    DONE(nn_engine_cuda.open(&e, f.model, &exact, &why));
+    DONE(nn_engine_cuda.set_params(e, params, &why));
+    DONE(nn_engine_cuda.forward(e, &f.made.b, false, y, &why));
     assert_int_equal(nn_engine_cuda.backward(e, &f.made.b, y, params, NULL), PL_EBUG);
     assert_true(nn_engine_cuda.workspace_bytes(e) > f.model->n_floats * sizeof(float));
     nn_engine_cuda.close(e);

@@ -59,13 +59,13 @@ static trained train(const fixture *f, const nn_engine_conf *conf)
         at[i] = PL_NEW(f->mem, float, n);
     nn_se3_init(f->model, at[0], 5);
     memcpy(at[3], at[0], n * sizeof *at[0]);
-    assert_int_equal(nn_engine_cuda.open(&e, f->model, conf, NULL), PL_OK);
-    assert_int_equal(t->begin(e, &rule, &(nn_adamw_arrays){ .p = at[0], .m = at[1], .v = at[2], .ema = at[3] }, 0, NULL), PL_OK);
+    DONE(nn_engine_cuda.open(&e, f->model, conf, &why));
+    DONE(t->begin(e, &rule, &(nn_adamw_arrays){ .p = at[0], .m = at[1], .v = at[2], .ema = at[3] }, 0, &why));
     for (int i = 0; i < STEPS; i++)
-        assert_int_equal(t->step(e, &f->made.b, &step, NULL), PL_OK);
+        DONE(t->step(e, &f->made.b, &step, &why));
     for (int i = 0; i < STEPS; i++)
-        assert_int_equal(t->result(e, &r.result[i], NULL), PL_OK);
-    assert_int_equal(t->fetch(e, &(nn_adamw_arrays){ .p = r.params = at[4] }, NULL), PL_OK);
+        DONE(t->result(e, &r.result[i], &why));
+    DONE(t->fetch(e, &(nn_adamw_arrays){ .p = r.params = at[4] }, &why));
     assert_memory_not_equal(at[0], at[4], n * sizeof *at[0]);
     r.bytes = nn_engine_cuda.workspace_bytes(e);
     nn_engine_cuda.close(e);
@@ -121,9 +121,9 @@ static void forward_takes_what_it_needs(void **state)
     (void)state;
 
     nn_se3_init(f.model, params, 5);
-    assert_int_equal(nn_engine_cuda.open(&e, f.model, &conf, NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.set_params(e, params, NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.forward(e, &f.made.b, false, y, NULL), PL_OK);
+    DONE(nn_engine_cuda.open(&e, f.model, &conf, &why));
+    DONE(nn_engine_cuda.set_params(e, params, &why));
+    DONE(nn_engine_cuda.forward(e, &f.made.b, false, y, &why));
     assert_int_equal(nn_engine_cuda.workspace_bytes(e), need_of(&f, &conf, false));
     assert_true(need_of(&f, &conf, false) < need_of(&f, &conf, true));
     nn_engine_cuda.close(e);

@@ -59,8 +59,8 @@ static void engines_open(const fixture *f, nn_engine **e)
 {
     for (int k = 0; k < MODELS; k++) {
         nn_engine_conf conf = f->conf;
-        assert_int_equal(nn_engine_cuda.open(&e[k], f->model[k], &conf, NULL), PL_OK);
-        assert_int_equal(nn_engine_cuda.set_params(e[k], f->params[k], NULL), PL_OK);
+        DONE(nn_engine_cuda.open(&e[k], f->model[k], &conf, &why));
+        DONE(nn_engine_cuda.set_params(e[k], f->params[k], &why));
     }
 }
 
@@ -77,7 +77,7 @@ static void alone(const fixture *f, int b, float y[MODELS][MOST])
 
     engines_open(f, e);
     for (int k = 0; k < MODELS; k++)
-        assert_int_equal(nn_engine_cuda.forward(e[k], batch_of(f, k, b), false, y[k], NULL), PL_OK);
+        DONE(nn_engine_cuda.forward(e[k], batch_of(f, k, b), false, y[k], &why));
     engines_close(e);
 }
 
@@ -116,7 +116,7 @@ static void models_at_once_give_the_bytes_of_one_after_the_other(void **state)
     engines_open(&f, e);
     for (int i = 0; i < 3; i++) {
         together_check(&f, e, order[i], want[order[i]]);
-        assert_int_equal(nn_engine_cuda.forward(e[3], batch_of(&f, 3, 1), false, y, NULL), PL_OK);
+        DONE(nn_engine_cuda.forward(e[3], batch_of(&f, 3, 1), false, y, &why));
         assert_memory_equal(y, want[1][3], (size_t)batch_of(&f, 3, 1)->n_graphs * sizeof *y);
     }
     engines_close(e);
@@ -135,11 +135,11 @@ static void engines_of_other_settings_lay_out_their_own(void **state)
     for (int k = 0; k < 2; k++) {
         nn_engine_conf conf = f.conf;
         conf.width = k ? 0.3 : 0.1;
-        assert_int_equal(nn_engine_cuda.open(&e[k], f.model[0], &conf, NULL), PL_OK);
-        assert_int_equal(nn_engine_cuda.set_params(e[k], f.params[0], NULL), PL_OK);
+        DONE(nn_engine_cuda.open(&e[k], f.model[0], &conf, &why));
+        DONE(nn_engine_cuda.set_params(e[k], f.params[0], &why));
     }
-    assert_int_equal(nn_engine_cuda.forward(e[1], in[1], false, want, NULL), PL_OK);
-    assert_int_equal(nn_engine_cuda.forward_all(e, in, to, 2, NULL), PL_OK);
+    DONE(nn_engine_cuda.forward(e[1], in[1], false, want, &why));
+    DONE(nn_engine_cuda.forward_all(e, in, to, 2, &why));
     assert_memory_equal(y[1], want, (size_t)in[1]->n_graphs * sizeof *want);
     assert_memory_not_equal(y[0], y[1], sizeof y[0][0]);
     nn_engine_cuda.close(e[0]);
@@ -168,11 +168,11 @@ static void models_on_several_devices_do_not_get_in_each_others_way(void **state
     for (int k = 0; k < 3; k++) {
         nn_engine_conf conf = f.conf;
         conf.device = device[k];
-        assert_int_equal(nn_engine_cuda.open(&e[k], f.model[0], &conf, NULL), PL_OK);
-        assert_int_equal(nn_engine_cuda.set_params(e[k], f.params[0], NULL), PL_OK);
+        DONE(nn_engine_cuda.open(&e[k], f.model[0], &conf, &why));
+        DONE(nn_engine_cuda.set_params(e[k], f.params[0], &why));
     }
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(nn_engine_cuda.forward_all(e, in, to, 3, NULL), PL_OK);
+        DONE(nn_engine_cuda.forward_all(e, in, to, 3, &why));
         for (int k = 0; k < 3; k++)
             assert_memory_equal(y[k], want[0], (size_t)in[k]->n_graphs * sizeof y[k][0]);
     }

@@ -29,4 +29,12 @@ void made_batch_move(made_batch *m);
 /* Every vec and dist to the nearest multiple of `width`, where radial nodes are exact. */
 void made_batch_snap(made_batch *m, double width);
 
+/* DONE(open(.., &why)): where it goes wrong the test says what `why` says. */
+#define DONE(call) \
+    do { \
+        pl_error why = { 0 }; \
+        if (call) \
+            fail_msg("%s", why.text); \
+    } while (0)
+
 #endif
