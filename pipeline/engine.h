@@ -31,6 +31,7 @@ const char *pl_scheduler(const char **job, const char **task);
 /* What results.db says about a stage; texts in the arena. stage_id 0: no row. */
 typedef struct pl_stage_row {
     int64_t stage_id, n_units, n_blocks, code_version;
+    int64_t run_id; /* that began it */
     bool done;
     const char *key, *params_json, *extra_json, *needs_json;
 } pl_stage_row;

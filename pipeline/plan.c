@@ -118,7 +118,7 @@ static const char *column(sqlite3_stmt *st, int i, pl_arena *mem)
 pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_arena *mem, pl_error *err)
 {
     static const char sql[] = "SELECT stage_id,key,state='done',coalesce(n_units,-1),n_blocks,params_json,extra_json,"
-                              "needs_json,code_version FROM stage WHERE name=? ORDER BY stage_id DESC LIMIT 1";
+                              "needs_json,code_version,coalesce(run_id,0) FROM stage WHERE name=? ORDER BY stage_id DESC LIMIT 1";
     sqlite3_stmt *st;
     bool row = false;
     pl_code code;
@@ -136,7 +136,7 @@ pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_ar
                                .done = sqlite3_column_int(st, 2) != 0, .n_units = sqlite3_column_int64(st, 3),
                                .n_blocks = sqlite3_column_int64(st, 4), .params_json = column(st, 5, mem),
                                .extra_json = column(st, 6, mem), .needs_json = column(st, 7, mem),
-                               .code_version = sqlite3_column_int64(st, 8) };
+                               .code_version = sqlite3_column_int64(st, 8), .run_id = sqlite3_column_int64(st, 9) };
         if (!out->key || !out->params_json || !out->extra_json || !out->needs_json)
             code = pl_fail(err, PL_ENOMEM, "the plan");
     }

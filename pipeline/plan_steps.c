@@ -12,6 +12,7 @@ typedef struct planner {
     pl_step_plan *plan;
     pl_stage_row *row; /* [n_steps] */
     bool *gone;        /* [n_steps] blocks are missing and somebody needs them */
+    int64_t since;     /* what runs after this one began again, the same command began */
     pl_arena *mem;
 } planner;
 
@@ -44,11 +45,12 @@ static pl_code find_stage(const pl_workflow *wf, const char *name, const char *o
     return code;
 }
 
+/* Once: a command that was stopped and is given again goes on with what it had begun again. */
 static bool forced(const planner *p, int i)
 {
     const char *name = p->wf->step[i].stage->name;
 
-    if (p->opts == NULL)
+    if (p->opts == NULL || p->row[i].run_id > p->since)
         return false;
     if (p->opts->force && strcmp(name, p->opts->force) == 0)
         return true;
@@ -223,6 +225,9 @@ static pl_code judge_all(planner *p, bool *wanted, pl_error *err)
     bool changed = true;
     pl_code code = PL_OK;
 
+    if (p->store != NULL && p->opts != NULL)
+        code = pl_db_int(p->store->db, &p->since, err, "SELECT max(run_id) FROM run WHERE state='done' OR argv_json<>"
+                         "(SELECT argv_json FROM run ORDER BY run_id DESC LIMIT 1)");
     for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++)
         code = pl_stage_row_get(p->store, p->wf->step[i].stage->name, &p->row[i], p->mem, err);
     while (code == PL_OK && changed) {

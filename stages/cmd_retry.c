@@ -33,9 +33,10 @@ static pl_code count(pl_store *s, const char *stage, const char *code_word, int6
     return pl_db_int(s->db, n, err, "SELECT count(*) FROM failure WHERE stage=%Q AND code=%Q", stage, code_word);
 }
 
-/* The first step of the workflow with matching failures; NULL: none. */
+/* The first step of the workflow with matching failures; NULL: none. A retry that was stopped may have
+ * cleared them and not met them again yet: *begun. */
 static pl_code find_stage(const pl_app *app, const pl_workflow *wf, const pl_args *args, const char **stage, int64_t *n,
-                          pl_error *err)
+                          int64_t *begun, pl_error *err)
 {
     const char *only = pl_arg(args, "--stage");
     pl_store *s = NULL;
@@ -50,6 +51,8 @@ static pl_code find_stage(const pl_app *app, const pl_workflow *wf, const pl_arg
         if (code == PL_OK && *n > 0)
             *stage = name;
     }
+    if (code == PL_OK)
+        code = pl_db_int(s->db, begun, err, "SELECT command='retry' AND state IN('running','stopped','lost') FROM run ORDER BY run_id DESC LIMIT 1");
     pl_store_close(s);
     return code;
 }
@@ -60,21 +63,24 @@ static int run(const pl_app *app, const pl_args *args)
     pl_error err = { 0 };
     const char *stage = NULL;
     int status = pl_code_exit(PL_ENOMEM);
-    int64_t n = 0;
+    int64_t n = 0, begun = 0;
     char name[64] = "";
     pl_workflow *wf = mem ? pl_cmd_load(app, args, mem, &status) : NULL;
 
-    if (wf != NULL && find_stage(app, wf, args, &stage, &n, &err) != PL_OK)
+    if (wf != NULL && find_stage(app, wf, args, &stage, &n, &begun, &err) != PL_OK)
         status = pl_cmd_fail(&err);
-    else if (wf != NULL && stage == NULL)
+    else if (wf != NULL && stage == NULL && !begun)
         status = (pl_cmd_say("nothing to retry: no such failures"), 0);
-    else if (wf != NULL)
+    else if (wf != NULL && stage != NULL)
         (void)snprintf(name, sizeof name, "%s", stage);
     pl_arena_free(mem);
-    if (name[0] == '\0')
+    if (name[0] == '\0' && !begun)
         return status;
-    pl_cmd_say("%lld failure%s of stage %s: it runs again, and what stands on it", (long long)n, n == 1 ? "" : "s", name);
-    return st_run_command(app, args, "retry", name);
+    if (begun)
+        pl_cmd_say("the retry that was stopped goes on");
+    else
+        pl_cmd_say("%lld failure%s of stage %s: it runs again, and what stands on it", (long long)n, n == 1 ? "" : "s", name);
+    return st_run_command(app, args, "retry", name[0] ? name : NULL);
 }
 
 const pl_cmd st_cmd_retry = {

@@ -178,6 +178,17 @@ class Engine(unittest.TestCase):
         self.assertEqual(self.sql("SELECT count(*) FROM failure"), [(1,)])
         self.assertEqual(self.digest(), before)
 
+    def test_what_runs_again_and_is_stopped_goes_on_with_the_same_command(self):
+        self.sieve("run", "w.yaml", "-q")
+        before = self.digest()
+        for words in (["retry", "w.yaml", "--code", "parse"], ["run", "w.yaml", "--force", "prepare"], ["run", "w.yaml", "--from", "prepare"]):
+            for _ in range(2):  # the failure is in the second unit
+                self.sieve(*words, status=137, env={"MOLSIEVE_FAULT": "prepare.unit.after_commit:1"})
+            self.sieve(*words)
+            self.assertEqual(self.sql("SELECT count(DISTINCT u.run_id) FROM unit u JOIN stage s USING(stage_id) WHERE name='prepare'"),
+                             [(3,)], words)
+            self.assertEqual(self.digest(), before)
+
     def test_the_log_is_json_where_asked(self):
         self.sieve("run", "w.yaml", "--log", "log.jsonl", "--log-format", "json")
         with open(self.path("log.jsonl")) as f:
