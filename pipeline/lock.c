@@ -47,17 +47,16 @@ static pl_code write_holder(int fd, const char *path, pl_error *err)
     return PL_OK;
 }
 
-static pl_code refuse(int fd, const char *workdir, pl_error *err)
+static pl_code refuse(int fd, const char *what, const char *path, pl_error *err)
 {
     char holder[512];
     int why = errno;
 
     if (why == EWOULDBLOCK) {
         read_holder(fd, holder, sizeof holder);
-        return pl_fail(err, PL_ELOCK, "%s is in use, held by %s; wait for it or stop it", workdir, holder);
+        return pl_fail(err, PL_ELOCK, "%s is in use, held by %s; wait for it or stop it", what, holder);
     }
-    return pl_fail(err, PL_EIO, "%s/.lock: %s; this file system does not lock files, choose another workdir", workdir,
-                   strerror(why));
+    return pl_fail(err, PL_EIO, "%s: %s; this file system does not lock files, choose another workdir", path, strerror(why));
 }
 
 /* The process that wrote its name into the file lives on this machine. */
@@ -93,6 +92,22 @@ static bool take(int fd)
     return false;
 }
 
+static pl_code take_file(pl_lock *lock, const char *path, const char *what, pl_error *err)
+{
+    pl_code code;
+
+    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock->fd < 0)
+        return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
+    if (!take(lock->fd))
+        code = refuse(lock->fd, what, path, err);
+    else
+        code = write_holder(lock->fd, path, err);
+    if (code != PL_OK)
+        pl_lock_drop(lock);
+    return code;
+}
+
 pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
 {
     char path[PATH_MAX];
@@ -103,16 +118,47 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
         return code;
     if (snprintf(path, sizeof path, "%s/.lock", workdir) >= (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", workdir);
-    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock->fd < 0)
-        return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
-    if (!take(lock->fd))
-        code = refuse(lock->fd, workdir, err);
-    else
-        code = write_holder(lock->fd, path, err);
+    return take_file(lock, path, workdir, err);
+}
+
+/* A database in the work directory is behind that one's lock already. */
+static pl_code take_outside(pl_lock *lock, const char *file, const char *workdir, pl_error *err)
+{
+    const size_t n = strlen(workdir);
+    const char *slash = strrchr(file, '/');
+    char path[PATH_MAX];
+    pl_code code;
+
+    if (slash == NULL || slash == file || (strncmp(file, workdir, n) == 0 && file[n] == '/'))
+        return PL_OK;
+    if (snprintf(path, sizeof path, "%s.lock", file) >= (int)sizeof path)
+        return pl_fail(err, PL_EIO, "%s: path too long", file);
+    path[slash - file] = '\0';
+    code = pl_mkdirs(path, err);
+    path[slash - file] = '/';
+    return code == PL_OK ? take_file(lock, path, file, err) : code;
+}
+
+pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err)
+{
+    pl_code code;
+
+    l->workdir.fd = l->results.fd = l->features.fd = -1;
+    code = pl_lock_take(&l->workdir, wf->workdir, err);
+    if (code == PL_OK)
+        code = take_outside(&l->results, wf->storage.results, wf->workdir, err);
+    if (code == PL_OK)
+        code = take_outside(&l->features, wf->storage.features, wf->workdir, err);
     if (code != PL_OK)
-        pl_lock_drop(lock);
+        pl_locks_drop(l);
     return code;
+}
+
+void pl_locks_drop(pl_locks *l)
+{
+    pl_lock_drop(&l->features);
+    pl_lock_drop(&l->results);
+    pl_lock_drop(&l->workdir);
 }
 
 void pl_lock_drop(pl_lock *lock)

@@ -6,7 +6,7 @@
 #ifndef PL_LOCK_H
 #define PL_LOCK_H
 
-#include "pipeline/base/error.h"
+#include "pipeline/workflow.h"
 
 typedef struct pl_lock {
     int fd; /* -1: not held */
@@ -14,5 +14,13 @@ typedef struct pl_lock {
 
 pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err);
 void    pl_lock_drop(pl_lock *lock);
+
+/* The work directory, and the databases that lie elsewhere: FILE.lock beside them. */
+typedef struct pl_locks {
+    pl_lock workdir, results, features;
+} pl_locks;
+
+pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err);
+void    pl_locks_drop(pl_locks *l);
 
 #endif

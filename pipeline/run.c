@@ -243,14 +243,14 @@ static pl_code run_locked(pl_runner *r, pl_error *err)
 pl_code pl_run(pl_workflow *wf, const pl_schema *schema, const pl_run_opts *opts, pl_arena *mem, pl_error *err)
 {
     pl_runner r = { .wf = wf, .schema = schema, .opts = opts, .mem = mem, .workers = pl_workers(wf, opts) };
-    pl_lock lock;
+    pl_locks locks;
     pl_code code = opts->fresh ? pl_workflow_fresh(wf, mem, err) : PL_OK;
 
     if (code == PL_OK)
-        code = pl_lock_take(&lock, wf->workdir, err);
+        code = pl_locks_take(&locks, wf, err);
     if (code != PL_OK)
         return code;
     code = run_locked(&r, err);
-    pl_lock_drop(&lock);
+    pl_locks_drop(&locks);
     return code;
 }

@@ -7,9 +7,9 @@
 /* Under the lock of the work directory, so that no run is writing. */
 static pl_code prune(const pl_app *app, const pl_workflow *wf, int64_t *n, pl_error *err)
 {
-    pl_lock lock;
+    pl_locks locks;
     pl_store *s = NULL;
-    pl_code code = pl_lock_take(&lock, wf->workdir, err);
+    pl_code code = pl_locks_take(&locks, wf, err);
 
     if (code != PL_OK)
         return code;
@@ -19,7 +19,7 @@ static pl_code prune(const pl_app *app, const pl_workflow *wf, int64_t *n, pl_er
     if (code == PL_OK)
         code = pl_store_prune(s, n, err);
     pl_store_close(s);
-    pl_lock_drop(&lock);
+    pl_locks_drop(&locks);
     return code;
 }
 

@@ -386,12 +386,12 @@ pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shar
                  bool *already, pl_arena *mem, pl_error *err)
 {
     st_merging m = { .wf = wf, .schema = schema, .n = shards->n, .mem = mem };
-    pl_lock lock;
-    pl_code code = pl_lock_take(&lock, wf->workdir, err);
+    pl_locks locks;
+    pl_code code = pl_locks_take(&locks, wf, err);
 
     if (code != PL_OK)
         return code;
     code = merge_locked(&m, opts, already, err);
-    pl_lock_drop(&lock);
+    pl_locks_drop(&locks);
     return code;
 }

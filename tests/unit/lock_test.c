@@ -113,6 +113,29 @@ static void a_dropped_lock_can_be_taken_and_the_directory_is_made(void **state)
     pl_lock_drop(&b);
 }
 
+static void two_work_directories_do_not_share_a_database_elsewhere(void **state)
+{
+    char path[5][300];
+    pl_workflow a = { 0 }, b = { 0 };
+    pl_error err = { 0 };
+    pl_locks first, second;
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        (void)snprintf(path[i], sizeof path[i], "%s/%s", dir, (const char *const[]){ "a", "b", "x/both.db", "a/f.db", "b/f.db" }[i]);
+    a.workdir = path[0], a.storage.results = path[2], a.storage.features = path[3];
+    b.workdir = path[1], b.storage.results = path[2], b.storage.features = path[4];
+    assert_int_equal(pl_locks_take(&first, &a, NULL), PL_OK);
+    assert_int_equal(pl_locks_take(&second, &b, &err), PL_ELOCK);
+    assert_non_null(strstr(err.text, "x/both.db is in use, held by host"));
+    b.storage.results = path[4];
+    b.storage.features = path[2];
+    assert_int_equal(pl_locks_take(&second, &b, &err), PL_ELOCK);
+    pl_locks_drop(&first);
+    assert_int_equal(pl_locks_take(&second, &b, &err), PL_OK);
+    pl_locks_drop(&second);
+}
+
 static void a_job_name_of_any_length_is_one_short_line(void **state)
 {
     char job[4000], path[300], line[600] = "";
@@ -155,6 +178,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_second_is_told_who_holds_it_and_a_killed_holder_holds_nothing, make, drop),
         cmocka_unit_test_setup_teardown(what_a_dead_holder_wrote_holds_nothing, make, drop),
         cmocka_unit_test_setup_teardown(a_dropped_lock_can_be_taken_and_the_directory_is_made, make, drop),
+        cmocka_unit_test_setup_teardown(two_work_directories_do_not_share_a_database_elsewhere, make, drop),
         cmocka_unit_test_setup_teardown(a_job_name_of_any_length_is_one_short_line, make, drop),
         cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),
     };
