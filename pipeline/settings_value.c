@@ -209,6 +209,11 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
         pl_problem_add(ctx->problems, at, "%s: %s is a folder, a file is expected", path, absolute);
         return false;
     }
+    if (stat(absolute, &st) == 0 && !S_ISREG(st.st_mode)) {
+        pl_problem_add(ctx->problems, at, "%s: %s is a pipe or a device; files are read more than once, so write it to one first",
+                       path, absolute);
+        return false;
+    }
     if (access(absolute, R_OK) == 0 || (errno == ENOENT && is_inside(ctx->made, absolute)))
         return true;
     near = errno == ENOENT ? nearest_file(ctx, absolute) : NULL;

@@ -263,12 +263,13 @@ static void inputs_are_relative_to_the_file_and_patterns_come_in_name_order(void
     assert_non_null(strstr(in[1].path, "/b.smi"));
     assert_non_null(strstr(in[2].path, "/we[i]rd.smi"));
     assert_string_equal(in[3].smiles_column, "2");
-    assert_null(load(f, "format: 1\ninputs:\n  - {path: 'x*.smi'}\n  - {path: aa.smi}\n  - {path: .}\n"
+    assert_null(load(f, "format: 1\ninputs:\n  - {path: 'x*.smi'}\n  - {path: aa.smi}\n  - {path: .}\n  - {path: /dev/null}\n"
                         "models: {m: {path: m.safetensors, sha256: 12}}\nstages:\n  read:\n", NULL, 0));
     says(f, "w.yaml:3:12: inputs.0.path: no file matches");
     says(f, "w.yaml:4:12: inputs.1.path:");
     says(f, "did you mean 'a.smi'?");
     says(f, "is a folder");
+    says(f, "/dev/null is a pipe or a device");
     says(f, "models.m.path:");
     says(f, "models.m.sha256: a SHA-256 has 64 digits");
 }
