@@ -10,7 +10,7 @@
 #include "stages/score_columns.h"
 #include "stages/where.h"
 
-enum { MAX_FIELDS = 256, HIDDEN = 2 }; /* the last two columns of an SDF query are mol_id and unit */
+enum { MAX_FIELDS = 2000, HIDDEN = 2 }; /* SQLite gives no more columns; the last two of an SDF query are mol_id and unit */
 
 static const pl_opt opts[] = {
     { "--output", 'o', "FILE", "write there, whole or not at all; .gz is compressed; without it to standard output" },

@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/model_row.h"
 
-#include <string.h>
-
 #include "pipeline/base/text.h"
 
-/* The unit in the table; "" when there is no row or no unit. */
-static pl_code unit_of(pl_store *s, const char *name, char *unit, size_t size, pl_error *err)
+/* A property of that name has a unit, and not this one. */
+static pl_code has_other_unit(pl_store *s, const char *name, const char *unit, bool *other, pl_error *err)
 {
-    sqlite3_stmt *st = NULL;
-    bool row = false;
-    pl_code rc = pl_db_prepare(s->db, &st, "SELECT unit FROM property WHERE name=?", err);
+    int64_t n = 0;
+    pl_code rc = pl_db_int(s->db, &n, err, "SELECT count(*) FROM property WHERE name=%Q AND unit<>'' AND unit<>%Q", name, unit);
 
-    unit[0] = '\0';
-    if (!rc)
-        (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-    if (!rc)
-        rc = pl_db_step(st, &row, err);
-    if (!rc && row)
-        (void)sqlite3_snprintf((int)size, unit, "%s", (const char *)sqlite3_column_text(st, 0));
-    sqlite3_finalize(st);
+    *other = n > 0;
     return rc;
 }
 
@@ -39,10 +29,10 @@ static pl_code run_with(pl_store *s, const char *sql, const char *const *text, i
 pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_arena *mem, pl_error *err)
 {
     const char *text[] = { m->target, m->unit, m->better };
-    char unit[64];
-    pl_code rc = unit_of(s, m->target, unit, sizeof unit, err);
+    bool other = false;
+    pl_code rc = has_other_unit(s, m->target, m->unit, &other, err);
 
-    if (!rc && unit[0] && strcmp(unit, m->unit) != 0)
+    if (!rc && other)
         text[0] = pl_sprintf(mem, "%s (%s)", m->target, m->unit[0] ? m->unit : "model");
     if (!rc && !text[0])
         rc = pl_fail(err, PL_ENOMEM, "property %s", m->target);

@@ -98,6 +98,10 @@ def conformers_of_hits_are_written_as_sdf():
         p.run("run", back, "-q")
         assert sorted(p.rows("SELECT inchikey FROM molecule", workdir="back")) == \
             sorted(p.rows("SELECT inchikey FROM hit JOIN molecule USING(mol_id)"))
+        # Every column is a data field, however many there are.
+        p.put("wide.csv", "smiles%s\nC%s\n" % ("".join(",c%d" % i for i in range(300)), ",1" * 300))
+        p.run("run", p.workflow([p.path("wide.csv")], "  read: {}\n  prepare: {}\n", name="wide.yaml", workdir="wide"), "-q")
+        assert p.run("export", "sdf", "--all", "wide")[1].count(">  <c") == 301  # and charge
 
 
 def a_model_that_is_exchanged_leaves_nothing_behind():
