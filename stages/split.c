@@ -229,20 +229,36 @@ static int part_of(const char *word)
     return NO_PART;
 }
 
+static bool is_separator(char c)
+{
+    return c == ' ' || c == '\t' || c == ',' || c == '\r';
+}
+
+/* Ends the text before the separators at its end. */
+static void cut_separators(char *text)
+{
+    for (size_t n = strlen(text); n > 0 && is_separator(text[n - 1]); n--)
+        text[n - 1] = '\0';
+}
+
 /* One line of the file into the table split_line. */
 static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int number, pl_error *err)
 {
     char *cut = NULL;
+    int part;
 
+    cut_separators(line);
     for (char *c = line; *c; c++)
-        if (*c == ' ' || *c == '\t' || *c == ',')
+        if (is_separator(*c))
             cut = c;
-    if (!cut || part_of(cut + 1) == NO_PART)
+    part = cut ? part_of(cut + 1) : NO_PART;
+    if (part == NO_PART)
         return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
                        s->conf->path, number);
     *cut = '\0';
+    cut_separators(line);
     (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int(add, 2, part_of(cut + 1));
+    (void)sqlite3_bind_int(add, 2, part);
     (void)sqlite3_bind_int(add, 3, number);
     return pl_db_run(add, err);
 }
@@ -250,21 +266,20 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
 static pl_code lines_add(const split_state *s, pl_error *err)
 {
     sqlite3_stmt *add = NULL;
-    char *save = NULL;
     pl_bytes text;
-    int number = 0;
     pl_code rc = pl_file_read(&text, s->conf->path, s->env->mem, err);
 
     if (!rc)
         rc = pl_db_prepare(s->env->store->db, &add, "INSERT INTO temp.split_line VALUES(?1,?2,?3)", err);
     if (rc)
         return rc;
-    for (char *line = strtok_r((char *)text.data, "\n", &save); line && !rc; line = strtok_r(NULL, "\n", &save)) {
-        size_t n = strlen(line);
-        if (n && line[n - 1] == '\r')
-            line[--n] = '\0';
-        number++;
-        if (n && line[0] != '#')
+    char *line = (char *)text.data, *next;
+    line += strncmp(line, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte-order mark */
+    for (int number = 1; line && !rc; line = next, number++) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        if (line[strspn(line, " \t\r")] && line[0] != '#')
             rc = line_add(s, add, line, number, err);
     }
     sqlite3_finalize(add);
@@ -442,7 +457,7 @@ static const char *const needs[] = { "prepare", NULL };
 static const char *const reset_sql[] = { "DELETE FROM split", NULL };
 
 const pl_stage st_split = {
-    .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 1,
+    .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 2,
     .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs, .reads_blocks = reads_blocks,
     .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
     .reset_sql = reset_sql, .uses_seed = true,

@@ -318,11 +318,11 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         split("keep", "a.csv", "method: column, leaks: allow")
         assert p.rows(by, workdir="keep") == sorted(want + [("m17", "train")])
         assert "leaks" in split("refuse", "a.csv", "method: column, leaks: refuse", expect=2)
-        p.put("parts.txt", "# by title\nm0 train\nm1,valid\nm2\t2\n")
+        p.put("parts.txt", b"\xef\xbb\xbfm0 train\r\n# by title\n\nm1, valid \nm2\t2\n")
         split("file", "a.csv", "method: file, path: parts.txt")
         assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]
-        p.put("bad.txt", "m0 train\nm1 often\n")
-        assert "bad.txt:2" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
+        p.put("bad.txt", "m0 train\n\nm1 often\n")
+        assert "bad.txt:3" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
         assert "fractions add up to 0.9" in split("sum", "a.csv", "fractions: {train: 0.7}", expect=2)
 
 
