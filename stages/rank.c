@@ -238,7 +238,7 @@ static pl_code fail_unknown(rank_state *s, const char *name, pl_error *err)
     (void)sqlite3_finalize(st);
     if (code != PL_OK)
         return code;
-    return pl_fail(err, PL_ECONFIG, "rank: no molecule has a score of \"%s\" (%s), and it is no descriptor such as mw or "
+    return pl_fail(err, PL_ECONFIG, "no molecule has a score of \"%s\" (%s), and it is no descriptor such as mw or "
                    "logp", name, known);
 }
 
