@@ -70,6 +70,17 @@ static bool holds(const char *data, size_t n, const char *what)
     return memmem(data, n, what, strlen(what)) != NULL;
 }
 
+/* The heads of a table: "Name,SMILES,IC50". */
+static bool names_smiles(const char *line, size_t n)
+{
+    char head[1024];
+
+    n = n < sizeof head - 1 ? n : sizeof head - 1;
+    memcpy(head, line, n);
+    head[n] = '\0';
+    return strcasestr(head, "smiles") != NULL && strpbrk(head, ",;\t") != NULL;
+}
+
 /* A guess from the first bytes, for files whose names say nothing. */
 static const char *content_format(const char *data, size_t n)
 {
@@ -90,6 +101,8 @@ static const char *content_format(const char *data, size_t n)
         return "inchi";
     if (eol != NULL && ch_line_is_count(data, (size_t)(eol - data), &count))
         return "xyz";
+    if (eol != NULL && names_smiles(data, (size_t)(eol - data)))
+        return "csv";
     return "smi";
 }
 

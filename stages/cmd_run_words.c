@@ -108,7 +108,7 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
 static void print_errors(pl_store *s)
 {
     static const char sql[] =
-        "SELECT m.name,e.part,e.value,coalesce(e.unit,''),e.n,(SELECT min(b.value) FROM evaluation b WHERE b.model_id=e.model_id"
+        "SELECT m.name,e.part,e.value,coalesce(nullif(' '||e.unit,' '),''),e.n,(SELECT min(b.value) FROM evaluation b WHERE b.model_id=e.model_id"
         " AND b.part=e.part AND b.metric LIKE '%.mae') FROM evaluation e JOIN model m USING(model_id)"
         " WHERE e.metric='mae' AND e.part IN('test','valid') ORDER BY e.part LIMIT 1";
     sqlite3_stmt *st;
@@ -118,7 +118,7 @@ static void print_errors(pl_store *s)
     if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
         return;
     if (pl_db_step(st, &row, NULL) == PL_OK && row)
-        (void)printf("model %s: %s MAE %.4g %s (%s molecules); the best trivial prediction: %.4g\n",
+        (void)printf("model %s: %s MAE %.4g%s (%s molecules); the best trivial prediction: %.4g\n",
                      (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1),
                      sqlite3_column_double(st, 2), (const char *)sqlite3_column_text(st, 3),
                      pl_count_str(sqlite3_column_int64(st, 4), n), sqlite3_column_double(st, 5));

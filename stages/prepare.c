@@ -279,6 +279,25 @@ static pl_code say_structures(prepare_state *s)
                         (long long)t->n_known);
 }
 
+/* A label that is asked for by name and that nothing has is a slip of the pen, or 1,5 for 1.5. */
+static pl_code warn_labels(prepare_state *s, pl_error *err)
+{
+    const st_prepare_conf *c = s->env->step->conf;
+    const pl_list *labels = &c->labels;
+    const char *const *name = labels->items;
+    bool named = labels->n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
+    int64_t any = 0;
+    pl_code code = PL_OK;
+
+    for (int32_t i = 0; named && i < labels->n && code == PL_OK; i++) {
+        code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM label JOIN property USING(property_id) "
+                         "WHERE name=%Q)", name[i]);
+        if (code == PL_OK && any == 0)
+            code = pl_event_add(s->env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
+    }
+    return code;
+}
+
 static pl_code finish(void *state, pl_error *err)
 {
     prepare_state *s = state;
@@ -291,6 +310,8 @@ static pl_code finish(void *state, pl_error *err)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && any == 0 && s->env->n_shards == 0)
         code = fail_empty(s, err);
+    if (code == PL_OK && s->env->n_shards == 0)
+        code = warn_labels(s, err);
     return code == PL_OK ? say_structures(s) : code;
 }
 

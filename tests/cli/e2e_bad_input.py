@@ -191,6 +191,12 @@ def what_no_reader_can_read_is_said_with_what_to_do():
         assert 'a.csv: no column "SMILS" for the SMILES; there are: , structure, name, logS' in err and err.count("a.csv:") == 1, err
         p.run("run", p.workflow(["{path: a.csv}"], FLAT), "-q")
         assert p.rows("SELECT name, value FROM label JOIN property USING(property_id)") == [("logS", 1.5)]
+        # a table under another name; a label that is none
+        p.put("a.txt", "Name;SMILES;logS\r\nethanol;CCO;1,5\r\n")
+        _, _, err = p.run("run", p.workflow(["{path: a.txt}"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [logS]}\n",
+                                            workdir="txt"))
+        assert p.rows("SELECT title, raw_smiles, status FROM record", workdir="txt") == [("ethanol", "CCO", "ok")]
+        assert "no molecule has a number in a data field called logS" in err, err
         _, _, err = p.run("check", p.workflow(["{path: .}"], FLAT), expect=2)
         assert "is a folder; write a pattern such as" in err, err
 
