@@ -139,7 +139,8 @@ static pl_code run_steps(pl_runner *r, pl_error *err)
         code = pl_steps_run(r, step, n, &bad, &here);
         if (code == PL_OK)
             continue;
-        pl_at(&here, "stage %s", r->wf->step[step[bad]].stage->name);
+        if (code != PL_ESTOP) /* that names all stages at work itself */
+            pl_at(&here, "stage %s", r->wf->step[step[bad]].stage->name);
         failed[step[bad]] = true;
         if (worst == PL_OK && err != NULL)
             *err = here;

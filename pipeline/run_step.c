@@ -139,7 +139,7 @@ static pl_code active_open(pl_runner *r, pl_active *a, int at, pl_error *err)
     again = r->plan[at].state == PL_STEP_STALE && r->plan[at].own_reason;
     a->opened = true;
     r->plan[at].state = PL_STEP_RESUME; /* if it has to be opened once more in this run */
-    pl_log(again ? PL_INFO : PL_DEBUG, "%s: %s%.160s", a->stage->name, again ? "runs again: " : "", r->plan[at].reason);
+    pl_log(again ? PL_INFO : PL_DEBUG, "stage %s: %s%.160s", a->stage->name, again ? "runs again: " : "", r->plan[at].reason);
     pl_event_row(r->store, r->run_id, "info", a->stage->name, r->plan[at].reason);
     return a->stage->open ? a->stage->open(a->state, &a->env, err) : PL_OK;
 }
