@@ -218,11 +218,13 @@ const char *pl_field_allowed(const pl_field *f, char *buf, size_t size)
         }
         break;
     }
-    case PL_LIST:
-        add(buf, size, (f->flags & PL_KEYED) ? "a map of name to settings" : "a list such as [{");
-        add(buf, size, (f->flags & PL_KEYED) ? "" : f->sub->key);
-        add(buf, size, (f->flags & PL_KEYED) ? "" : ": ...}]");
+    case PL_LIST: {
+        bool keyed = (f->flags & PL_KEYED) != 0;
+        add(buf, size, keyed ? "a map such as {NAME: {" : "a list such as [{");
+        add(buf, size, f->sub[keyed && strcmp(f->sub->key, "name") == 0].key); /* the name is the key */
+        add(buf, size, keyed ? ": ...}}" : ": ...}]");
         break;
+    }
     case PL_END: break;
     }
     return buf;

@@ -29,7 +29,7 @@ static void what_is_allowed_is_said_with_range_unit_and_words(void **unused)
         { "cpu_limit", "0.1s..1h" },        { "memory", "1MiB or more" },
         { "strict", "true or false" },      { "label", "text" },
         { "file", "a file name" },          { "elements", "a list of texts" },
-        { "fractions", "a list of numbers, each 0..1" }, { "by_name", "a map of name to settings" },
+        { "fractions", "a list of numbers, each 0..1" }, { "by_name", "a map such as {NAME: {weight: ...}}" },
     };
     char buf[256];
 
