@@ -216,10 +216,13 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
     }
     if (access(absolute, R_OK) == 0 || (errno == ENOENT && is_inside(ctx->made, absolute)))
         return true;
-    near = errno == ENOENT ? nearest_file(ctx, absolute) : NULL;
+    if (errno != ENOENT) {
+        pl_problem_add(ctx->problems, at, "%s: %s: %s", path, absolute, strerror(errno));
+        return false;
+    }
+    near = nearest_file(ctx, absolute);
     pl_problem_add(ctx->problems, at, "%s: %s: %s%s%s%s; paths are relative to the workflow file", path, absolute,
-                   strerror(errno == ENOENT || near ? ENOENT : errno), near ? ", did you mean '" : "",
-                   near ? near : "", near ? "'?" : "");
+                   strerror(ENOENT), near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return false;
 }
 

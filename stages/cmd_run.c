@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -106,7 +107,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     o->max_time = st_time_left(o->max_time == 0 ? wf->limits.max_time : o->max_time, o->grace);
     if (!st_log_open(&log, pl_arg(args, "--log"), pl_arg(args, "--log-format"),
                      o->quiet ? PL_WARN : pl_arg(args, "--verbose") ? PL_DEBUG : PL_INFO, o->progress_tty))
-        return pl_cmd_usage(args, "--log %s: cannot be written", pl_arg(args, "--log"));
+        return pl_cmd_usage(args, "--log %s: %s", pl_arg(args, "--log"), strerror(errno));
     code = pl_run(wf, app->schema, o, mem, &err);
     st_log_close(&log);
     o->ran = NULL;
