@@ -202,7 +202,7 @@ static void add_run(st_report *r)
     static const char sql[] =
         "SELECT state, coalesce(stop_reason,''), (SELECT min(started_utc) FROM run), coalesce(ended_utc,''), "
         "coalesce(host,''), seed, program_version, (SELECT count(*) FROM run) FROM run ORDER BY run_id DESC LIMIT 1";
-    static const char *const before[] = { "Last run: ", ": ", " &middot; begun ", " &middot; ended ", " &middot; on ",
+    static const char *const before[] = { "Last run: ", ": ", " &middot; first begun ", " &middot; ended ", " &middot; on ",
                                           " &middot; seed ", " &middot; molsieve ", " &middot; runs: " };
 
     pl_text_add(r->out, "<p class=\"sub\">");

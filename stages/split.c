@@ -34,7 +34,7 @@ static const pl_field fields[] = {
     { PL_REAL, "fractions.valid", AT(fraction[VALID]), 0.1, 0, 1, NULL, NULL, NULL,
       "random: share to choose the epoch by", 0, NULL, 0 },
     { PL_REAL, "fractions.test", AT(fraction[TEST]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random: share that nothing looks at before the end", 0, NULL, 0 },
+      "random: share that no choice depends on", 0, NULL, 0 },
     { PL_REAL, "fractions.calibration", AT(fraction[CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
       "random: share kept for calibration", 0, NULL, 0 },
     { PL_INT, "limit.train", AT(limit[TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
