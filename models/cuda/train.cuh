@@ -94,7 +94,7 @@ static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, do
     return r;
 }
 
-/* The whole batch's loss from its shards', in every thread of a block. */
+/* The whole batch's losses from its shards', in every thread of a block. */
 static __device__ nn_gpu_step_result shards_sum(const nn_gpu_optimise &a)
 {
     nn_gpu_step_result sum = {};
@@ -107,7 +107,6 @@ static __device__ nn_gpu_step_result shards_sum(const nn_gpu_optimise &a)
     sum.loss = block_sum(sum.loss);
     sum.abs = block_sum(sum.abs);
     sum.square = block_sum(sum.square);
-    sum.measured = a.shard[0].measured;
     return sum;
 }
 
@@ -126,6 +125,7 @@ __global__ void rule_make(nn_gpu_optimise a)
     if (threadIdx.x)
         return;
     result.norm = norm;
+    result.measured = a.shard[0].measured;
     result.taken = isfinite(norm) && isfinite(result.loss);
     *a.result = result;
     if (result.taken)

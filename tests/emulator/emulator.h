@@ -2,18 +2,19 @@
  *
  * Every thread of a block is a fiber. A barrier, a shuffle or an mma hands over
  * to the next fiber, in an order that MOLSIEVE_EMULATOR_SEED chooses (0: first to
- * last, 1: last to first, others: shuffled anew every round), so that a missing
+ * last, 1: last to first, blocks too, others: shuffled anew every round), so that a missing
  * barrier changes results. Dynamic shared memory is full of NaN before every block. A
  * barrier that not all threads reach, or that some can no longer reach, ends the
  * program with the kernel, block and thread; so do vector accesses off their alignment, launches
  * that no device takes and more dynamic shared memory than a kernel was allowed. Products of
  * matrices cut off what tensor cores cut off. Compiled with ASan and UBSan the
- * kernels' accesses are checked like any others.
+ * kernels' accesses are checked like any others; ThreadSanitizer takes every fiber for a thread
+ * and reports what no barrier orders within a block, lanes of a warp too.
  *
  * MOLSIEVE_EMULATOR_TRACE=1: a line for every launch.
  *
- * It cannot show: races inside one step of a warp, the order of memory between
- * blocks, what the asynchronous copies of two threads do to each other, speed. */
+ * It cannot show: the order of memory between blocks, what the asynchronous copies of two
+ * threads do to each other, speed. */
 #ifndef EMULATOR_H
 #define EMULATOR_H
 
@@ -34,6 +35,18 @@
 #define EMU_ASAN 1
 #else
 #define EMU_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define EMU_TSAN 1
+#define EMU_OWN __attribute__((no_sanitize_thread)) /* the emulator's own state is no thread's */
+#define EMU_RELEASE(p) __tsan_release(p)
+#define EMU_ACQUIRE(p) __tsan_acquire(p)
+#else
+#define EMU_TSAN 0
+#define EMU_OWN
+#define EMU_RELEASE(p) (void)(p)
+#define EMU_ACQUIRE(p) (void)(p)
 #endif
 #if !defined(__x86_64__)
 #include <ucontext.h>
@@ -71,6 +84,8 @@ struct emu_copy {
 struct emu_fiber {
     emu_state state;
     int parity, n_copies, group;
+    unsigned barriers[2]; /* of its warp, of the block */
+    void *tsan;
     emu_copy copy[EMU_COPIES];
     char *stack;
     void *at; /* its saved stack pointer or context */
@@ -86,17 +101,27 @@ struct emu_machine {
     unsigned n, now, done, at_block, at_warp[EMU_THREADS / 32];
     uint64_t seed;
     unsigned order[EMU_THREADS];
+    char sync[2 + EMU_THREADS / 16], over; /* what ThreadSanitizer knows barriers by: two each, in turn */
+    void *tsan;
     emu_fiber fiber[EMU_THREADS];
     alignas(128) char shared[EMU_SHARED];
     ~emu_machine()
     {
-        for (emu_fiber &f : fiber)
+        for (emu_fiber &f : fiber) {
+#if EMU_TSAN
+            if (f.tsan)
+                __tsan_destroy_fiber(f.tsan);
+#endif
             free(f.stack);
+        }
     }
 };
 
 static thread_local emu_machine emu;
-static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+static thread_local dim3 emu_thread, blockIdx, blockDim, gridDim;
+
+EMU_OWN static dim3 emu_thread_now() { return emu_thread; }
+#define threadIdx emu_thread_now()
 
 [[noreturn]] static void emu_fail(const char *what)
 {
@@ -122,9 +147,12 @@ static void emu_swap(void **save, void *load)
 }
 #endif
 
-static void emu_to_home(bool last)
+EMU_OWN static void emu_to_home(bool last)
 {
     emu_fiber *f = &emu.fiber[emu.now];
+#if EMU_TSAN
+    __tsan_switch_to_fiber(emu.tsan, __tsan_switch_to_fiber_no_sync);
+#endif
 #if EMU_ASAN
     void *fake = nullptr;
     __sanitizer_start_switch_fiber(last ? nullptr : &fake, emu.home_stack, emu.home_bytes);
@@ -137,7 +165,7 @@ static void emu_to_home(bool last)
 #endif
 }
 
-static void emu_entry()
+EMU_OWN static void emu_entry()
 {
 #if EMU_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &emu.home_stack, &emu.home_bytes);
@@ -145,6 +173,7 @@ static void emu_entry()
     emu.call(emu.args);
     if (emu.fiber[emu.now].n_copies)
         emu_fail("a copy that nobody waited for");
+    EMU_RELEASE(&emu.over);
     emu.fiber[emu.now].state = EMU_DONE;
     emu.done++;
     emu_to_home(true);
@@ -154,10 +183,15 @@ static void emu_fiber_reset(emu_fiber *f)
 {
     f->state = EMU_RUNS;
     f->parity = f->n_copies = f->group = 0;
+    f->barriers[0] = f->barriers[1] = 0;
     if (!f->stack)
         f->stack = (char *)aligned_alloc(64, EMU_STACK);
     if (!f->stack)
         emu_fail("no memory for a fiber");
+#if EMU_TSAN
+    if (!f->tsan)
+        f->tsan = __tsan_create_fiber(0);
+#endif
 #if defined(__x86_64__)
     void **top = (void **)(f->stack + EMU_STACK - 64);
     memset((void *)(top - 8), 0, 8 * sizeof *top);
@@ -174,15 +208,19 @@ static void emu_fiber_reset(emu_fiber *f)
 #endif
 }
 
-static void emu_thread_run(unsigned t)
+EMU_OWN static void emu_thread_run(unsigned t)
 {
     emu_fiber *f = &emu.fiber[t];
 
     emu.now = t;
-    threadIdx = dim3(t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y));
+    emu_thread = dim3(t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y));
 #if EMU_ASAN
     void *fake = nullptr;
     __sanitizer_start_switch_fiber(&fake, f->stack, EMU_STACK);
+#endif
+#if EMU_TSAN
+    emu.tsan = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(f->tsan, 0);
 #endif
     emu_swap(&emu.home, f->at);
 #if EMU_ASAN
@@ -192,37 +230,36 @@ static void emu_thread_run(unsigned t)
 
 /* ---- barriers ------------------------------------------------------------------- */
 
-static void __syncthreads()
+/* Threads first .. end-1 come together; `came` of them are there. */
+EMU_OWN static void emu_meet(unsigned first, unsigned end, unsigned *came, emu_state state, unsigned which)
 {
     emu_fiber *f = &emu.fiber[emu.now];
+    char *known = &emu.sync[2 * which + f->barriers[which == 0]++ % 2];
 
-    f->state = EMU_AT_BLOCK;
-    if (++emu.at_block == emu.n) {
-        for (unsigned t = 0; t < emu.n; t++)
+    EMU_RELEASE(known);
+    f->state = state;
+    if (++*came == end - first) {
+        for (unsigned t = first; t < end; t++)
             emu.fiber[t].state = EMU_RUNS;
-        emu.at_block = 0;
-        return;
+        *came = 0;
+    } else {
+        emu_to_home(false);
     }
-    emu_to_home(false);
+    EMU_ACQUIRE(known);
 }
 
-static void __syncwarp()
+EMU_OWN static void __syncthreads() { emu_meet(0, emu.n, &emu.at_block, EMU_AT_BLOCK, 0); }
+
+EMU_OWN static void __syncwarp()
 {
     unsigned warp = emu.now / 32, first = warp * 32, end = first + 32 < emu.n ? first + 32 : emu.n;
 
-    emu.fiber[emu.now].state = EMU_AT_WARP;
-    if (++emu.at_warp[warp] == end - first) {
-        for (unsigned t = first; t < end; t++)
-            emu.fiber[t].state = EMU_RUNS;
-        emu.at_warp[warp] = 0;
-        return;
-    }
-    emu_to_home(false);
+    emu_meet(first, end, &emu.at_warp[warp], EMU_AT_WARP, 1 + warp);
 }
 
 /* ---- warp and matrix primitives, see models/cuda/prim.cuh ------------------------ */
 
-template <class T> static T warp_get(T value, int lane)
+template <class T> EMU_OWN static T warp_get(T value, int lane)
 {
     emu_fiber *f = &emu.fiber[emu.now];
     unsigned from = emu.now / 32 * 32 + (unsigned)lane;
@@ -237,7 +274,7 @@ template <class T> static T warp_get(T value, int lane)
     return out;
 }
 
-template <class T> static T warp_xor(T value, int mask) { return warp_get(value, (int)(emu.now % 32) ^ mask); }
+template <class T> EMU_OWN static T warp_xor(T value, int mask) { return warp_get(value, (int)(emu.now % 32) ^ mask); }
 
 /* One number of a fragment's word: half `high` of 16-bit ones, all of it for tf32. */
 static float emu_bf16(uint32_t pair, unsigned high)
@@ -348,7 +385,7 @@ static float emu_add(float c, const double *p, int n)
 
 /* Fragments as in the PTX manual: lane = 4 g + t has a: (g, t), (g+8, t), (g, t+4), (g+8, t+4);
  * b: (t, g), (t+4, g) in words along k; c: (g, 2t..), (g+8, 2t..). */
-static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsigned per, float (*get)(uint32_t, unsigned))
+EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsigned per, float (*get)(uint32_t, unsigned))
 {
     emu_fiber *f = &emu.fiber[emu.now];
     unsigned lane = emu.now % 32, first = emu.now - lane, g = lane / 4, t = lane % 4;
@@ -389,7 +426,7 @@ static void emu_aligned(const void *p)
 }
 
 /* The bytes arrive when the thread waits for them, and not before. */
-static void copy_async(void *to, const void *from, int bytes)
+EMU_OWN static void copy_async(void *to, const void *from, int bytes)
 {
     emu_fiber *f = &emu.fiber[emu.now];
 
@@ -400,9 +437,15 @@ static void copy_async(void *to, const void *from, int bytes)
     f->copy[f->n_copies++] = emu_copy{ to, from, bytes, f->group };
 }
 
-static void copy_close() { emu.fiber[emu.now].group++; }
+EMU_OWN static void copy_close() { emu.fiber[emu.now].group++; }
 
-template <int n> static void copy_wait()
+static void emu_copy_arrive(const emu_copy *c)
+{
+    memcpy(c->to, c->from, (size_t)c->bytes);
+    memset((char *)c->to + c->bytes, 0, 16 - (size_t)c->bytes);
+}
+
+template <int n> EMU_OWN static void copy_wait()
 {
     emu_fiber *f = &emu.fiber[emu.now];
     int left = 0;
@@ -413,8 +456,7 @@ template <int n> static void copy_wait()
             f->copy[left++] = *c;
             continue;
         }
-        memcpy(c->to, c->from, (size_t)c->bytes);
-        memset((char *)c->to + c->bytes, 0, 16 - (size_t)c->bytes);
+        emu_copy_arrive(c);
     }
     f->n_copies = left;
 }
@@ -437,7 +479,7 @@ static void emu_order_make(bool again)
     }
 }
 
-static void emu_block_run()
+EMU_OWN static void emu_block_run()
 {
     bool moved = true;
 
@@ -455,6 +497,7 @@ static void emu_block_run()
         if (!moved)
             emu_fail("a barrier that not all threads reach");
     }
+    EMU_ACQUIRE(&emu.over);
 }
 
 static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared, void (*call)(void *), void *args)
@@ -471,22 +514,22 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
     emu.n = block.x * block.y * block.z;
     gridDim = grid;
     blockDim = block;
-    blockIdx = threadIdx = dim3(0, 0, 0);
+    blockIdx = emu_thread = dim3(0, 0, 0);
     if (emu.n > EMU_THREADS || shared > EMU_SHARED || !emu.n || !grid.x || !grid.y || !grid.z || grid.y > 65535
         || grid.z > 65535)
         emu_fail("a launch that no device takes");
-    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
-        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
-            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-                memset(emu.shared, 0xff, shared);
+    for (uint64_t i = 0, n = (uint64_t)grid.x * grid.y * grid.z; i < n; i++) {
+        uint64_t at = emu.seed == 1 ? n - 1 - i : i;
+        blockIdx = dim3((unsigned)(at % grid.x), (unsigned)(at / grid.x % grid.y), (unsigned)(at / grid.x / grid.y));
+        memset(emu.shared, 0xff, shared);
 #if EMU_ASAN
-                __asan_poison_memory_region(emu.shared + (shared + 7) / 8 * 8, EMU_SHARED - (shared + 7) / 8 * 8);
+        __asan_poison_memory_region(emu.shared + (shared + 7) / 8 * 8, EMU_SHARED - (shared + 7) / 8 * 8);
 #endif
-                emu_block_run();
+        emu_block_run();
 #if EMU_ASAN
-                __asan_unpoison_memory_region(emu.shared, EMU_SHARED);
+        __asan_unpoison_memory_region(emu.shared, EMU_SHARED);
 #endif
-            }
+    }
 }
 
 /* Shared memory is allowed to a kernel for all its launches: of other threads, and of graphs that were
