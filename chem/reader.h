@@ -30,6 +30,7 @@ struct ch_reader {
     char delimiter;
     char **columns;
     int n_columns, smiles_column, title_column;
+    bool smiles_guessed;
 
     /* Formats that the worker lists. */
     pl_arena *listed_mem;

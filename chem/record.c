@@ -195,6 +195,8 @@ void ch_reader_close(ch_reader *r)
 
 const char *ch_reader_format(const ch_reader *r) { return r->format == &listed ? r->name : r->format->name; }
 
+const char *ch_reader_guessed(const ch_reader *r) { return r->smiles_guessed ? r->columns[r->smiles_column] : NULL; }
+
 int64_t ch_reader_count(const ch_reader *r) { return r->qm9 ? ch_qm9_count(r->qm9) : -1; }
 
 /* ---- putting one record together ---------------------------------------- */

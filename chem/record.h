@@ -84,6 +84,8 @@ void ch_reader_close(ch_reader *r); /* NULL is fine */
 bool ch_format_is_ours(const char *name);
 
 const char *ch_reader_format(const ch_reader *r); /* "smi" ... or the worker's name for it */
+/* csv: the name of the first column, if it is taken for the SMILES because none is called so; else NULL. */
+const char *ch_reader_guessed(const ch_reader *r);
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */
 
 /* *more = false at the end of the file, and then no record. A truncated or

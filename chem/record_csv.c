@@ -191,8 +191,10 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
         return code;
     if (opts->smiles_column != NULL)
         code = column_asked(&r->smiles_column, r, opts->smiles_column, "SMILES", err);
-    else if ((r->smiles_column = column_of(r, smiles, sizeof smiles / sizeof *smiles)) < 0)
+    else if ((r->smiles_column = column_of(r, smiles, sizeof smiles / sizeof *smiles)) < 0) {
         r->smiles_column = 0;
+        r->smiles_guessed = true;
+    }
     if (code == PL_OK && opts->title_column != NULL)
         code = column_asked(&r->title_column, r, opts->title_column, "title", err);
     else if (code == PL_OK)

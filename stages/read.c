@@ -346,6 +346,13 @@ static void bind_text(sqlite3_stmt *st, int i, const char *text)
         (void)sqlite3_bind_text(st, i, text, -1, SQLITE_STATIC);
 }
 
+/* A table without a row of names would lose its first molecule in silence. */
+static pl_code warn_guessed(read_state *s, const char *path, const char *column)
+{
+    return column == NULL ? PL_OK : pl_event_add(s->env, PL_WARN, "%s: no column is called smiles; the first, \"%.60s\", is "
+                                                 "taken for it, and the first row for names", path, column);
+}
+
 /* Rows of input_file up to and including `file`; files without records get theirs too. */
 static pl_code store_files(read_state *s, int32_t file, pl_error *err)
 {
@@ -368,6 +375,8 @@ static pl_code store_files(read_state *s, int32_t file, pl_error *err)
             bind_text(s->put_file, 5, ch_reader_format(reader));
             code = pl_db_run(s->put_file, err);
         }
+        if (code == PL_OK)
+            code = warn_guessed(s, in->path, ch_reader_guessed(reader));
         ch_reader_close(reader);
         s->files_stored++;
     }

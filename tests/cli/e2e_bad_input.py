@@ -98,6 +98,15 @@ def an_empty_file_is_a_warning_and_nothing_at_all_an_error():
         assert "no records" in err and "empty.smi" in err and "inputs" in err, err
 
 
+def a_table_without_names_of_columns_is_warned_of():
+    with Project() as p:
+        p.put("bare.csv", "CCO,a\nCCN,b\n")
+        p.put("named.csv", "id,Smiles\na,CCO\n")
+        _, _, err = p.run("run", p.workflow(["bare.csv", "named.csv"], "  read: {}\n"))
+        assert 'bare.csv: no column is called smiles; the first, "CCO", is taken' in err and "named.csv:" not in err, err
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%bare.csv%'") == 1
+
+
 def a_wrong_format_fails_records_and_says_so():
     with Project() as p:
         good = p.put("water.sdf", WATER + METHANE)
@@ -250,7 +259,7 @@ def parents(path):
 
 
 main([one_bad_molecule_costs_one_molecule, a_missing_file_is_said_with_its_place,
-      an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_wrong_format_fails_records_and_says_so,
+      an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_table_without_names_of_columns_is_warned_of, a_wrong_format_fails_records_and_says_so,
       a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
       a_truncated_gzip_keeps_what_was_whole, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
