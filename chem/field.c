@@ -5,7 +5,7 @@
 
 #include "chem/reader.h"
 
-enum { FIELDS_MAX = 4096 };
+enum { FIELDS_MAX = 4096, NAME_BYTES = 1000 };
 
 typedef struct gather {
     ch_field *fields; /* NULL in the first pass, which only counts */
@@ -16,6 +16,7 @@ typedef struct gather {
 
 static void field_add(gather *g, const char *name, size_t name_len, const char *text, size_t len)
 {
+    pl_text clean = { 0 };
     ch_field *f;
 
     if (g->n >= FIELDS_MAX)
@@ -28,7 +29,9 @@ static void field_add(gather *g, const char *name, size_t name_len, const char *
     while (len > 0 && ch_line_blank(text, 1))
         text++, len--;
     f = &g->fields[g->n - 1];
-    f->name = pl_strndup(g->mem, name, name_len);
+    pl_text_add_clean(&clean, name, name_len, NAME_BYTES);
+    f->name = pl_text_ok(&clean) ? pl_strdup(g->mem, pl_text_str(&clean)) : NULL;
+    pl_text_free(&clean);
     f->text = pl_strndup(g->mem, text, len);
     f->is_number = ch_word_real(text, len, &f->value);
     g->refused = g->refused || f->name == NULL || f->text == NULL;

@@ -230,23 +230,6 @@ void ch_reader_add(ch_reader *r, const ch_line *line)
     pl_text_add_n(&r->text, "\n", 1);
 }
 
-/* Length of the UTF-8 sequence at s[0..n-1], 0 if it is none. */
-static size_t utf8_len(const unsigned char *s, size_t n)
-{
-    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
-
-    if (len == 0 || len > n)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return len;
-}
-
 void ch_reader_set_title(ch_reader *r, const char *s, size_t n)
 {
     pl_text_reset(&r->title);
@@ -254,17 +237,7 @@ void ch_reader_set_title(ch_reader *r, const char *s, size_t n)
         n--;
     while (n > 0 && isspace((unsigned char)*s))
         s++, n--;
-    while (n > 0 && r->title.len < TITLE_MAX) {
-        size_t len = utf8_len((const unsigned char *)s, n);
-        if (len == 0)
-            pl_text_add(&r->title, "\xEF\xBF\xBD");
-        else if (len == 1 && ((unsigned char)*s < 0x20 || *s == 0x7F))
-            pl_text_add(&r->title, " ");
-        else
-            pl_text_add_n(&r->title, s, len);
-        s += len ? len : 1;
-        n -= len ? len : 1;
-    }
+    pl_text_add_clean(&r->title, s, n, TITLE_MAX);
 }
 
 void ch_reader_set_problem(ch_reader *r, const char *fmt, ...)

@@ -67,8 +67,8 @@ typedef struct ch_record {
 } ch_record; /* borrowed from the reader until its next call */
 
 typedef struct ch_field {
-    const char *name;  /* "gap", "homo", "IC50 (nM)"                     */
-    const char *text;  /* trimmed; UTF-8                                  */
+    const char *name;  /* "gap", "IC50 (nM)"; clean as a title is         */
+    const char *text;  /* trimmed                                         */
     double value;      /* valid if is_number                              */
     bool is_number;    /* "*^" exponents understood; inf and nan are not  */
 } ch_field;

@@ -99,15 +99,24 @@ static pl_code read_row(ch_reader *r, bool *more, pl_error *err)
     return code;
 }
 
-static char header_delimiter(const ch_reader *r)
+/* By the first line that is not blank; before it is read, because quotes may go beyond it. */
+static pl_code find_delimiter(ch_reader *r, pl_error *err)
 {
-    if (strcmp(r->format->name, "tsv") == 0)
-        return '\t';
-    if (strchr(pl_text_str(&r->raw), ',') != NULL)
-        return ',';
-    if (strchr(pl_text_str(&r->raw), ';') != NULL)
-        return ';';
-    return strchr(pl_text_str(&r->raw), '\t') != NULL ? '\t' : ',';
+    const char *s, *signs = ",;\t";
+    size_t n, end;
+    pl_code code = ch_source_peek(r->src, &s, &n, err);
+
+    r->delimiter = strcmp(r->format->name, "tsv") == 0 ? '\t' : ',';
+    if (code != PL_OK || r->delimiter == '\t')
+        return code;
+    while (n > 0 && ch_line_blank(s, 1))
+        s++, n--;
+    for (end = 0; end < n && s[end] != '\n' && s[end] != '\r'; end++)
+        continue;
+    while (*signs != '\0' && memchr(s, *signs, end) == NULL)
+        signs++;
+    r->delimiter = *signs != '\0' ? *signs : ',';
+    return PL_OK;
 }
 
 static pl_code split_header(ch_reader *r, pl_error *err)
@@ -181,11 +190,12 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
     static const char *const titles[] = { "id", "name", "title", "mol_id", "molecule_id", "compound", "chembl_id",
                                           "zinc_id", "compound id", "cid", "num" };
     bool more;
-    pl_code code = read_row(r, &more, err);
+    pl_code code = find_delimiter(r, err);
 
+    if (code == PL_OK)
+        code = read_row(r, &more, err);
     if (code != PL_OK || !more)
         return code; /* an empty file: no records, and nothing to find in it */
-    r->delimiter = header_delimiter(r);
     code = split_header(r, err);
     if (code != PL_OK)
         return code;

@@ -60,11 +60,19 @@ const char *pl_scheduler(const char **job, const char **task)
     return NULL;
 }
 
+/* A message may quote bytes of strangers, and be cut in the middle of a character. */
+static void bind_message(sqlite3_stmt *st, int i, const char *message, pl_text *clean)
+{
+    pl_text_add_clean(clean, message ? message : "", message ? strlen(message) : 0, SIZE_MAX);
+    (void)sqlite3_bind_text(st, i, pl_text_str(clean), -1, SQLITE_STATIC);
+}
+
 pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err)
 {
     static const char sql[] = "INSERT INTO failure(run_id,stage,record_id,mol_id,code,message,signal,cpu_s,attempt,at_utc)"
                               " VALUES(?,?,?,?,?,?,?,?,?,?)";
     sqlite3_stmt *st;
+    pl_text clean = { 0 };
     char now[32];
     pl_code code = pl_db_prepare(env->store->db, &st, sql, err);
 
@@ -77,7 +85,7 @@ pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err)
     if (f->mol_id != 0)
         (void)sqlite3_bind_int64(st, 4, f->mol_id);
     (void)sqlite3_bind_text(st, 5, f->code, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(st, 6, f->message ? f->message : "", -1, SQLITE_STATIC);
+    bind_message(st, 6, f->message, &clean);
     if (f->signal != 0)
         (void)sqlite3_bind_int(st, 7, f->signal);
     (void)sqlite3_bind_double(st, 8, f->cpu_s);
@@ -85,12 +93,14 @@ pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err)
     (void)sqlite3_bind_text(st, 10, pl_utc_now(now), -1, SQLITE_STATIC);
     code = pl_db_run(st, err);
     (void)sqlite3_finalize(st);
+    pl_text_free(&clean);
     return code;
 }
 
 void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *stage, const char *message)
 {
     sqlite3_stmt *st;
+    pl_text clean = { 0 };
     char now[32];
 
     if (pl_db_prepare(s->db, &st, "INSERT INTO event(run_id,at_utc,level,stage,message) VALUES(?,?,?,?,?)", NULL) != PL_OK)
@@ -99,9 +109,10 @@ void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *st
     (void)sqlite3_bind_text(st, 2, pl_utc_now(now), -1, SQLITE_STATIC);
     (void)sqlite3_bind_text(st, 3, level, -1, SQLITE_STATIC);
     (void)sqlite3_bind_text(st, 4, stage, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(st, 5, message, -1, SQLITE_STATIC);
+    bind_message(st, 5, message, &clean);
     (void)sqlite3_step(st);
     (void)sqlite3_finalize(st);
+    pl_text_free(&clean);
 }
 
 pl_code pl_event_add(pl_env *env, pl_level level, const char *fmt, ...)

@@ -70,18 +70,36 @@ void pl_text_addf(pl_text *t, const char *fmt, ...)
     va_end(again);
 }
 
-/* Length of the UTF-8 sequence at s, 0 if it is not one. */
-static int utf8_len(const unsigned char *s)
+/* Length of the UTF-8 sequence at s[0..n-1], 0 if it is none. */
+static size_t utf8_len(const unsigned char *s, size_t n)
 {
-    int n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-            : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
+    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
+
+    if (len == 0 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
         if ((s[i] & 0xC0) != 0x80)
             return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
-        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
+        (s[0] == 0xF4 && s[1] > 0x8F))
         return 0;
-    return n;
+    return len;
+}
+
+void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t most)
+{
+    while (n > 0 && t->len < most && !t->refused) {
+        size_t len = utf8_len((const unsigned char *)s, n);
+        if (len == 0)
+            pl_text_add(t, "\xEF\xBF\xBD");
+        else if (len == 1 && ((unsigned char)*s < 0x20 || *s == 0x7F))
+            pl_text_add(t, " ");
+        else
+            pl_text_add_n(t, s, len);
+        s += len ? len : 1;
+        n -= len ? len : 1;
+    }
 }
 
 void pl_text_add_json(pl_text *t, const char *text)
@@ -90,7 +108,7 @@ void pl_text_add_json(pl_text *t, const char *text)
 
     pl_text_add(t, "\"");
     while (*s != '\0') {
-        int n = utf8_len(s);
+        size_t n = utf8_len(s, 4); /* no sequence goes beyond the NUL */
         if (n == 0)
             pl_text_add(t, "\\ufffd");
         else if (*s == '"' || *s == '\\')
@@ -98,7 +116,7 @@ void pl_text_add_json(pl_text *t, const char *text)
         else if (*s < 0x20 || *s == 0x7F)
             pl_text_addf(t, "\\u%04x", *s);
         else
-            pl_text_add_n(t, (const char *)s, (size_t)n);
+            pl_text_add_n(t, (const char *)s, n);
         s += n ? n : 1;
     }
     pl_text_add(t, "\"");

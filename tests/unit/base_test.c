@@ -161,6 +161,12 @@ static void json_text_is_valid_for_any_bytes(void **unused)
     pl_text_add_json(&t, "a\"b\\c\n\xff\xc3\xa9\xed\xa0\x80");
     assert_true(pl_text_ok(&t));
     assert_string_equal(pl_text_str(&t), "\"a\\\"b\\\\c\\u000a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\"");
+    pl_text_reset(&t);
+    pl_text_add_clean(&t, "a\n\0\xff\xc3\xa9\xc3", 7, SIZE_MAX); /* the last one is cut in two */
+    assert_string_equal(pl_text_str(&t), "a  \xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
+    pl_text_reset(&t);
+    pl_text_add_clean(&t, "\xc3\xa9\xc3\xa9\xc3\xa9", 6, 3);
+    assert_string_equal(pl_text_str(&t), "\xc3\xa9\xc3\xa9");
     pl_text_free(&t);
 }
 

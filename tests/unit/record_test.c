@@ -436,6 +436,8 @@ static void fields_of_all_formats_are_found(void **state)
     check_fields(".sdf", sdf, "a b", "1.5", 1.5);
     check_fields(".sdf", sdf, "text", "two\nlines", NAN);
     check_fields(".sdf", sdf, "LAST", "-2e-3", -2e-3);
+    check_fields(".sdf", "m\n\nM  END\n> <IC50 (\xB5M)>\n5\n\n$$$$\n", "IC50 (\xEF\xBF\xBDM)", "5", 5);
+    check_fields(".csv", "smiles,\"a\x1B\nb\"\nC,5\n", "a  b", "5", 5);
     check_fields(".xyz", qm9, "gdb", "7", 7);
     check_fields(".xyz", qm9, "homo", "-0.38", -0.38);
     check_fields(".xyz", qm9, "Cv", "6.4", 6.4);
