@@ -142,11 +142,8 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
 /* The key already holds the version; the run's row says it to people. */
 static pl_code note_library(const pl_env *env, pl_error *err)
 {
-    int64_t unused;
-
-    return pl_db_int(env->store->db, &unused, err,
-                     "UPDATE run SET openbabel_version=json_extract(%Q,'$.library') WHERE run_id=%lld",
-                     env->step->extra_json, (long long)env->run_id);
+    return pl_db_execf(env->store->db, err, "UPDATE run SET openbabel_version=json_extract(%Q,'$.\"library\"') WHERE run_id=%lld",
+                       env->step->extra_json, (long long)env->run_id);
 }
 
 static void read_conf(prepare_state *s)
