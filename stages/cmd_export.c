@@ -29,6 +29,7 @@ typedef struct export {
     int format;              /* of formats */
     int64_t top, n_written, n_skipped;
     st_conformers conformers; /* SDF only */
+    pl_arena *row_mem;        /* SDF only */
 } export;
 
 static pl_code put(void *ctx, const pl_text *text, pl_error *err)
@@ -169,9 +170,14 @@ static pl_code write_sdf(export *x, sqlite3_stmt *st, int n_columns, pl_text *re
         x->n_skipped++;
         return PL_OK;
     }
-    for (int i = 1; i < n_columns - HIDDEN && n < MAX_FIELDS; i++)
-        if (sqlite3_column_type(st, i) != SQLITE_NULL)
-            field[n++] = (ch_sdf_field){ sqlite3_column_name(st, i), text_of(st, i) };
+    pl_arena_reset(x->row_mem);
+    for (int i = 1; i < n_columns - HIDDEN && n < MAX_FIELDS; i++) {
+        if (sqlite3_column_type(st, i) == SQLITE_NULL)
+            continue;
+        field[n] = (ch_sdf_field){ sqlite3_column_name(st, i), st_cell_str(st, i, x->row_mem) };
+        if (field[n++].value == NULL)
+            return pl_fail(err, PL_ENOMEM, "out of memory");
+    }
     pl_text_reset(record);
     ch_sdf_write(record, mol, text_of(st, 0), field, n);
     x->n_written++;
@@ -185,6 +191,9 @@ static pl_code export_sdf(export *x, pl_error *err)
     bool row = true;
     pl_code code = open_conformers(x, err);
 
+    x->row_mem = pl_arena_new(1 << 14);
+    if (code == PL_OK && x->row_mem == NULL)
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = prepare(x, true, true, &st, err);
     while (code == PL_OK) {
@@ -195,6 +204,7 @@ static pl_code export_sdf(export *x, pl_error *err)
     }
     (void)sqlite3_finalize(st);
     pl_text_free(&record);
+    pl_arena_free(x->row_mem);
     st_conformers_close(&x->conformers);
     return code;
 }

@@ -22,6 +22,17 @@ pl_code st_format_parse(st_format *out, const char *word, pl_error *err)
     return pl_fail(err, PL_ECONFIG, "'%s' is not a format; allowed: table, csv, json or jsonl", word);
 }
 
+const char *st_cell_str(sqlite3_stmt *st, int column, pl_arena *mem)
+{
+    char buf[32];
+
+    switch (sqlite3_column_type(st, column)) {
+    case SQLITE_NULL: return "";
+    case SQLITE_FLOAT: return pl_strdup(mem, pl_real_str(sqlite3_column_double(st, column), buf));
+    default: return pl_strdup(mem, (const char *)sqlite3_column_text(st, column));
+    }
+}
+
 void st_csv_add(pl_text *out, const char *s)
 {
     if (strpbrk(s, ",\"\r\n") == NULL) {

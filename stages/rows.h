@@ -10,6 +10,7 @@
 
 #include <sqlite3.h>
 
+#include "pipeline/base/arena.h"
 #include "pipeline/base/text.h"
 
 typedef enum st_format { ST_TABLE, ST_CSV, ST_JSON, ST_JSONL } st_format;
@@ -26,6 +27,10 @@ pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t 
 
 /* The same to standard output. */
 pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err);
+
+/* A column's value: numbers in the shortest form that reads back as the same number; NULL is "".
+ * NULL when refused. */
+const char *st_cell_str(sqlite3_stmt *st, int column, pl_arena *mem);
 
 /* A cell for CSV, quoted only where it must be. */
 void st_csv_add(pl_text *out, const char *s);

@@ -10,8 +10,10 @@
 #include "pipeline/workflow.h"
 #include "stages/conformers.h"
 #include "stages/out_file.h"
+#include "stages/rows.h"
+#include "stages/score_models.h"
 
-enum { MAX_COLUMNS = 128, FIXED = 17, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, MAX_COLUMNS = FIXED + 2 * ST_MODELS_MAX, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -182,18 +184,6 @@ static void close_stage(void *state)
 
 /* ---- one row ---- */
 
-/* Numbers in the shortest form that reads back as the same number; NULL is empty. */
-static const char *cell(sqlite3_stmt *st, int column, pl_arena *mem)
-{
-    char buf[32];
-
-    switch (sqlite3_column_type(st, column)) {
-    case SQLITE_NULL: return "";
-    case SQLITE_FLOAT: return pl_strdup(mem, pl_real_str(sqlite3_column_double(st, column), buf));
-    default: return pl_strdup(mem, (const char *)sqlite3_column_text(st, column));
-    }
-}
-
 static pl_code fill_row(write_state *s, pl_error *err)
 {
     int64_t mol_id = sqlite3_column_int64(s->hits, FIXED);
@@ -201,14 +191,14 @@ static pl_code fill_row(write_state *s, pl_error *err)
 
     pl_arena_reset(s->row_mem);
     for (int i = 0; i < FIXED; i++)
-        s->value[i] = cell(s->hits, i, s->row_mem);
+        s->value[i] = st_cell_str(s->hits, i, s->row_mem);
     for (int i = 0; i < s->n_properties && code == PL_OK; i++) {
         bool row = false;
         (void)sqlite3_bind_int64(s->score, 1, s->property[i]);
         (void)sqlite3_bind_int64(s->score, 2, mol_id);
         code = pl_db_step(s->score, &row, err);
         for (int k = 0; k < 2; k++)
-            s->value[FIXED + 2 * i + k] = code == PL_OK && row ? cell(s->score, k, s->row_mem) : "";
+            s->value[FIXED + 2 * i + k] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
         (void)sqlite3_reset(s->score);
     }
     for (int i = 0; i < s->n_columns && code == PL_OK; i++)
@@ -217,25 +207,12 @@ static pl_code fill_row(write_state *s, pl_error *err)
     return code;
 }
 
-/* RFC 4180: quoted only where it must be. */
-static void add_cell(pl_text *t, const char *s)
-{
-    if (strpbrk(s, ",\"\r\n") == NULL) {
-        pl_text_add(t, s);
-        return;
-    }
-    pl_text_add(t, "\"");
-    for (; *s != '\0'; s++)
-        pl_text_add_n(t, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
-    pl_text_add(t, "\"");
-}
-
 static pl_code write_csv(write_state *s, const char *const *cells, pl_error *err)
 {
     pl_text_reset(&s->line);
     for (int i = 0; i < s->n_columns; i++) {
         pl_text_add(&s->line, i ? "," : "");
-        add_cell(&s->line, cells[i]);
+        st_csv_add(&s->line, cells[i]);
     }
     pl_text_add(&s->line, "\n");
     return st_out_add(&s->out[CSV], &s->line, err);
