@@ -107,6 +107,8 @@ static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err
     if (!s->path)
         return pl_fail(err, PL_ENOMEM, "evaluation");
     rc = nn_model_read(&s->m, s->path, s->env->mem, err);
+    if (!rc)
+        rc = st_model_same(s->env->store, st_train_name(s->env->wf, train->conf), s->m, s->path, err);
     if (rc)
         return rc;
     st_compute_say(&s->conf->compute, "evaluate");
@@ -177,11 +179,12 @@ static pl_code molecules_put(evaluate_state *s, st_part part, const st_errors *e
 
 static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
 {
+    bool converted = st_train_converts(pl_workflow_step(s->env->wf, "train")->conf);
     sqlite3 *db = s->env->store->db;
     pl_code rc = pl_db_begin(db, err);
 
     if (!rc)
-        rc = st_property_put(s->env->store, s->m, &s->property_id, s->env->mem, err);
+        rc = st_property_put(s->env->store, s->m, converted, &s->property_id, s->env->mem, err);
     if (!rc)
         rc = st_model_put(s->env->store, s->m, s->path, &s->model_id, s->env->mem, err);
     if (!rc)

@@ -3,11 +3,18 @@
 
 #include "pipeline/base/text.h"
 
-/* A property of that name has a unit, and not this one. */
-static pl_code has_other_unit(pl_store *s, const char *name, const char *unit, bool *other, pl_error *err)
+const char *st_property_own_name(const char *target, const char *unit, pl_arena *mem)
+{
+    return pl_sprintf(mem, "%s (%s)", target, unit[0] ? unit : "model");
+}
+
+/* A property of that name has a unit, and not this one; or labels of no unit, which were converted to this one. */
+static pl_code has_other_unit(pl_store *s, const nn_model_file *m, bool converted, bool *other, pl_error *err)
 {
     int64_t n = 0;
-    pl_code rc = pl_db_int(s->db, &n, err, "SELECT count(*) FROM property WHERE name=%Q AND unit<>'' AND unit<>%Q", name, unit);
+    pl_code rc = pl_db_int(s->db, &n, err, "SELECT count(*) FROM property p WHERE name=%Q AND CASE unit WHEN '' THEN %d AND "
+                           "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) ELSE unit<>%Q END", m->target,
+                           converted, m->unit);
 
     *other = n > 0;
     return rc;
@@ -26,20 +33,32 @@ static pl_code run_with(pl_store *s, const char *sql, const char *const *text, i
     return rc;
 }
 
-pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_arena *mem, pl_error *err)
+pl_code st_property_put(pl_store *s, const nn_model_file *m, bool converted, int64_t *property_id, pl_arena *mem,
+                        pl_error *err)
 {
     const char *text[] = { m->target, m->unit, m->better };
     bool other = false;
-    pl_code rc = has_other_unit(s, m->target, m->unit, &other, err);
+    pl_code rc = has_other_unit(s, m, converted, &other, err);
 
     if (!rc && other)
-        text[0] = pl_sprintf(mem, "%s (%s)", m->target, m->unit[0] ? m->unit : "model");
+        text[0] = st_property_own_name(m->target, m->unit, mem);
     if (!rc && !text[0])
         rc = pl_fail(err, PL_ENOMEM, "property %s", m->target);
     if (!rc)
         rc = run_with(s, "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,'regression',?3) "
                          "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3", text, 3, err);
     return rc ? rc : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", text[0]);
+}
+
+pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err)
+{
+    int64_t other = 0;
+    pl_code rc = pl_db_int(s->db, &other, err, "SELECT count(*) FROM model WHERE name=%Q AND sha256<>%Q", name, m->sha256);
+
+    if (!rc && other)
+        rc = pl_fail(err, PL_EDATA, "%s is not the file that the training of this run wrote; put that one back, or train "
+                     "again with --from train", path);
+    return rc;
 }
 
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,

@@ -7,8 +7,16 @@
 
 /* The property that m predicts; made if it is not there. When a label of that
  * name is in another unit (gap in Ha, predicted in eV) the prediction gets a
- * property of its own, "gap (eV)". */
-pl_code st_property_put(pl_store *s, const nn_model_file *m, int64_t *property_id, pl_arena *mem, pl_error *err);
+ * property of its own, "gap (eV)". A label of no unit has that of m, unless m was
+ * trained on it times a factor (converted). */
+pl_code st_property_put(pl_store *s, const nn_model_file *m, bool converted, int64_t *property_id, pl_arena *mem,
+                        pl_error *err);
+
+/* "gap (eV)". NULL: no memory. */
+const char *st_property_own_name(const char *target, const char *unit, pl_arena *mem);
+
+/* EDATA when m, read from path, is not what the training of this run stored as `name`. */
+pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err);
 
 /* By name: a row that is there is brought up to date and keeps its id. */
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,

@@ -12,6 +12,7 @@
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/score.h"
+#include "stages/score_models.h"
 #include "stages/where.h"
 
 enum { MAXIMISE, MINIMISE, MAX_TERMS = 16, KEY = 28, PROGRESS_EVERY = 65536 };
@@ -36,7 +37,7 @@ static const pl_field objective_fields[] = {
       PL_REQUIRED, NULL, 0 },
     { PL_CHOICE, "goal", OF(goal), 0, 0, 0, NULL, "maximise|minimise", NULL, "which end is wanted", PL_REQUIRED, NULL, 0 },
     { PL_REAL, "weight", OF(weight), 1, 1e-9, 1e9, NULL, NULL, NULL, "factor in the sum of several objectives", 0, NULL, 0 },
-    { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value of several models: mean, or mean - 1.0*stdev", 0, NULL, 0 },
+    { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value of several models: mean; or mean - 1.0*stdev, where two or more gave one", 0, NULL, 0 },
     { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
     { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
     { 0 },
@@ -117,7 +118,22 @@ static void check_bounds(const objective *o, const pl_step *step, pl_problems *p
 }
 
 /* A misspelt property must not be found only after all molecules have been scored. */
-static void check_property(const pl_list *terms, const char *list, const char *const *names, int n, const pl_step *step,
+typedef struct known_names {
+    const char *name[ST_MODELS_MAX + 16]; /* predicted, then descriptors */
+    const char *own[ST_MODELS_MAX];       /* of the predicted            */
+    int n, n_predicted;
+} known_names;
+
+static bool is_known(const known_names *k, const char *property)
+{
+    bool known = false;
+
+    for (int i = 0; i < k->n && !known; i++)
+        known = strcmp(k->name[i], property) == 0 || (i < k->n_predicted && strcmp(k->own[i], property) == 0);
+    return known;
+}
+
+static void check_property(const pl_list *terms, const char *list, const known_names *k, const pl_step *step,
                            pl_problems *problems)
 {
     const pl_node *nodes = pl_node_get(step->node, list);
@@ -125,13 +141,26 @@ static void check_property(const pl_list *terms, const char *list, const char *c
     for (int32_t i = 0; i < terms->n; i++) {
         const char *property = ((const objective *)terms->items)[i].property;
         const pl_node *at = nodes && i < nodes->n ? pl_node_get(nodes->item[i], "property") : NULL;
-        bool known = false;
         char what[160];
-        for (int k = 0; k < n && !known; k++)
-            known = strcmp(names[k], property) == 0;
         (void)snprintf(what, sizeof what, "rank: \"%.60s\" is predicted by no model here and is no descriptor", property);
-        if (!known)
-            pl_unknown_name(problems, at ? at : step->node, what, property, names, n);
+        if (!is_known(k, property))
+            pl_unknown_name(problems, at ? at : step->node, what, property, k->name, k->n);
+    }
+}
+
+/* One model has no spread: all of its molecules would be left out. */
+static void check_spread(const pl_list *objectives, const known_names *k, const pl_step *step, pl_problems *problems)
+{
+    const objective *o = objectives->items;
+
+    for (int32_t i = 0; i < objectives->n; i++) {
+        int n = 0;
+        double factor = 0;
+        for (int j = 0; j < k->n_predicted; j++)
+            n += strcmp(k->name[j], o[i].property) == 0 || strcmp(k->own[j], o[i].property) == 0;
+        if (n == 1 && st_rank_factor(&factor, o[i].use ? o[i].use : "mean", NULL) == PL_OK && factor != 0)
+            pl_problem_add(problems, step->node, "rank: use: \"%s\" needs two models of %s or more; there is one", o[i].use,
+                           o[i].property);
     }
 }
 
@@ -139,14 +168,15 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
 {
     const rank_conf *c = step->conf;
     pl_arena *mem = pl_workflow_step(wf, "score") ? pl_arena_new(1 << 16) : NULL;
-    const char *names[64];
-    int n = mem ? st_score_properties(wf, names, 40, mem) : -1;
+    known_names k;
 
-    if (n >= 0) {
+    k.n = k.n_predicted = mem ? st_score_properties(wf, k.name, k.own, mem) : -1;
+    if (k.n >= 0) {
         for (const char *const *d = st_where_columns; *d != NULL; d++)
-            names[n++] = *d;
-        check_property(&c->objectives, "objectives", names, n, step, problems);
-        check_property(&c->constraints, "constraints", names, n, step, problems);
+            k.name[k.n++] = *d;
+        check_property(&c->objectives, "objectives", &k, step, problems);
+        check_property(&c->constraints, "constraints", &k, step, problems);
+        check_spread(&c->objectives, &k, step, problems);
     }
     pl_arena_free(mem);
 }
@@ -242,6 +272,15 @@ static pl_code fail_unknown(rank_state *s, const char *name, pl_error *err)
                    "logp", name, known);
 }
 
+/* The scored property with that name; else the only one that has it beside a label in another unit. */
+static pl_code find_property(rank_state *s, const char *name, int64_t *id, pl_error *err)
+{
+    return pl_db_int(s->env->store->db, id, err,
+                     "SELECT coalesce(max(CASE name WHEN %Q THEN property_id END), CASE count(*) WHEN 1 THEN max(property_id) END) "
+                     "FROM property p WHERE name IN (%Q, %Q||' ('||coalesce(nullif(unit,''),'model')||')') AND "
+                     "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)", name, name, name);
+}
+
 /* One term as columns value and stdev of the query. */
 static pl_code add_term(rank_state *s, int i, pl_error *err)
 {
@@ -249,8 +288,7 @@ static pl_code add_term(rank_state *s, int i, pl_error *err)
     const char *column = st_where_column(o->property);
     char *value;
     int64_t id = 0;
-    pl_code code = pl_db_int(s->env->store->db, &id, err, "SELECT property_id FROM property p WHERE name=%Q AND "
-                             "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)", o->property);
+    pl_code code = find_property(s, o->property, &id, err);
 
     if (code != PL_OK)
         return code;
@@ -266,6 +304,8 @@ static pl_code add_term(rank_state *s, int i, pl_error *err)
         pl_text_addf(&s->select, ", %s, NULL", value);
     }
     pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
+    if (id != 0 && s->factor[i] != 0)
+        pl_text_addf(&s->where, " AND s%d.stdev IS NOT NULL", i); /* one prediction: how sure it is, nobody knows */
     if (o->at_least != NULL)
         pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
     if (o->at_most != NULL)
@@ -464,7 +504,7 @@ const pl_stage st_rank = {
     .name = "rank",
     .help = "order the molecules by predicted properties",
     .scope = PL_WHOLE,
-    .version = 1,
+    .version = 2,
     .fields = fields,
     .conf_size = sizeof(rank_conf),
     .state_size = sizeof(rank_state),

@@ -49,7 +49,14 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     st_model_list_check(wf, step, &c->models, problems);
 }
 
-int st_score_properties(const pl_workflow *wf, const char **names, int cap, pl_arena *mem)
+static int property_add(const char **names, const char **own, int n, const char *target, const char *unit, pl_arena *mem)
+{
+    names[n] = target;
+    own[n] = st_property_own_name(target, unit, mem);
+    return own[n] ? n + 1 : -1;
+}
+
+int st_score_properties(const pl_workflow *wf, const char **names, const char **own, pl_arena *mem)
 {
     const pl_step *step = pl_workflow_step(wf, "score"), *train = pl_workflow_step(wf, "train");
     st_model_list l;
@@ -58,13 +65,13 @@ int st_score_properties(const pl_workflow *wf, const char **names, int cap, pl_a
     if (!step)
         return 0;
     st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
-    if (l.trained_here && cap > 0 && st_train_target(train->conf))
-        names[n++] = st_train_target(train->conf)->name;
-    for (int k = 0; !l.trained_here && k < l.n && n < cap; k++) {
+    if (l.trained_here && st_train_target(train->conf))
+        n = property_add(names, own, n, st_train_target(train->conf)->name, st_train_target(train->conf)->unit, mem);
+    for (int k = 0; !l.trained_here && k < l.n && n >= 0; k++) {
         nn_model_file *m;
         if (nn_model_read(&m, l.path[k], mem, NULL))
             return -1;
-        names[n++] = m->target;
+        n = property_add(names, own, n, m->target, m->unit, mem);
     }
     return n;
 }
@@ -122,6 +129,7 @@ typedef struct score_state {
     const score_conf *conf;
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models;
+    bool converted;                /* the labels that the model of this workflow learned */
     scored_model model[ST_MODELS_MAX];
     double radial_error;           /* the most of which a warning told */
     int32_t device[ST_DEVICES];    /* workers take them in turn */
@@ -161,6 +169,7 @@ static pl_code models_open(score_state *s, pl_error *err)
     pl_code rc = PL_OK;
 
     st_model_list_fill(&l, s->env->wf, &s->conf->models, s->env->mem);
+    s->converted = l.trained_here && st_train_converts(pl_workflow_step(s->env->wf, "train")->conf);
     for (int k = 0; k < l.n && !rc; k++) {
         scored_model *m = &s->model[s->n_models++];
         m->path = l.path[k];
@@ -169,6 +178,8 @@ static pl_code models_open(score_state *s, pl_error *err)
             m->m->name = l.name[k];
             rc = nn_model_graph_check(m->m, &opts, err);
         }
+        if (!rc && l.trained_here)
+            rc = st_model_same(s->env->store, l.name[k], m->m, m->path, err);
     }
     return rc;
 }
@@ -180,7 +191,7 @@ static pl_code rows_open(score_state *s, pl_error *err)
 
     for (int k = 0; k < s->n_models && !rc; k++) {
         scored_model *m = &s->model[k];
-        rc = st_property_put(store, m->m, &m->property_id, s->env->mem, err);
+        rc = st_property_put(store, m->m, s->converted, &m->property_id, s->env->mem, err);
         if (!rc)
             rc = st_model_put(store, m->m, m->path, &m->model_id, s->env->mem, err);
     }
@@ -420,14 +431,14 @@ static bool is_good(const outcome *o)
     return !o->unknown && isfinite(o->value);
 }
 
-static pl_code predictions_put(score_state *s, int64_t mol_id, const outcome *o, int64_t *n_failed, pl_error *err)
+static pl_code predictions_put(score_state *s, int64_t mol_id, const outcome *o, bool *failed, pl_error *err)
 {
     pl_code rc = PL_OK;
 
     for (int k = 0; k < s->n_models && !rc; k++) {
         if (!is_good(&o[k])) {
             rc = failure_put(s, mol_id, &o[k], &s->model[k], err);
-            ++*n_failed;
+            *failed = true;
             continue;
         }
         (void)sqlite3_bind_int64(s->put_prediction, 1, mol_id);
@@ -479,12 +490,13 @@ static pl_code score_commit(void *state, pl_unit *unit, pl_error *err)
 
     for (int32_t i = 0; i < u->n && !rc; i++) {
         const outcome *o = u->outcome + (int64_t)i * s->n_models;
-        int64_t before = unit->n_failed;
-        rc = predictions_put(s, u->id[i], o, &unit->n_failed, err);
+        bool failed = false; /* once, whatever the number of models that have no prediction */
+        rc = predictions_put(s, u->id[i], o, &failed, err);
         for (int k = 0; k < s->n_models && !rc; k++)
             if (is_first_good(s, o, k))
                 rc = score_put(s, u->id[i], o, k, err);
-        unit->n_ok += unit->n_failed == before;
+        unit->n_ok += !failed;
+        unit->n_failed += failed;
     }
     if (!rc)
         rc = st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);

@@ -147,6 +147,7 @@ static pl_code scale_fit(train_state *t, pl_error *err)
     nn_scale *scale = &t->m.scale;
     int64_t n = t->train.samples.n;
     double *rest = PL_NEW(t->d.mem, double, n + 1);
+    bool same = true; /* stdev alone would not do: the mean of n times 0.1 is not 0.1 */
     st_baselines base;
     pl_code rc = rest ? st_baselines_fit(&base, &t->train, t->d.mem, err) : pl_fail(err, PL_ENOMEM, "targets");
 
@@ -158,13 +159,14 @@ static pl_code scale_fit(train_state *t, pl_error *err)
     }
     for (int64_t i = 0; i < n; i++) {
         const ch_graph *g = t->d.item[t->train.at[i]].graph;
+        same = same && t->d.value[t->train.at[i]] == t->d.value[t->train.at[0]];
         rest[i] = t->d.value[t->train.at[i]] - nn_model_offset(scale, &t->inputs, g->z, g->n_nodes);
     }
     nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
     if (!isfinite(scale->stdev))
         return pl_fail(err, PL_ECONFIG, "the target %s has values too large to work with; the largest of the training molecules "
                        "should be a number for \"none\"", target->name);
-    if (!(scale->stdev > 0))
+    if (same || !(scale->stdev > 0))
         return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn",
                        target->name, (long long)n);
     return PL_OK;

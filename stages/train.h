@@ -47,6 +47,7 @@ pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *tea
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 const st_target *st_train_target(const st_train_conf *c);
 const char *st_train_label(const st_train_conf *c);                      /* the property to learn     */
+bool st_train_converts(const st_train_conf *c);                          /* to a target of its name   */
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c);
 /* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
 const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, pl_arena *mem);

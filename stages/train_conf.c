@@ -94,6 +94,11 @@ const char *st_train_label(const st_train_conf *c)
     return t->column ? t->column : t->name;
 }
 
+bool st_train_converts(const st_train_conf *c)
+{
+    return st_train_target(c)->factor != 1 && !strcmp(st_train_label(c), st_train_target(c)->name);
+}
+
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c)
 {
     return c->name ? c->name : wf->name ? wf->name : "model";

@@ -156,7 +156,7 @@ static pl_code rows_put(const st_trained *t, const st_errors *e, const char *pat
     if (!rc)
         rc = pl_db_begin(t->env->store->db, err);
     if (!rc)
-        rc = st_property_put(t->env->store, t->m, &property, t->env->mem, err);
+        rc = st_property_put(t->env->store, t->m, st_train_converts(t->env->step->conf), &property, t->env->mem, err);
     if (!rc)
         rc = st_model_put(t->env->store, t->m, path, &model, t->env->mem, err);
     return rc ? rc : metrics_put(t, e, err);

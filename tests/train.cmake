@@ -11,7 +11,7 @@ molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
 foreach(case a_split_depends_on_the_seed_and_the_molecules_alone the_weights_are_the_same_after_kills every_fault_point_of_training_is_survived
         a_signal_ends_with_75_and_nothing_is_lost
         a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error gap_of_2500_molecules_is_learned
-        a_prediction_in_another_unit_than_its_label_is_another_property
+        a_prediction_in_another_unit_than_its_label_is_another_property another_file_in_the_place_of_the_trained_model_is_refused
         radial_nodes_train_and_score_and_a_coarse_grid_is_told
         scores_depend_on_nothing_but_the_molecule models_that_do_not_fit_are_refused_before_any_work)
   molsieve_script_test(${case} cli/train_e2e.py LABEL cli ARGS ${case})

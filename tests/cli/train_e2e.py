@@ -227,6 +227,8 @@ def scores_depend_on_nothing_but_the_molecule():
         assert p.rows("SELECT code, message FROM failure WHERE stage='score' ORDER BY 2", workdir="strange") == [
             ("element", "model one has not seen element Cl"), ("element", "model two has not seen element Cl")]
         assert p.one("SELECT count(*) FROM score", workdir="strange") == 2
+        # A molecule that fails with several models is one that failed.
+        assert p.rows("SELECT n_ok, n_failed FROM unit JOIN stage USING(stage_id) WHERE name='score'", workdir="strange") == [(2, 1)]
 
 
 def radial_nodes_train_and_score_and_a_coarse_grid_is_told():
@@ -334,6 +336,44 @@ def a_prediction_in_another_unit_than_its_label_is_another_property():
         assert p.rows("SELECT name, unit FROM property ORDER BY 1") == [("gap", "Ha"), ("gap (eV)", "eV")]
         assert p.one("SELECT count(*) FROM score JOIN property USING(property_id) WHERE unit='eV'") == 60
         assert p.one("SELECT count(DISTINCT unit) FROM evaluation JOIN property USING(property_id, unit)") == 1
+        # It is ranked by either name.
+        for name in ("gap", "gap (eV)"):
+            p.workflow(["in.sdf"], train_stages().replace("name: gap_ev, column: gap", "name: gap") + "  score: {}\n"
+                       "  rank: {objectives: [{property: %s, goal: minimise}]}\n" % name)
+            p.run("run", "w.yaml", "-q")
+            assert p.rows("SELECT mean FROM score ORDER BY 1") == p.rows("SELECT objective FROM hit ORDER BY rank")
+        assert "needs two models of gap" in p.run("check", "w.yaml", "stages.rank.objectives="
+                                                  "[{property: gap, goal: minimise, use: mean - stdev}]", expect=2)[2]
+        # Labels whose unit nobody tells are not in the unit of what they were converted to.
+        p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60).replace(b"gdb", b"xyz"))
+        p.run("run", "w.yaml", "-q")
+        assert p.rows("SELECT name, unit FROM property ORDER BY 1") == [("gap", ""), ("gap (eV)", "eV")]
+        # One value for all, as rounding sees it.
+        p.put("in.sdf", re.sub(rb"<gap>\n[^\n]*", b"<gap>\n0.1", sieve.sdf_records(sieve.data(SDF), 60)))
+        assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]
+
+
+def another_file_in_the_place_of_the_trained_model_is_refused():
+    with sieve.Project() as p:
+        small(p, 60)
+        p.workflow(["in.sdf"], train_stages() + "  score: {}\n", workdir="whole")
+        shutil.copy(p.path("whole/models/e2e.safetensors"), p.path("right"))
+        p.run("run", "w.yaml", "-q", "workdir=killed", "stages.train.epochs=2")
+        shutil.copy(p.path("killed/models/e2e.safetensors"), p.path("whole/models/e2e.safetensors"))
+        for stage in ("evaluate", "score"):
+            assert "is not the file that" in p.run("run", "w.yaml", "-q", "--from", stage, expect=5)[2]
+        shutil.copy(p.path("right"), p.path("whole/models/e2e.safetensors"))
+        p.run("run", "w.yaml", "-q")
+        # As many models as a workflow may have: each has its columns, and can be ranked by.
+        whole = open(p.path("right"), "rb").read()
+        names = ["gap_%02d" % i for i in range(64)]
+        for name in names:
+            p.put(name, whole.replace(b"gap_ev", name.encode(), 1))
+        p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 3))
+        p.workflow(["in.sdf"], READ + GRAPH + "  score: {}\n  rank: {objectives: [{property: gap_63, goal: minimise}]}\n"
+                   "  write: {}\n", workdir="many", extra="models:\n" + "".join("  %s: {path: %s}\n" % (n, n) for n in names))
+        p.run("run", "w.yaml", "-q")
+        assert open(p.path("many/hits.csv")).readline().count("gap_") == 128
 
 
 if __name__ == "__main__":
@@ -341,5 +381,6 @@ if __name__ == "__main__":
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
                 a_prediction_in_another_unit_than_its_label_is_another_property,
+                another_file_in_the_place_of_the_trained_model_is_refused,
                 radial_nodes_train_and_score_and_a_coarse_grid_is_told,
                 scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])
