@@ -54,46 +54,62 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
     return code;
 }
 
-static pl_code take_row(sqlite3_stmt *st, pl_block *out, pl_arena *mem, pl_error *err)
+static pl_code fail_damaged(const pl_block *b, const char *how, pl_error *err)
 {
-    size_t n = (size_t)sqlite3_column_bytes(st, 3);
-    const void *data = sqlite3_column_blob(st, 3);
-    char *copy = PL_NEW(mem, char, n + 1);
+    return pl_fail(err, PL_EDATA, "%s: block %s, unit %lld: %s; delete the file and run again, it is made anew", b->file,
+                   b->kind, (long long)b->unit, how);
+}
 
-    if (copy == NULL || (data == NULL && n > 0))
+/* Into the arena without a copy between, as sqlite3_column_blob would make one. */
+static pl_code blob_read(pl_store *s, int64_t row, size_t n, pl_block *out, pl_arena *mem, pl_error *err)
+{
+    char *to = pl_arena_raw(mem, n + 1);
+    sqlite3_blob *blob = NULL;
+    pl_code code = PL_OK;
+    int rc;
+
+    if (to == NULL)
         return pl_fail(err, PL_ENOMEM, "a block of %zu bytes", n);
-    if (n > 0)
-        memcpy(copy, data, n);
-    out->data = (pl_bytes){ copy, n };
-    out->first = sqlite3_column_int64(st, 0);
-    out->n_items = sqlite3_column_int64(st, 1);
-    return PL_OK;
+    rc = sqlite3_blob_open(s->features, "main", "block", "data", row, 0, &blob);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_blob_read(blob, to, (int)n, 0);
+    if (rc == SQLITE_ERROR) /* no bytes at all, but a number, say */
+        code = fail_damaged(out, sqlite3_errmsg(s->features), err);
+    else if (rc != SQLITE_OK)
+        code = pl_db_fail(s->features, err);
+    out->data = (pl_bytes){ to, n };
+    (void)sqlite3_blob_close(blob);
+    return code;
 }
 
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
                      pl_arena *mem, pl_error *err)
 {
-    static const char sql[] = "SELECT first,n_items,crc32,data FROM block WHERE key=? AND kind=? AND unit=?";
+    static const char sql[] = "SELECT block_id,length(data),first,n_items,crc32 FROM block WHERE key=? AND kind=? AND unit=?";
     sqlite3_stmt *st;
-    int64_t crc = 0;
+    int64_t row = 0, n = 0;
     pl_code code = kept(s, GET, sql, &st, err);
 
-    *out = (pl_block){ 0 };
+    *out = (pl_block){ .unit = unit, .file = s->features_path, .kind = kind };
     if (code != PL_OK)
         return code;
     bind_name(st, kind, key, unit);
     code = pl_db_step(st, &out->found, err);
     if (code == PL_OK && out->found) {
-        crc = sqlite3_column_int64(st, 2);
-        code = take_row(st, out, mem, err);
+        row = sqlite3_column_int64(st, 0);
+        n = sqlite3_column_int64(st, 1);
+        out->first = sqlite3_column_int64(st, 2);
+        out->n_items = sqlite3_column_int64(st, 3);
+        out->crc32 = sqlite3_column_int64(st, 4);
     }
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);
-    if (code == PL_OK && out->found && crc_of(out->data) != crc)
-        code = pl_fail(err, PL_EDATA,
-                       "%s: block %s, unit %lld: checksum differs; delete the file and run again, it is made anew",
-                       s->features_path, kind, (long long)unit);
-    return code;
+    return code == PL_OK && out->found ? blob_read(s, row, (size_t)n, out, mem, err) : code;
+}
+
+pl_code pl_block_check(const pl_block *b, pl_error *err)
+{
+    return !b->found || crc_of(b->data) == b->crc32 ? PL_OK : fail_damaged(b, "checksum differs", err);
 }
 
 pl_code pl_block_count(pl_store *s, const char *kind, const char *key, int64_t *n, pl_error *err)

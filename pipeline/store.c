@@ -93,7 +93,7 @@ static pl_code set_writer(sqlite3 *db, bool fresh, const file_kind *kind, bool n
     if (code == PL_OK)
         code = pl_db_exec(db, use_wal ? kind->wal : network ? remote : local, err);
     if (code == PL_OK)
-        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000; PRAGMA temp_store=MEMORY;"
+        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000;"
                               "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;", err);
     return code;
 }

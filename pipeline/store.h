@@ -70,10 +70,14 @@ typedef struct pl_block {
     bool found;                      /* all else is zero if not         */
     pl_bytes data;
     int64_t first, n_items;          /* as put                          */
+    int64_t crc32, unit;
+    const char *file, *kind;         /* borrowed, for messages          */
 } pl_block;
-/* The bytes live in mem. Checks the CRC: EDATA names kind and unit. */
+/* The bytes live in mem; nobody has looked at them. */
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
                      pl_arena *mem, pl_error *err);
+/* Their CRC, on any thread: EDATA names kind and unit. One that is not found passes. */
+pl_code pl_block_check(const pl_block *b, pl_error *err);
 /* Of one kind, or of all kinds (kind NULL). */
 pl_code pl_block_count(pl_store *s, const char *kind, const char *key, int64_t *n, pl_error *err);
 /* Features transactions: pl_run wraps a unit's commit in both databases, features first. */

@@ -36,7 +36,8 @@ typedef struct basis_worker {
 } basis_worker;
 
 typedef struct basis_unit {
-    pl_bytes in, out;
+    pl_block in;
+    pl_bytes out;
     int64_t first, last;
     int32_t n;
 } basis_unit;
@@ -100,7 +101,9 @@ static pl_code basis_work(void *worker, pl_unit *unit, pl_error *err)
     pl_code code;
 
     pl_arena_reset(w->scratch);
-    code = ch_graph_block_unpack(&graphs, u->in, w->scratch, err);
+    code = pl_block_check(&u->in, err);
+    if (code == PL_OK)
+        code = ch_graph_block_unpack(&graphs, u->in.data, w->scratch, err);
     if (code != PL_OK)
         return code;
     u->n = graphs.n;

@@ -21,13 +21,11 @@ pl_code st_blocks_has(const st_blocks *b, int64_t unit, bool *has, pl_error *err
     return code;
 }
 
-pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_bytes *out, pl_arena *mem, pl_error *err)
+pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err)
 {
-    pl_block block;
-    pl_code code = pl_block_get(b->store, b->kind, b->key, unit, &block, mem, err);
+    pl_code code = pl_block_get(b->store, b->kind, b->key, unit, out, mem, err);
 
-    *out = block.data;
-    if (code == PL_OK && !block.found)
+    if (code == PL_OK && !out->found)
         code = pl_fail(err, PL_EDATA, "%s lacks unit %lld of stage %s: run with --from %s", b->store->features_path,
                        (long long)unit, b->stage, b->stage);
     return code;

@@ -17,7 +17,8 @@ pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const
  * has, or when the stage is done: no then means that there are no more. */
 pl_code st_blocks_has(const st_blocks *b, int64_t unit, bool *has, pl_error *err);
 
-/* The bytes of a unit, in mem. EDATA with the remedy when features.db lacks it. */
-pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_bytes *out, pl_arena *mem, pl_error *err);
+/* A unit, in mem, for pl_block_check on the thread that uses it. EDATA with the remedy when features.db
+ * lacks it. */
+pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err);
 
 #endif

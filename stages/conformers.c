@@ -22,6 +22,8 @@ static pl_code load(st_conformers *c, int64_t unit, pl_error *err)
     c->unit = -1;
     c->n = 0;
     code = pl_block_get(c->store, "conformer", c->key, unit, &block, c->mem, err);
+    if (code == PL_OK)
+        code = pl_block_check(&block, err);
     if (code == PL_OK && block.found)
         code = ch_block_unpack(&c->item, &c->n, block.data, c->mem, err);
     if (code == PL_OK)

@@ -103,10 +103,14 @@ static pl_code rows_read(st_dataset *d, pl_env *env, const char *label, double f
 /* A block of features.db, which rank 0 reads. */
 static pl_code block_get(const st_blocks *b, int64_t unit, pl_bytes *out, nn_ranks *r, pl_arena *mem, pl_error *err)
 {
-    pl_code rc = r->rank == 0 ? st_blocks_get(b, unit, out, mem, err) : PL_OK;
-    uint64_t n = rc || r->rank > 0 ? 0 : out->len;
+    pl_block block = { 0 };
+    pl_code rc = r->rank == 0 ? st_blocks_get(b, unit, &block, mem, err) : PL_OK;
+    uint64_t n = block.data.len;
     void *copy = NULL;
 
+    *out = block.data;
+    if (!rc)
+        rc = pl_block_check(&block, err);
     if (!rc)
         rc = r->kind->tell(r, &n, sizeof n, err);
     if (rc || r->size == 1)

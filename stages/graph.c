@@ -52,7 +52,8 @@ typedef struct refused {
 } refused;
 
 typedef struct graph_unit {
-    pl_bytes in, out;
+    pl_block in;
+    pl_bytes out;
     int64_t first, last; /* ids of the molecules that came in */
     int32_t n_ok, n_refused;
     refused *refused;
@@ -155,7 +156,9 @@ static pl_code graph_work(void *worker, pl_unit *unit, pl_error *err)
     pl_code code;
 
     pl_arena_reset(w->scratch);
-    code = ch_block_unpack(&item, &n, u->in, w->scratch, err);
+    code = pl_block_check(&u->in, err);
+    if (code == PL_OK)
+        code = ch_block_unpack(&item, &n, u->in.data, w->scratch, err);
     if (code != PL_OK)
         return code;
     u->first = n > 0 ? item[0].id : 0;

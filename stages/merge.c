@@ -231,7 +231,7 @@ static void remove_file(const char *path, pl_arena *mem)
     }
 }
 
-/* Foreign keys hold in the end only; what is sorted may be larger than memory. */
+/* Foreign keys hold in the end only. */
 static pl_code open_file(st_merging *m, const char *path, pl_error *err)
 {
     pl_workflow there = *m->wf;
@@ -239,7 +239,7 @@ static pl_code open_file(st_merging *m, const char *path, pl_error *err)
 
     there.storage.results = path;
     code = pl_store_open(&m->store, &there, m->schema, err);
-    return code == PL_OK ? pl_db_exec(m->store->db, "PRAGMA foreign_keys=OFF; PRAGMA temp_store=FILE", err) : code;
+    return code == PL_OK ? pl_db_exec(m->store->db, "PRAGMA foreign_keys=OFF", err) : code;
 }
 
 /* What the file was begun for: the number of shards and the keys of their stages. */

@@ -80,6 +80,8 @@ static pl_code fewer_bases(const copying *c, int64_t unit, pl_block *block, pl_e
     pl_code code = pl_block_get(c->from, "graph", graph->key, unit, &from, c->mem, err);
 
     if (code == PL_OK)
+        code = pl_block_check(&from, err);
+    if (code == PL_OK)
         code = fewer_graphs(c, &from, &graphs, err);
     if (code != PL_OK)
         return code;
@@ -138,6 +140,8 @@ static pl_code copy_block(copying *c, int32_t shard, int64_t unit, pl_error *err
 
     pl_arena_reset(c->mem);
     code = pl_block_get(c->from, c->kind, c->step->key, unit, &block, c->mem, err);
+    if (code == PL_OK)
+        code = pl_block_check(&block, err);
     if (code == PL_OK && !block.found)
         code = pl_fail(err, PL_EDATA, "%s lacks unit %lld of stage %s: remove the directory and run shard %d again",
                        c->from->features_path, (long long)unit, c->step->stage->name, (int)shard);

@@ -218,8 +218,10 @@ static pl_code work(void *worker, pl_unit *unit, pl_error *err)
     st_prepared_unit *u = unit->data;
     st_record *record;
     ch_input *in;
-    pl_code code = st_records_unpack(&record, &u->n, u->block, unit->mem, err);
+    pl_code code = pl_block_check(&u->block, err);
 
+    if (code == PL_OK)
+        code = st_records_unpack(&record, &u->n, u->block.data, unit->mem, err);
     if (code != PL_OK)
         return code;
     u->record = record;

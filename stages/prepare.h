@@ -53,7 +53,7 @@ void st_label_add(st_label *l, double x, const st_prepare_conf *c);
 
 /* What work made of a unit, for the commit. */
 typedef struct st_prepared_unit {
-    pl_bytes block;
+    pl_block block;
     const st_record *record; /* [n] */
     ch_prepared *result;     /* [n] */
     int32_t n;

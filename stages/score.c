@@ -154,7 +154,7 @@ typedef struct outcome {
 } outcome;
 
 typedef struct score_unit {
-    pl_bytes graphs, bases;
+    pl_block graphs, bases;
     int32_t n;
     int64_t *id;              /* [n]           */
     outcome *outcome;         /* [n][n_models] */
@@ -184,11 +184,21 @@ static pl_code models_open(score_state *s, pl_error *err)
     return rc;
 }
 
+/* The index is made at the end, sorted once: molecule by molecule it would be most of the writing. */
+static pl_code score_finish(void *state, pl_error *err)
+{
+    score_state *s = state;
+
+    return pl_db_exec(s->env->store->db, "CREATE INDEX score_rank ON score(property_id,mean)", err);
+}
+
 static pl_code rows_open(score_state *s, pl_error *err)
 {
     pl_store *store = s->env->store;
     pl_code rc = pl_db_begin(store->db, err);
 
+    if (!rc)
+        rc = pl_db_exec(store->db, "DROP INDEX IF EXISTS score_rank", err);
     for (int k = 0; k < s->n_models && !rc; k++) {
         scored_model *m = &s->model[k];
         rc = st_property_put(store, m->m, s->converted, &m->property_id, s->env->mem, err);
@@ -368,10 +378,14 @@ static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_ar
 {
     ch_graph_block graphs;
     nn_basis_block basis;
-    pl_code rc = ch_graph_block_unpack(&graphs, u->graphs, w->scratch, err);
+    pl_code rc = pl_block_check(&u->graphs, err);
 
-    if (!rc && u->bases.data)
-        rc = nn_basis_unpack(&basis, u->bases, &graphs, w->scratch, err);
+    if (!rc)
+        rc = pl_block_check(&u->bases, err);
+    if (!rc)
+        rc = ch_graph_block_unpack(&graphs, u->graphs.data, w->scratch, err);
+    if (!rc && u->bases.found)
+        rc = nn_basis_unpack(&basis, u->bases.data, &graphs, w->scratch, err);
     if (rc)
         return rc;
     u->n = graphs.n;
@@ -382,7 +396,7 @@ static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_ar
         return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)graphs.n);
     for (int32_t i = 0; i < graphs.n; i++) {
         u->id[i] = graphs.id[i];
-        (*item)[i] = nn_item_of(&graphs, u->bases.data ? &basis : NULL, i);
+        (*item)[i] = nn_item_of(&graphs, u->bases.found ? &basis : NULL, i);
     }
     return PL_OK;
 }
@@ -527,6 +541,6 @@ const pl_stage st_score = {
     .version = 1, .fields = fields, .conf_size = sizeof(score_conf), .state_size = sizeof(score_state),
     .worker_size = sizeof(score_worker), .needs = needs, .item = "molecules", .check = check, .key = key,
     .estimate = estimate, .open = score_open, .next = score_next, .worker_open = worker_open, .work = score_work,
-    .worker_close = worker_close, .commit = score_commit, .close = score_close,
+    .worker_close = worker_close, .commit = score_commit, .finish = score_finish, .close = score_close,
     .reset_sql = reset_sql,
 };

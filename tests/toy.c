@@ -190,6 +190,8 @@ static pl_code square_next(void *state, pl_unit *unit, bool *more, pl_error *err
     pl_block block;
     pl_code code = pl_block_get(s->env->store, "number", count->key, unit->index, &block, unit->mem, err);
 
+    if (code == PL_OK)
+        code = pl_block_check(&block, err);
     *more = block.found;
     unit->first = block.first;
     if (code == PL_OK && *more) {

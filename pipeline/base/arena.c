@@ -102,7 +102,7 @@ static block *block_with_room(pl_arena *mem, size_t need)
     return b;
 }
 
-void *pl_arena_get(pl_arena *mem, size_t n, size_t size)
+void *pl_arena_raw(pl_arena *mem, size_t bytes)
 {
     const size_t align = alignof(max_align_t);
     size_t need;
@@ -111,13 +111,23 @@ void *pl_arena_get(pl_arena *mem, size_t n, size_t size)
 
     if (refuse_nth > 0 && --refuse_nth == 0)
         return NULL;
-    if (size != 0 && n > (SIZE_MAX - align) / size)
+    if (bytes > SIZE_MAX - align)
         return NULL;
-    need = (n * size + align - 1) / align * align;
+    need = (bytes + align - 1) / align * align;
     b = block_with_room(mem, need);
     if (b == NULL)
         return NULL;
     p = b->data + b->used;
     b->used += need;
-    return memset(p, 0, need);
+    return p;
+}
+
+void *pl_arena_get(pl_arena *mem, size_t n, size_t size)
+{
+    void *p;
+
+    if (size != 0 && n > SIZE_MAX / size)
+        return NULL;
+    p = pl_arena_raw(mem, n * size);
+    return p ? memset(p, 0, n * size) : NULL;
 }

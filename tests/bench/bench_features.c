@@ -211,6 +211,7 @@ static void get_units(pl_store *s, const char *kind, pl_arena *turn)
         pl_block block;
         pl_arena_reset(turn);
         must(pl_block_get(s, kind, "bench", unit, &block, turn, &err), &err);
+        must(pl_block_check(&block, &err), &err);
     }
 }
 

@@ -180,6 +180,8 @@ def units_are_their_rows(db):
         n = db.execute("SELECT coalesce(sum(n_ok+n_failed),0) FROM unit JOIN stage USING(stage_id) WHERE name=?",
                        (name,)).fetchone()[0]
         assert n == db.execute(ALL_ROWS[name]).fetchone()[0], name
+    if db.execute("SELECT count(*) FROM stage WHERE name='score' AND state='done'").fetchone()[0]:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name='score_rank'").fetchone()[0] == 1
 
 
 def no_stage_is_ahead(db):

@@ -158,6 +158,7 @@ static pl_bytes block(pl_store *s, const pl_workflow *wf, const char *stage, int
     pl_block got;
 
     assert_int_equal(pl_block_get(s, stage, pl_workflow_step(wf, stage)->key, unit, &got, mem, NULL), PL_OK);
+    assert_int_equal(pl_block_check(&got, NULL), PL_OK);
     assert_true(got.found);
     return got.data;
 }

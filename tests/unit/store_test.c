@@ -217,12 +217,15 @@ static void blocks_come_back_as_they_were_put(void **state)
     assert_true(got.found);
     assert_int_equal(got.data.len, sizeof big);
     assert_memory_equal(got.data.data, big, sizeof big);
+    assert_int_equal(pl_block_check(&got, NULL), PL_OK);
     assert_int_equal(got.first, 40);
     assert_int_equal(got.n_items, 2);
     assert_int_equal(pl_block_get(s, "a", "k", 6, &got, t.mem, NULL), PL_OK);
     assert_true(got.found && got.data.len == 0 && got.first == 43);
+    assert_int_equal(pl_block_check(&got, NULL), PL_OK);
     assert_int_equal(pl_block_get(s, "b", "k", 5, &got, t.mem, NULL), PL_OK);
     assert_false(got.found);
+    assert_int_equal(pl_block_check(&got, NULL), PL_OK);
     assert_int_equal(pl_block_count(s, "a", "k", &n, NULL), PL_OK);
     assert_int_equal(n, 2);
     assert_int_equal(pl_block_count(s, NULL, "other", &n, NULL), PL_OK);
@@ -246,8 +249,12 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
     assert_true(good);
     assert_int_equal(pl_db_exec(s->features, "UPDATE block SET data=CAST(x'01'||substr(data,2) AS BLOB) WHERE kind='number'"
                                              " AND unit=1", NULL), PL_OK);
+    assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_OK);
+    assert_int_equal(pl_block_check(&got, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "number, unit 1: checksum"));
+    assert_int_equal(pl_db_exec(s->features, "UPDATE block SET data=17 WHERE kind='number' AND unit=1", NULL), PL_OK);
     assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_EDATA);
-    assert_non_null(strstr(err.text, "number, unit 1"));
+    assert_non_null(strstr(err.text, "number, unit 1: cannot open"));
     pl_text_reset(&report);
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
     assert_false(good);
