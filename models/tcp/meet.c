@@ -244,7 +244,8 @@ static void guest_take(nn_wires *w, const nn_meeting *m, const char *key, int fd
         socket_tune(fd);
         one->fd[0] = fd;
         one->patience = ANSWER_S;
-        if (nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK) {
+        /* One that has hung up already is taken when it comes again. */
+        if (nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK && nn_wires_watch(one, NULL) == PL_OK) {
             bool wanted = is_wanted(&h, w, m, key, &why);
             pl_code rc = nn_wires_send(one, 0, wanted ? NN_WIRE_WELCOME : NN_WIRE_REFUSED, &why, sizeof why, NULL);
             if (wanted && !rc) {
@@ -326,7 +327,7 @@ static pl_code host_all(nn_wires *w, const nn_meeting *m, pl_error *err)
 static pl_code address_try(nn_wires *w, const nn_meeting *m, const struct addrinfo *a, const char *key, pl_error *why)
 {
     hello h = { .rank = m->rank, .size = m->size };
-    refusal answer;
+    refusal answer = { 0 };
     uint32_t kind;
     pl_code rc;
 

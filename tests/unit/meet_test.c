@@ -312,6 +312,49 @@ static void a_second_rank_of_the_same_number_is_refused(void **state)
     check_end(&b->rank[0], 7, "2 of 3 ranks");
 }
 
+static int connect_silently(const char *port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                              .sin_port = htons((uint16_t)atoi(port)) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0);
+    return fd;
+}
+
+/* What rank 1 of 2 of no job says, and then no more: its end has not reached rank 0's machine. */
+static int say_hello_and_hang_up(const char *port)
+{
+    struct { uint32_t kind, zero; uint64_t n; char key[33], job[160]; int32_t rank, size; } hello = {
+        .kind = NN_WIRE_HELLO, .rank = 1, .size = 2 };
+    int fd = connect_silently(port);
+
+    hello.n = offsetof(__typeof__(hello), size) + sizeof hello.size - offsetof(__typeof__(hello), key);
+    assert_int_equal(send(fd, &hello, offsetof(__typeof__(hello), key) + hello.n, 0), offsetof(__typeof__(hello), key) + hello.n);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    return fd;
+}
+
+/* It said who it is and went while rank 0 listened to a stranger; then it comes again. */
+static void a_rank_that_left_while_it_waited_may_come_again(void **state)
+{
+    bench *b = *state;
+    int stranger, left;
+
+    masters_set(b);
+    b->rank[0].launch.size = b->rank[1].launch.size = 2;
+    b->rank[0].work = b->rank[1].work = work_sum;
+    rank_start(&b->rank[0]);
+    nap(0.5);
+    stranger = connect_silently(b->rank[0].launch.port);
+    left = say_hello_and_hang_up(b->rank[0].launch.port);
+    rank_start(&b->rank[1]);
+    check_end(&b->rank[1], 0, "");
+    check_end(&b->rank[0], 0, "");
+    (void)close(stranger);
+    (void)close(left);
+}
+
 /* ---- they are lost ---- */
 
 /* The last rank dies, or stops; the others are in a sum. */
@@ -392,6 +435,7 @@ int main(void)
         WITH_BENCH(a_rank_with_another_key_or_job_is_not_taken),
         WITH_BENCH(two_jobs_share_a_folder),
         WITH_BENCH(a_second_rank_of_the_same_number_is_refused),
+        WITH_BENCH(a_rank_that_left_while_it_waited_may_come_again),
         WITH_BENCH(a_dead_rank_ends_all_at_once),
         WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
         WITH_BENCH(a_rank_that_gives_up_ends_all),
