@@ -68,6 +68,9 @@ pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, 
 /* Metadata as one JSON object, for the results database; NULL when refused. */
 const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem);
 
+/* Whether s can be a model's, target's or unit's name: one line of at most 200 bytes, no control characters. */
+bool nn_model_name_fits(const char *s);
+
 const char *nn_edges_name(ch_edges e); /* "radius"; never NULL */
 
 #endif

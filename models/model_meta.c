@@ -18,6 +18,15 @@ const char *nn_edges_name(ch_edges e)
     return (int)e >= 0 && e <= CH_EDGES_FULL ? edges_names[e] : "unknown";
 }
 
+bool nn_model_name_fits(const char *s)
+{
+    size_t n = 0;
+
+    while ((unsigned char)s[n] >= 0x20 && s[n] != 0x7f && n < 200)
+        n++;
+    return s[n] == '\0';
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 /* One JSON object of the metadata. The first thing found wrong is kept in err
@@ -211,6 +220,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
                         format ? format : "missing");
     else if (!version || strcmp(version, "1") != 0)
         r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1", version ? version : "?");
+    else if (name && !nn_model_name_fits(name))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (!signs || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
         r->rc = pl_fail(r->err, PL_EDATA, "metadata w3j is %.40s, not e3nn-0.3.3 or e3nn-0.5", signs ? signs : "missing");
     if (r->rc)
@@ -221,6 +232,10 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     m->target = get_text(r, "name");
     m->unit = get_text(r, "unit");
     m->better = better[get_choice(r, "better", better)];
+    if (!nn_model_name_fits(m->target) || !m->target[0])
+        wrong_type(r, "name", "a name");
+    if (!nn_model_name_fits(m->unit))
+        wrong_type(r, "unit", "a unit");
     section_open(r, "provenance");
     m->provenance = r->rc ? "{}" : pl_strdup(r->mem, nn_tensors_meta(r->all, "provenance"));
     if (!r->rc && (!m->name || !m->provenance))

@@ -15,6 +15,18 @@ static const pl_opt opts[] = {
     { 0 }
 };
 
+/* Text of a file on a terminal: one line, no control characters. */
+static const char *plain(const char *s, pl_arena *mem)
+{
+    pl_text clean = { 0 };
+    const char *copy;
+
+    pl_text_add_clean(&clean, s ? s : "?", s ? strlen(s) : 1, 200);
+    copy = pl_strdup(mem, pl_text_str(&clean));
+    pl_text_free(&clean);
+    return copy ? copy : "?";
+}
+
 /* ---- info ---------------------------------------------------------------- */
 
 static void print_real(const char *label, const json_t *o, const char *key, const char *unit)
@@ -25,7 +37,7 @@ static void print_real(const char *label, const json_t *o, const char *key, cons
         (void)printf("  %s %.4g%s%s", label, json_number_value(value), unit[0] ? " " : "", unit);
 }
 
-static void print_errors(const json_t *provenance, const char *unit)
+static void print_errors(const json_t *provenance, const char *unit, pl_arena *mem)
 {
     const json_t *errors = json_object_get(provenance, "errors");
     const char *part;
@@ -33,14 +45,14 @@ static void print_errors(const json_t *provenance, const char *unit)
 
     json_object_foreach((json_t *)errors, part, e) {
         const char *name;
-        (void)printf("  %-11s", part);
+        (void)printf("  %-11s", plain(part, mem));
         print_real("MAE", e, "mae", unit);
         print_real("RMSE", e, "rmse", unit);
         print_real("R2", e, "r2", "");
         print_real("Spearman", e, "spearman", "");
         (void)printf("  (%lld molecules)\n", (long long)json_integer_value(json_object_get(e, "n")));
         json_object_foreach(json_object_get(e, "baselines"), name, base) {
-            (void)printf("    %-13s", name);
+            (void)printf("    %-13s", plain(name, mem));
             print_real("MAE", base, "mae", unit);
             print_real("RMSE", base, "rmse", unit);
             (void)printf("\n");
@@ -62,24 +74,24 @@ static void print_graph(const nn_model_file *m)
                  m->inputs.charge ? ", formal charge" : "", m->inputs.bonds ? ", bond kind" : "");
 }
 
-static void print_training(const json_t *p)
+static void print_training(const json_t *p, pl_arena *mem)
 {
     const json_t *t = json_object_get(p, "training");
-    const char *date = json_string_value(json_object_get(p, "date"));
     const json_t *file;
     size_t k;
 
     if (!t)
         return;
-    (void)printf("  trained     %s, %lld molecules, best of %lld epochs is %lld\n", date ? date : "?",
+    (void)printf("  trained     %s, %lld molecules, best of %lld epochs is %lld\n",
+                 plain(json_string_value(json_object_get(p, "date")), mem),
                  (long long)json_integer_value(json_object_get(t, "molecules")),
                  (long long)json_integer_value(json_object_get(t, "epochs")),
                  (long long)json_integer_value(json_object_get(t, "best_epoch")));
     json_array_foreach(json_object_get(p, "data"), k, file)
-        (void)printf("  data        %s\n", json_string_value(json_object_get(file, "file")));
+        (void)printf("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
 }
 
-static void print_info(const nn_model_file *m, const char *path)
+static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
 {
     const nn_se3_conf *c = &m->conf;
     json_t *p = json_loads(m->provenance, 0, NULL);
@@ -91,8 +103,8 @@ static void print_info(const nn_model_file *m, const char *path)
                  m->bf16 ? "bf16" : "f32");
     print_graph(m);
     (void)printf("  sha256      %s\n", m->sha256);
-    print_training(p);
-    print_errors(p, m->unit);
+    print_training(p, mem);
+    print_errors(p, m->unit, mem);
     json_decref(p);
 }
 
@@ -129,7 +141,7 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
 
 /* ---- diff ---------------------------------------------------------------- */
 
-static int text_diff(const char *key, const json_t *a, const json_t *b)
+static int text_diff(const char *key, const json_t *a, const json_t *b, pl_arena *mem)
 {
     char *x, *y;
 
@@ -137,13 +149,13 @@ static int text_diff(const char *key, const json_t *a, const json_t *b)
         return 0;
     x = json_dumps(a, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     y = json_dumps(b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    (void)printf("%s: %.200s -> %.200s\n", key, x ? x : "nothing", y ? y : "nothing");
+    (void)printf("%s: %.200s -> %.200s\n", plain(key, mem), x ? x : "nothing", y ? y : "nothing");
     free(x);
     free(y);
     return 1;
 }
 
-static int object_diff(const char *prefix, json_t *a, json_t *b)
+static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
 {
     const char *key;
     json_t *value;
@@ -154,14 +166,14 @@ static int object_diff(const char *prefix, json_t *a, json_t *b)
         json_t *other = json_object_get(b, key);
         (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
         if (json_is_object(value) && json_is_object(other) && strlen(path) < 200)
-            n += object_diff(path, value, other);
+            n += object_diff(path, value, other, mem);
         else
-            n += text_diff(path, value, other);
+            n += text_diff(path, value, other, mem);
     }
     json_object_foreach(b, key, value) {
         (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
         if (!json_object_get(a, key))
-            n += text_diff(path, NULL, value);
+            n += text_diff(path, NULL, value, mem);
     }
     return n;
 }
@@ -192,7 +204,7 @@ static int tensors_diff(const nn_model_file *a, const nn_model_file *b)
 static int diff(const nn_model_file *a, const nn_model_file *b, pl_arena *mem)
 {
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
-    int n = object_diff("", x, y) + tensors_diff(a, b);
+    int n = object_diff("", x, y, mem) + tensors_diff(a, b);
 
     json_decref(x);
     json_decref(y);
@@ -222,7 +234,7 @@ static int run_with(const pl_args *args, pl_arena *mem)
         return verify(m, args->arg[1], pl_arg(args, "--sha256"));
     if (pl_arg(args, "--json"))
         return print_json(m, mem);
-    print_info(m, args->arg[1]);
+    print_info(m, args->arg[1], mem);
     return 0;
 }
 

@@ -206,10 +206,10 @@ static pl_code data_open(train_state *t, pl_error *err)
     targets_fill(&t->valid, &t->m.scale);
     targets_fill(&t->test, &t->m.scale);
     t->host.test = &t->test.samples;
-    if (t->env->store && (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown))
-        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph, %lld training and %lld validation "
-                           "molecules with other elements than the model's", (long long)t->d.n_no_graph,
-                           (long long)t->train.n_unknown, (long long)t->valid.n_unknown);
+    if (t->env->store && (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown || t->test.n_unknown))
+        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph, %lld training, %lld validation and %lld "
+                           "test molecules with other elements than the model's", (long long)t->d.n_no_graph,
+                           (long long)t->train.n_unknown, (long long)t->valid.n_unknown, (long long)t->test.n_unknown);
     return PL_OK;
 }
 

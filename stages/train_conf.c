@@ -175,6 +175,10 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
         pl_problem_add(problems, step->node, "targets: factor is 0");
     else
         st_label_check(wf, step, st_train_label(c), problems);
+    for (int32_t k = 0; k < c->targets.n; k++)
+        if (!nn_model_name_fits(st_train_target(c)[k].name) || !nn_model_name_fits(st_train_target(c)[k].unit) ||
+            !st_train_target(c)[k].name[0])
+            pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
     st_compute_check(&c->compute, step, problems);
     if (nn_se3_check(&network, &err))
         pl_problem_add(problems, step->node, "model: %s", err.text);

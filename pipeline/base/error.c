@@ -23,6 +23,14 @@ int pl_code_exit(pl_code code)
     return (unsigned)code < PL_NCODES ? exit_status[code] : 1;
 }
 
+/* One line, whatever a file had in it: no control character reaches a terminal. */
+static void keep_one_line(char *s)
+{
+    for (; *s != '\0'; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f)
+            *s = ' ';
+}
+
 pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)
 {
     if (err != NULL) {
@@ -32,6 +40,7 @@ pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)
         va_start(ap, fmt);
         (void)vsnprintf(err->text, sizeof err->text, fmt, ap);
         va_end(ap);
+        keep_one_line(err->text);
     }
     return code;
 }
@@ -45,4 +54,5 @@ void pl_at(pl_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(err->where, sizeof err->where, fmt, ap);
     va_end(ap);
+    keep_one_line(err->where);
 }

@@ -505,6 +505,9 @@ def results_can_be_asked_and_exported():
         p.run("export", "pdf", expect=2)
         p.run("export", "csv", "--top", "x", expect=2)
         p.run("export", "csv", "-o", "lib.smi/x.csv", expect=6)  # a file where a folder must be
+        for slip in (("export", "csv"), ("report",)):
+            assert "a database, which" in p.run(*slip, "-o", "runs/small/results.db", expect=2)[2]
+        assert open(p.path("runs/small/results.db"), "rb").read() == before
 
         # structures written are structures read back
         p.run("export", "sdf", "--all", "-o", "all.sdf")

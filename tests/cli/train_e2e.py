@@ -348,6 +348,10 @@ def a_prediction_in_another_unit_than_its_label_is_another_property():
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60).replace(b"gdb", b"xyz"))
         p.run("run", "w.yaml", "-q")
         assert p.rows("SELECT name, unit FROM property ORDER BY 1") == [("gap", ""), ("gap (eV)", "eV")]
+        # What the test part loses is said.
+        p.run("run", "w.yaml", "-q", "--until", "train", "stages.train.model.elements=[H, C, O]")
+        lost = p.one("SELECT message FROM event WHERE stage='train' AND message LIKE 'left out%' ORDER BY event_id DESC")
+        assert re.search("[1-9][0-9]* test molecules with other elements", lost), lost
         # One value for all, as rounding sees it.
         p.put("in.sdf", re.sub(rb"<gap>\n[^\n]*", b"<gap>\n0.1", sieve.sdf_records(sieve.data(SDF), 60)))
         assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]

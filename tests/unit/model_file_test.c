@@ -238,6 +238,35 @@ static void more_elements(nn_tensor *t, int *n, nn_meta *meta)
     meta_named(meta, "scale")->value = "{\"mean\":1,\"std\":1,\"constant\":0,\"offsets\":[0,0,0,0]}";
 }
 
+static void rude_name(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "name")->value = "tiny\n\033[2J";
+}
+
+static void rude_target(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "target")->value = "{\"name\":\"\\u001b[2J\",\"unit\":\"eV\",\"better\":\"low\"}";
+}
+
+static void no_target(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "target")->value = "{\"name\":\"\",\"unit\":\"eV\",\"better\":\"low\"}";
+}
+
+/* What it says of it is one line. */
+static void rude_tensor(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)meta;
+    t[*n] = t[0];
+    t[(*n)++].name = "stow\n\033away";
+}
+
 static void future_format(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
@@ -258,6 +287,10 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, more_elements, "the model needs");
     refused_with(b, future_format, "model file format 2");
+    refused_with(b, rude_name, "metadata name is not a name");
+    refused_with(b, rude_target, "metadata target.name is not a name");
+    refused_with(b, no_target, "metadata target.name is not a name");
+    refused_with(b, rude_tensor, "tensor stow  away does not belong");
 }
 
 static void truncated_and_foreign_files_are_refused(void **state)
