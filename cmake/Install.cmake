@@ -1,0 +1,14 @@
+# What `cmake --install` puts below the prefix (docs/INSTALL.md). Plugins install themselves, in
+# lib/molsieve; the program finds all of it from its own place, so the tree may be moved.
+include(GNUInstallDirs)
+set(share ${CMAKE_INSTALL_DATADIR})
+
+install(TARGETS molsieve molsieve-chem)
+install(DIRECTORY workflows configs DESTINATION ${share}/molsieve PATTERN runs EXCLUDE)
+install(FILES ${PROJECT_BINARY_DIR}/molsieve.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${PROJECT_BINARY_DIR}/molsieve.bash DESTINATION ${share}/bash-completion/completions RENAME molsieve)
+install(FILES ${PROJECT_BINARY_DIR}/_molsieve DESTINATION ${share}/zsh/site-functions)
+install(FILES ${PROJECT_BINARY_DIR}/molsieve.fish DESTINATION ${share}/fish/vendor_completions.d)
+install(FILES cmake/modulefile DESTINATION ${share}/modulefiles/molsieve RENAME ${PROJECT_VERSION})
+install(FILES README.md CHANGELOG.md CITATION.cff LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs LICENSES DESTINATION ${CMAKE_INSTALL_DOCDIR})
