@@ -19,6 +19,12 @@ if(TARGET molsieve)
     molsieve_script_test(cli_${name} cli/config_cli.py LABEL cli ARGS ${name})
   endforeach()
 endif()
+foreach(name links_and_names_of_files_lead_somewhere commands_options_and_settings_that_are_named_exist
+             variables_that_are_named_are_read_by_something tests_that_are_named_exist
+             pages_and_program_agree_on_version_exit_codes_and_the_demonstration)
+  molsieve_script_test(docs.${name} cli/docs.py LABEL cli ARGS ${name})
+endforeach()
+molsieve_script_test(cli_install cli/install.py LABEL cli ARGS an_installed_tree_works_wherever_it_is_moved_and_goes_away_whole)
 molsieve_script_test(cli_plan_guess cli/plan_guess.sh LABEL cli)
 molsieve_test(config_fuzz fuzz/config_fuzz.c LABEL fuzz USES molsieve::pipeline)
 target_include_directories(test_config_fuzz PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
