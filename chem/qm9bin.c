@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "chem/element.h"
+#include "chem/gunzip.h"
 #include "chem/reader.h"
 
 enum { HEAD = 64, N_FLOAT = 11, N_DOUBLE = 4, MAX_MOLECULES = 1 << 22, MAX_ATOMS = 999 };
@@ -85,29 +85,29 @@ static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
 
 static pl_code read_all(ch_qm9 *q, const char *path, pl_error *err)
 {
-    gzFile in = gzopen(path, "rb");
-    size_t cap = 1 << 20;
-    int got = 1;
+    ch_gunzip *in;
+    size_t cap = 1 << 20, got = 1;
+    pl_code code = ch_gunzip_open(&in, path, err);
 
-    if (in == NULL)
-        return pl_fail(err, PL_EIO, "%s: cannot be opened", path);
+    if (code != PL_OK)
+        return code;
     q->bytes = malloc(cap);
-    while (q->bytes != NULL && got > 0) {
+    while (q->bytes != NULL && code == PL_OK && got > 0) {
         if (q->len == cap) {
             unsigned char *grown = realloc(q->bytes, cap *= 2);
             if (grown == NULL)
                 break;
             q->bytes = grown;
         }
-        got = gzread(in, q->bytes + q->len, (unsigned)(cap - q->len > 1 << 28 ? 1 << 28 : cap - q->len));
-        q->len += got > 0 ? (size_t)got : 0;
+        code = ch_gunzip_read(in, q->bytes + q->len, cap - q->len, &got, err);
+        q->len += got;
     }
-    (void)gzclose(in);
-    if (q->bytes == NULL || got > 0)
-        return pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
-    if (got < 0)
-        return pl_fail(err, PL_EINPUT, "%s: the gzip data is damaged or truncated", path);
-    return PL_OK;
+    if (code == PL_OK && got > 0)
+        code = pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
+    if (code == PL_OK && ch_gunzip_damage(in) != NULL)
+        code = pl_fail(err, PL_EINPUT, "%s: %s", path, ch_gunzip_damage(in));
+    ch_gunzip_close(in);
+    return code;
 }
 
 pl_code ch_qm9_open(ch_qm9 **out, const char *path, pl_error *err)

@@ -89,7 +89,8 @@ const char *ch_reader_guessed(const ch_reader *r);
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */
 
 /* *more = false at the end of the file, and then no record. A truncated or
- * damaged gzip ends with one record that has a problem. */
+ * damaged gzip, or one that something else follows, ends with one record that
+ * has a problem: the one that may be cut short, or one of its own. */
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err);
 
 /* To the record that an earlier pass over the same file gave with these three

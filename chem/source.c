@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/source.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#include "pipeline/base/file.h"
+#include "chem/gunzip.h"
 
 enum { PEEK = 64 << 10, CHUNK = 64 << 10 };
 
 struct ch_source {
-    gzFile gz;
+    ch_gunzip *file;
     char *path, *buf, *cut; /* cut: NULL until a line is too long */
     size_t cap, pos, end, limit;
     int64_t offset, number; /* of buf[pos], and of the line there */
     size_t last_pos;        /* where the line read last began, for unread */
     int64_t last_offset;
-    bool started, at_end, can_unread;
+    bool started, at_end, met_end, can_unread; /* at_end: of what is to be read; met_end: by the line read last */
     char stop; /* the byte that ends a line */
-    char damage[128];
+    const char *damage; /* NULL: none but that of the file */
 };
 
 pl_code ch_source_open(ch_source **out, const char *path, size_t line_limit, pl_error *err)
 {
     ch_source *s = calloc(1, sizeof *s);
+    pl_code code;
 
     *out = NULL;
     if (s == NULL)
@@ -36,22 +35,19 @@ pl_code ch_source_open(ch_source **out, const char *path, size_t line_limit, pl_
     s->path = strdup(path);
     s->stop = '\n';
     s->number = 1;
-    errno = 0;
-    if (s->buf != NULL && s->path != NULL && (s->gz = gzopen(path, "rbe")) != NULL) {
-        (void)gzbuffer(s->gz, 1 << 17);
+    code = s->buf == NULL || s->path == NULL ? pl_fail(err, PL_ENOMEM, "%s", path) : ch_gunzip_open(&s->file, path, err);
+    if (code != PL_OK)
+        ch_source_close(s);
+    else
         *out = s;
-        return PL_OK;
-    }
-    ch_source_close(s);
-    return errno != 0 && errno != ENOMEM ? pl_fail_errno(err, path) : pl_fail(err, PL_ENOMEM, "%s", path);
+    return code;
 }
 
 void ch_source_close(ch_source *s)
 {
     if (s == NULL)
         return;
-    if (s->gz != NULL)
-        (void)gzclose_r(s->gz);
+    ch_gunzip_close(s->file);
     free(s->buf);
     free(s->cut);
     free(s->path);
@@ -61,8 +57,8 @@ void ch_source_close(ch_source *s)
 /* More bytes behind buf[end]; those before buf[pos] may go. */
 static pl_code fill(ch_source *s, pl_error *err)
 {
-    int got, kind = Z_OK;
-    const char *why;
+    size_t got;
+    pl_code code;
 
     if (s->pos > 0) {
         memmove(s->buf, s->buf + s->pos, s->end - s->pos);
@@ -77,21 +73,10 @@ static pl_code fill(ch_source *s, pl_error *err)
         s->buf = more;
         s->cap *= 2;
     }
-    got = gzread(s->gz, s->buf + s->end, CHUNK);
-    s->end += got > 0 ? (size_t)got : 0;
-    s->at_end = got <= 0;
-    if (got > 0)
-        return PL_OK;
-    why = gzerror(s->gz, &kind);
-    if (strncmp(why, s->path, strlen(s->path)) == 0 && why[strlen(s->path)] == ':')
-        why += strlen(s->path) + 2; /* "PATH: unexpected end of file" */
-    if (kind == Z_ERRNO)
-        return pl_fail_errno(err, s->path);
-    if (kind == Z_MEM_ERROR)
-        return pl_fail(err, PL_ENOMEM, "%s", s->path);
-    if (kind != Z_OK && kind != Z_STREAM_END)
-        (void)snprintf(s->damage, sizeof s->damage, "damaged gzip: %s", why);
-    return PL_OK;
+    code = ch_gunzip_read(s->file, s->buf + s->end, CHUNK, &got, err);
+    s->end += got;
+    s->at_end = got == 0;
+    return code;
 }
 
 static pl_code start(ch_source *s, pl_error *err)
@@ -106,7 +91,7 @@ static pl_code start(ch_source *s, pl_error *err)
         return code;
     s->started = true;
     if (s->end >= 2 && (memcmp(s->buf, "\xFF\xFE", 2) == 0 || memcmp(s->buf, "\xFE\xFF", 2) == 0)) {
-        (void)snprintf(s->damage, sizeof s->damage, "UTF-16 text; save the file as UTF-8");
+        s->damage = "UTF-16 text; save the file as UTF-8";
         s->end = 0;
         s->at_end = true;
     }
@@ -156,6 +141,7 @@ static pl_code skip_rest(ch_source *s, size_t kept, size_t *whole, pl_error *err
         *whole += n;
         s->offset += (int64_t)n + (at != NULL);
         s->pos += n + (at != NULL);
+        s->met_end = at == NULL && s->at_end;
         if (at != NULL || s->at_end)
             return PL_OK;
         pl_code code = fill(s, err);
@@ -185,6 +171,7 @@ pl_code ch_source_line(ch_source *s, ch_line *out, bool *more, pl_error *err)
     *more = false;
     if (code == PL_OK)
         code = find_end(s, &end, err);
+    s->met_end = code == PL_OK && end == NULL && s->at_end;
     if (code != PL_OK || s->pos == s->end)
         return code;
     *more = true;
@@ -209,7 +196,7 @@ void ch_source_unread(ch_source *s)
     s->pos = s->last_pos;
     s->offset = s->last_offset;
     s->number--;
-    s->can_unread = false;
+    s->met_end = s->can_unread = false;
 }
 
 pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *err)
@@ -221,21 +208,21 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
     if (offset >= s->offset - (int64_t)s->pos && offset <= s->offset + (int64_t)(s->end - s->pos)) {
         s->pos = (size_t)(offset - (s->offset - (int64_t)s->pos)); /* still in memory */
     } else {
-        if (offset < 0 || gzseek(s->gz, offset, SEEK_SET) != offset)
-            return pl_fail(err, PL_EIO, "%s: cannot go to byte %lld", s->path, (long long)offset);
+        code = ch_gunzip_seek(s->file, offset, err);
+        if (code != PL_OK)
+            return code;
         s->pos = s->end = 0;
         s->at_end = false;
-        s->damage[0] = '\0';
     }
     s->offset = offset;
     s->number = number;
-    s->can_unread = false;
+    s->met_end = s->can_unread = false;
     return PL_OK;
 }
 
-const char *ch_source_damage(const ch_source *s) { return s->damage[0] != '\0' ? s->damage : NULL; }
+const char *ch_source_damage(const ch_source *s) { return s->damage ? s->damage : ch_gunzip_damage(s->file); }
 
-bool ch_source_at_end(const ch_source *s) { return s->at_end && s->pos == s->end; }
+bool ch_source_met_end(const ch_source *s) { return s->met_end; }
 
 void ch_source_where(const ch_source *s, int64_t *offset, int64_t *number)
 {

@@ -186,6 +186,18 @@ def a_truncated_gzip_keeps_what_was_whole():
             assert last == [("damaged gzip: unexpected end of file",)], (n, last)
 
 
+def what_follows_gzip_data_and_is_none_is_said():
+    text = b"".join(b"C%s m%d\n" % (b"C" * (i % 30), i) for i in range(300))
+    with Project() as p:
+        for name, tail, n_failed in (("zeros", b"\0" * 512, 0), ("more", gzip.compress(b"CCO ethanol\n"), 0), ("page", b"</html>\n", 1)):
+            p.put(name + ".smi.gz", gzip.compress(text) + tail)
+            _, _, err = p.run("run", p.workflow([p.path(name + ".smi.gz")], "  read: {unit: 100}\n", workdir=name), "-q")
+            assert p.one("SELECT count(*) FROM record WHERE status='read'", workdir=name) == 300 + (name == "more"), name
+            found = p.rows("SELECT code, message FROM failure", workdir=name)
+            assert len(found) == n_failed and ("records after number 300 are lost" in err) == (n_failed > 0), (name, found, err)
+            assert all(code == "record" and "not gzip, from byte" in message for code, message in found), found
+
+
 def what_no_reader_can_read_is_said_with_what_to_do():
     good = "CCO ethanol\nCCN ethylamine\n"
     with Project() as p:
@@ -262,5 +274,5 @@ main([one_bad_molecule_costs_one_molecule, a_missing_file_is_said_with_its_place
       an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_table_without_names_of_columns_is_warned_of, a_wrong_format_fails_records_and_says_so,
       a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
-      a_truncated_gzip_keeps_what_was_whole, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
+      a_truncated_gzip_keeps_what_was_whole, what_follows_gzip_data_and_is_none_is_said, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
       a_database_of_a_newer_version_or_of_another_kind_is_left_alone, a_directory_that_cannot_be_written_is_said])

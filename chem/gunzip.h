@@ -1,0 +1,29 @@
+/* chem/gunzip.h - a plain or gzip file as bytes, in bounded memory.
+ *
+ * Told apart by the first byte pair, as gzip does (RFC 1952). Members that follow each other are one file; zeros
+ * behind the last one are padding. Unlike zlib's gzread, nothing is passed over: what follows the compressed data
+ * and is no gzip is damage too. Every byte of a member before the damaged one is given; of that, what was unpacked
+ * before the block that does not unpack. */
+#ifndef CH_GUNZIP_H
+#define CH_GUNZIP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/base/error.h"
+
+typedef struct ch_gunzip ch_gunzip;
+
+/* EIO: cannot be opened. */
+pl_code ch_gunzip_open(ch_gunzip **out, const char *path, pl_error *err);
+void ch_gunzip_close(ch_gunzip *g); /* NULL is fine */
+
+/* Up to n bytes; *got = 0 at the end, which damage is as well. EIO when the disk fails. */
+pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *err);
+
+/* To a byte of the unpacked file; gives what a first pass gave. EIO when there is no such byte. */
+pl_code ch_gunzip_seek(ch_gunzip *g, int64_t offset, pl_error *err);
+
+const char *ch_gunzip_damage(const ch_gunzip *g); /* "damaged gzip: ...", or NULL */
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whatever stands behind or within a gzip file: all records before it, one that says what was found, and the same
+ * again for a reader that begins in the middle. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "chem/gunzip.h"
+#include "chem/record.h"
+
+enum { SMALL = 40, LARGE = 30000, ROOM = 1 << 20, FILL = 1024 }; /* LARGE: more than is read at once */
+
+static char path[64];
+static unsigned char file[ROOM];
+static size_t n_file;
+
+static void add(const void *data, size_t n)
+{
+    assert_true(n_file + n <= ROOM);
+    memcpy(file + n_file, data, n);
+    n_file += n;
+}
+
+/* A gzip member with records first .. first+n-1, 9 bytes each. */
+static void add_member(int first, int n)
+{
+    char *text = malloc(9 * (size_t)n + 8);
+    z_stream z = { 0 };
+
+    assert_non_null(text);
+    for (int i = 0; i < n; i++)
+        (void)snprintf(text + 9 * (size_t)i, 17, "C m%05d\n", (first + i) % 100000);
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (unsigned char *)text;
+    z.avail_in = 9 * (unsigned)n;
+    z.next_out = file + n_file;
+    z.avail_out = (unsigned)(ROOM - n_file);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    n_file = ROOM - z.avail_out;
+    (void)deflateEnd(&z);
+    free(text);
+}
+
+static ch_reader *open_file(void)
+{
+    ch_reader *r;
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_gunzip_%ld.smi.gz", (long)getpid());
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(file, 1, n_file, f), n_file);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    return r;
+}
+
+/* n good records and then, if why is not NULL, one that says why; each again after a seek. */
+static void holds(int n, const char *why)
+{
+    ch_reader *r = open_file(), *again;
+    const int all = n + (why != NULL);
+    ch_record rec, same;
+    char title[16];
+    bool more;
+
+    for (int i = 0; i < all; i++) {
+        assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more);
+        (void)snprintf(title, sizeof title, "m%05d", i);
+        if (i < n)
+            assert_true(rec.problem == NULL && strcmp(rec.title, title) == 0 && rec.offset == 9 * i);
+        else
+            assert_non_null(rec.problem ? strstr(rec.problem, why) : NULL);
+        if (i > 2 && i < all - 2 && i % 9999 != 0)
+            continue;
+        assert_int_equal(ch_reader_open(&again, path, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(ch_reader_seek(again, rec.offset, rec.ordinal, rec.line, NULL), PL_OK);
+        assert_true(ch_reader_next(again, &same, &more, NULL) == PL_OK && more && same.ordinal == rec.ordinal);
+        assert_string_equal(same.title, rec.title);
+        assert_string_equal(same.problem ? same.problem : "", rec.problem ? rec.problem : "");
+        assert_true(ch_reader_next(again, &same, &more, NULL) == PL_OK && more == (i + 1 < all));
+        ch_reader_close(again);
+    }
+    assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && !more);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void members_and_zeros_behind_them_are_one_file(void **state)
+{
+    static const char zeros[FILL];
+    (void)state;
+
+    for (int n = SMALL; n <= LARGE; n += LARGE - SMALL) {
+        n_file = 0;
+        add_member(0, n);
+        add_member(n, 0);
+        add_member(n, n);
+        holds(2 * n, NULL);
+        add(zeros, sizeof zeros);
+        holds(2 * n, NULL);
+    }
+}
+
+static void what_follows_and_is_no_gzip_is_said(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *why;
+    } tail[] = {
+        { "C lost\n", 7, "is not gzip, from byte " }, { "\x1f", 1, "unexpected end of file" },
+        { "\x1fxxxxxxxxxxxx", 13, "incorrect header check" }, { "\x1f\x8b\x09xxxxxxxxxxxx", 15, "unknown compression method" },
+        { "\0\0\0x", 4, "is not gzip" }, { "\0\0\x1f\x8b\x08\0\0\0\0\0\0\3\3\0\0\0\0\0\0\0\0\0", 22, "is not gzip" },
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof tail / sizeof *tail; i++)
+        for (int n = SMALL; n <= LARGE; n += LARGE - SMALL) {
+            n_file = 0;
+            add_member(0, n);
+            add(tail[i].bytes, tail[i].n);
+            holds(n, tail[i].why);
+        }
+}
+
+static void the_byte_it_begins_with_is_named(void **state)
+{
+    char why[64];
+    (void)state;
+
+    n_file = 0;
+    add_member(0, SMALL);
+    (void)snprintf(why, sizeof why, "is not gzip, from byte %zu on", n_file + 1);
+    add("C lost\n", 7);
+    holds(SMALL, why);
+}
+
+static void damage_in_a_member_leaves_those_before_it(void **state)
+{
+    (void)state;
+
+    for (int n = SMALL; n <= LARGE; n += LARGE - SMALL) {
+        n_file = 0;
+        add_member(0, n);
+        add_member(n, SMALL);
+        file[n_file - 6] ^= 1; /* of the checksum */
+        holds(n, "incorrect data check");
+    }
+}
+
+/* A record that the damage may have cut is not taken for a molecule: "C m0003" for "C m00039". */
+static void half_a_line_before_damage_fails(void **state)
+{
+    ch_reader *r;
+    ch_record rec;
+    bool more = true;
+    const uint32_t crc = (uint32_t)crc32(0, (const unsigned char *)"C m00", 5), len = 5;
+    int n = 0;
+    (void)state;
+
+    n_file = 0;
+    add("\x1f\x8b\x08\0\0\0\0\0\0\3", 10);
+    add("\1\5\0\xfa\xff" "C m00", 10);             /* a stored block, the last one */
+    add(&crc, 4);
+    add(&len, 4);
+    add("no gzip", 7);
+    r = open_file();
+    for (; ch_reader_next(r, &rec, &more, NULL) == PL_OK && more; n++)
+        assert_non_null(rec.problem);
+    assert_int_equal(n, 1);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void bytes_that_are_not_there_cannot_be_sought(void **state)
+{
+    ch_gunzip *g;
+    char c;
+    size_t got;
+    (void)state;
+
+    n_file = 0;
+    add_member(0, SMALL);
+    ch_reader_close(open_file());
+    assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_OK);
+    assert_int_equal(ch_gunzip_seek(g, -1, NULL), PL_EIO);
+    assert_int_equal(ch_gunzip_seek(g, 9 * SMALL + 1, NULL), PL_EIO);
+    assert_int_equal(ch_gunzip_seek(g, 9 * SMALL, NULL), PL_OK);
+    assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 0);
+    assert_int_equal(ch_gunzip_seek(g, 9 * SMALL - 2, NULL), PL_OK);
+    assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 1 && c == '9');
+    ch_gunzip_close(g);
+    (void)unlink(path);
+    assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_EIO);
+    assert_null(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_and_zeros_behind_them_are_one_file),
+        cmocka_unit_test(what_follows_and_is_no_gzip_is_said),
+        cmocka_unit_test(the_byte_it_begins_with_is_named),
+        cmocka_unit_test(damage_in_a_member_leaves_those_before_it),
+        cmocka_unit_test(half_a_line_before_damage_fails),
+        cmocka_unit_test(bytes_that_are_not_there_cannot_be_sought),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
