@@ -25,7 +25,7 @@ static const ch_format listed = { "listed", "sdf", ch_next_listed, NULL, NULL };
 
 /* Other names of formats, and endings of file names. */
 static const char *const aliases[][2] = {
-    { "smiles", "smi" }, { "ism", "smi" }, { "can", "smi" }, { "sd", "sdf" }, { "mol", "sdf" }, { "mdl", "sdf" },
+    { "smiles", "smi" }, { "ism", "smi" }, { "can", "smi" }, { "rsmi", "smi" }, { "sd", "sdf" }, { "mol", "sdf" }, { "mdl", "sdf" },
     { "ml2", "mol2" }, { "sy2", "mol2" }, { "ent", "pdb" }, { "tab", "tsv" }, { "exyz", "xyz" }, { "extxyz", "xyz" }, { "mcif", "mmcif" },
 };
 

@@ -245,7 +245,9 @@ static void op_list(In &in, Out &out, Failure &why)
         OBMol mol;
         more = conv.Read(&mol);
         if (more && (mol.NumAtoms() > 0 || mol.NumBonds() > 0 || text.good()))
-            found.push_back(without_date(mol_write(mol, "mol", mol.NumAtoms() > 999 ? "3" : ""), "mol"));
+            found.push_back(mol.IsReaction() // begins with $RXN, which nobody takes for a molecule
+                                ? mol_write(mol, "rxn")
+                                : without_date(mol_write(mol, "mol", mol.NumAtoms() > 999 ? "3" : ""), "mol"));
         if (!more && !at_end)
             why.text = why_short(text, found.size(), errors);
         if (found.size() >= static_cast<size_t>(list_max))

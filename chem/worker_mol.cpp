@@ -63,6 +63,17 @@ std::string canonical_smiles(OBMol &mol) { return first_word(mol_write(mol, "can
 
 bool is_smiles(const std::string &format) { return format == "smi" || format == "smiles" || format == "can"; }
 
+// The library would take what stands on both sides of the arrow for one molecule of several parts.
+static void refuse_reaction(const std::string &text, const std::string &format)
+{
+    const std::string smiles = is_smiles(format) ? first_word(text) : "";
+    const size_t at = smiles.find('>');
+    if (at != std::string::npos && at > 0 && smiles[at - 1] == '-')
+        fail(CH_PARSE, "a bond is written as an arrow ('->'), which the library does not read");
+    if (at != std::string::npos || (format == "sdf" && text.compare(0, 4, "$RXN") == 0))
+        fail(CH_PARSE, "a reaction, not a molecule");
+}
+
 void mol_read(OBMol &mol, const std::string &text, const std::string &format)
 {
     static OBConversion conv; // costs a tenth of a record to make
@@ -70,6 +81,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_FORMAT, "no reader for format " + format);
     if (is_smiles(format) && first_word(text).size() > smiles_max)
         fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
+    refuse_reaction(text, format);
     bool read = conv.ReadString(&mol, text);
     std::string said = library_said();
     if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)

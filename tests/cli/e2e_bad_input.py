@@ -198,6 +198,19 @@ def what_follows_gzip_data_and_is_none_is_said():
             assert all(code == "record" and "not gzip, from byte" in message for code, message in found), found
 
 
+def a_reaction_is_no_molecule():
+    rxn = "$RXN\n\n  test\n\n  1  1\n$MOL\n" + WATER.replace("$$$$\n", "$MOL\n") + METHANE.replace("$$$$\n", "")
+    with Project() as p:
+        inputs = [p.put("a.smi", "CCO>>CC=O r\nA.B>C>D r\nCC.O>[Pd]>CO r\n>>CC r\nCC>> r\nCCO a name with a > in it\n"),
+                  p.put("b.csv", "name,smiles\nr,C.C>>CC\nm,CCN\n"), p.put("c.rsmi", "CC>>C=C r\n"),
+                  p.put("d.sdf", rxn + "$$$$\n" + METHANE), p.put("e.rxn", rxn)]
+        p.run("run", p.workflow(inputs, FLAT), "-q")
+        assert accounted(p) == (12, 3, 9)
+        assert p.rows("SELECT DISTINCT stage, code, message FROM failure") == [("prepare", "parse", "a reaction, not a molecule")]
+        p.run("run", p.workflow([p.put("arrow.smi", "N->[Pt] a\nCC\n")], FLAT, workdir="arrow"), "-q")
+        assert "an arrow" in p.one("SELECT message FROM failure", workdir="arrow")
+
+
 def what_no_reader_can_read_is_said_with_what_to_do():
     good = "CCO ethanol\nCCN ethylamine\n"
     with Project() as p:
@@ -274,5 +287,6 @@ main([one_bad_molecule_costs_one_molecule, a_missing_file_is_said_with_its_place
       an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_table_without_names_of_columns_is_warned_of, a_wrong_format_fails_records_and_says_so,
       a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
-      a_truncated_gzip_keeps_what_was_whole, what_follows_gzip_data_and_is_none_is_said, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
+      a_truncated_gzip_keeps_what_was_whole, what_follows_gzip_data_and_is_none_is_said,
+      a_reaction_is_no_molecule, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
       a_database_of_a_newer_version_or_of_another_kind_is_left_alone, a_directory_that_cannot_be_written_is_said])
