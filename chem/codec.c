@@ -17,14 +17,14 @@ typedef struct header {
 
 typedef struct mol_header {
     int32_t n_atoms, n_bonds;
-    uint8_t has_xyz, zero[3];
+    uint8_t has_xyz, has_isotope, zero[2];
 } mol_header;
 
 static_assert(sizeof(header) == 24 && sizeof(mol_header) == 12, "no holes");
 
 static uint64_t mol_bytes(const mol_header *h)
 {
-    uint64_t atoms = (uint64_t)h->n_atoms * (h->has_xyz ? 14 : 2), bonds = (uint64_t)h->n_bonds * 9;
+    uint64_t atoms = (uint64_t)h->n_atoms * ((h->has_xyz ? 14 : 2) + (h->has_isotope ? 2 : 0)), bonds = (uint64_t)h->n_bonds * 9;
 
     return (sizeof *h + atoms + bonds + 3) / 4 * 4;
 }
@@ -36,7 +36,7 @@ static size_t index_end(uint32_t n) { return ids_end(n) + 4 * ((size_t)n + 1); }
 
 static mol_header head_of(const ch_mol *m)
 {
-    return (mol_header){ .n_atoms = m->n_atoms, .n_bonds = m->n_bonds, .has_xyz = m->xyz != NULL };
+    return (mol_header){ .n_atoms = m->n_atoms, .n_bonds = m->n_bonds, .has_xyz = m->xyz != NULL, .has_isotope = m->isotope != NULL };
 }
 
 static unsigned char *put(unsigned char *to, const void *from, size_t n)
@@ -56,7 +56,8 @@ static void put_mol(unsigned char *to, const ch_mol *m)
     to = put(to, m->bond, 8 * bonds);
     to = put(to, m->z, atoms);
     to = put(to, m->charge, atoms);
-    (void)put(to, m->order, bonds);
+    to = put(to, m->order, bonds);
+    (void)put(to, m->isotope, h.has_isotope ? 2 * atoms : 0);
 }
 
 pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_arena *mem,
@@ -123,7 +124,7 @@ static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_aren
         return pl_fail(err, PL_EDATA, "a molecule of %zu bytes", len);
     from = take(&h, from, sizeof h);
     if (h.n_atoms < 0 || h.n_atoms > CH_MOL_MAX_ATOMS || h.n_bonds < 0 ||
-        h.n_bonds > CH_MOL_MAX_BONDS || h.has_xyz > 1 || mol_bytes(&h) != len)
+        h.n_bonds > CH_MOL_MAX_BONDS || h.has_xyz > 1 || h.has_isotope > 1 || mol_bytes(&h) != len)
         return pl_fail(err, PL_EDATA, "a molecule of %d atoms and %d bonds in %zu bytes", h.n_atoms,
                        h.n_bonds, len);
     code = ch_mol_alloc(m, h.n_atoms, h.n_bonds, mem, err);
@@ -135,7 +136,10 @@ static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_aren
     from = take(m->bond, from, 8 * bonds);
     from = take(m->z, from, atoms);
     from = take(m->charge, from, atoms);
-    (void)take(m->order, from, bonds);
+    from = take(m->order, from, bonds);
+    if (h.has_isotope && (m->isotope = PL_NEW(mem, uint16_t, h.n_atoms)) == NULL)
+        return pl_fail(err, PL_ENOMEM, "a molecule of %d atoms", h.n_atoms);
+    (void)take(m->isotope, from, h.has_isotope ? 2 * atoms : 0);
     if (!h.has_xyz)
         m->xyz = NULL;
     code = ch_mol_check(m, err);

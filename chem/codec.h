@@ -6,8 +6,9 @@
  *   char magic[4] "MSCB", u32 version, u32 crc32 of all that follows this
  *   field, u32 n, u32 total bytes, u32 zero; i64 id[n]; u32 offset[n+1] from
  *   the start of the block; then each molecule: i32 n_atoms, i32 n_bonds,
- *   u8 has_xyz, 3 zeros, f32 xyz[n_atoms][3], i32 bond[n_bonds][2],
- *   u8 z[n_atoms], i8 charge[n_atoms], u8 order[n_bonds], zeros to 4 bytes.
+ *   u8 has_xyz, has_isotope, 2 zeros, f32 xyz[n_atoms][3], i32 bond[n_bonds][2],
+ *   u8 z[n_atoms], i8 charge[n_atoms], u8 order[n_bonds], u16 isotope[n_atoms]
+ *   if it has them, zeros to 4 bytes.
  *
  * The same molecules give the same bytes. Unpacking accepts any bytes and
  * gives valid molecules (ch_mol_check) or EDATA, never a read out of bounds. */

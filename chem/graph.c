@@ -228,7 +228,7 @@ static void mark_bonds(const build *b, const ch_neighbours *nb, const ch_mol *mo
         if (e < 0)
             e = find_edge(nb, mol->bond[k][1], mol->bond[k][0]);
         if (e >= 0)
-            b->type[b->pair[e]] = (uint8_t)(mol->order[k] - 1);
+            b->type[b->pair[e]] = mol->order[k] < CH_AROMATIC_SINGLE ? (uint8_t)(mol->order[k] - 1) : CH_PAIR_AROMATIC;
     }
 }
 

@@ -27,6 +27,8 @@ static pl_code atoms_check(const ch_mol *mol, pl_error *err)
     for (int32_t i = 0; i < mol->n_atoms; i++) {
         if (mol->z[i] < 1 || mol->z[i] > 118)
             return pl_fail(err, PL_EINPUT, "atom %d has atomic number %d", i + 1, mol->z[i]);
+        if (mol->isotope != NULL && mol->isotope[i] > CH_MASS_MAX)
+            return pl_fail(err, PL_EINPUT, "atom %d has the mass number %d", i + 1, mol->isotope[i]);
         if (mol->xyz == NULL)
             continue;
         for (int k = 0; k < 3; k++)
@@ -47,7 +49,7 @@ static pl_code bonds_check(const ch_mol *mol, pl_error *err)
                            (long long)j + 1, mol->n_atoms);
         if (before != NULL && (before[0] > i || (before[0] == i && before[1] >= j)))
             return pl_fail(err, PL_EINPUT, "bond %d is a repetition or out of order", b + 1);
-        if (mol->order[b] < 1 || mol->order[b] > CH_ORDER_AROMATIC)
+        if (mol->order[b] < 1 || mol->order[b] > CH_AROMATIC_DOUBLE)
             return pl_fail(err, PL_EINPUT, "bond %d has order %d", b + 1, mol->order[b]);
     }
     return PL_OK;

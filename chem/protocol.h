@@ -30,20 +30,28 @@
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
  *              force_field, sd_steps, cg_steps; u64 seed
  *   str      = u32 length, bytes
- *   mol      = i32 n_atoms, n_bonds, has_xyz; u8 z[n]; i8 charge[n];
- *              f32 xyz[n][3] if has_xyz; i32 bond[m][2]; u8 order[m]
+ *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
+ *              f32 xyz[n][3] if it has them; i32 bond[m][2]; u8 order[m];
+ *              u16 isotope[n] (mass number, 0: as in nature) if it has them
  *
  * A worker that overruns its CPU seconds dies of SIGPROF. It ends when its
  * stdin ends, or within a second after its parent is gone. */
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "2"
+#define CH_PROTOCOL_VERSION "3"
 
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
 
 enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_WRITE, CH_OP_SVG, CH_OP_BUILD,
              CH_OP_VERSION };
+
+enum ch_mol_has { CH_HAS_XYZ = 1, CH_HAS_ISOTOPE = 2 };
+
+/* Of a bond. One of aromatic rings says how the Kekule structure draws it. */
+enum ch_order { CH_SINGLE = 1, CH_DOUBLE, CH_TRIPLE, CH_AROMATIC_SINGLE, CH_AROMATIC_DOUBLE };
+
+static inline int ch_order_drawn(int order) { return order < CH_AROMATIC_SINGLE ? order : order - CH_TRIPLE; }
 
 /* Why a record has no molecule. The names (ch_status_name) are what the
  * database keeps; append only. */

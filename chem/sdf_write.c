@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/sdf_write.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "chem/element.h"
 
-enum { V2000_MAX = 999, TITLE_MAX = 80 };
+enum { V2000_MAX = 999, TITLE_MAX = 80, VALENCE_MAX = 14 };
 
 /* One line of at most n bytes and no half of a UTF-8 character: line ends become blanks. A blank stands before
  * $$$$, which would end the record. */
@@ -44,18 +45,60 @@ static bool fits_v2000(const ch_mol *mol)
     return mol->n_atoms <= V2000_MAX && mol->n_bonds <= V2000_MAX;
 }
 
-static void add_charges(pl_text *out, const ch_mol *mol)
+/* ---- what an atom has ---- */
+
+static int charge_of(const ch_mol *mol, int i) { return mol->charge[i]; }
+static int mass_of(const ch_mol *mol, int i) { return mol->isotope ? mol->isotope[i] : 0; }
+
+/* Sums of bond orders. */
+static void add_valences(int8_t *valence, const ch_mol *mol)
+{
+    for (int b = 0; b < mol->n_bonds; b++)
+        for (int k = 0; k < 2; k++) {
+            int8_t *v = &valence[mol->bond[b][k]];
+            *v = (int8_t)(*v < 100 ? *v + ch_order_drawn(mol->order[b]) : *v);
+        }
+}
+
+/* Is that what a reader expects of the element, so that it will not add hydrogens? By the neutral element with as
+ * many electrons; below the second row two bonds more are fine. */
+static bool is_usual(const ch_mol *mol, int i, int valence)
+{
+    static const struct {
+        uint8_t z, bonds;
+    } usual[] = { { 1, 1 }, { 5, 3 }, { 6, 4 }, { 7, 3 }, { 8, 2 }, { 9, 1 }, { 14, 4 }, { 15, 3 }, { 16, 2 }, { 17, 1 },
+                  { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
+    const int z = mol->z[i] - mol->charge[i];
+
+    for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
+        if (usual[k].z == z)
+            return valence == usual[k].bonds || (z > 10 && valence > usual[k].bonds && (valence - usual[k].bonds) % 2 == 0);
+    return false;
+}
+
+/* 0: a reader finds it out, else the bonds, `zero` for none. */
+static int valence_of(const ch_mol *mol, int i, const int8_t *valence, int zero)
+{
+    if (valence[i] > VALENCE_MAX || is_usual(mol, i, valence[i]))
+        return 0;
+    return valence[i] > 0 ? valence[i] : zero;
+}
+
+/* ---- V2000 ---- */
+
+/* "M  CHG  2   1  -1   5   2": at most eight atoms in a line. */
+static void add_property(pl_text *out, const ch_mol *mol, const char *name, int (*value)(const ch_mol *mol, int i))
 {
     int total = 0, done = 0;
 
     for (int i = 0; i < mol->n_atoms; i++)
-        total += mol->charge[i] != 0;
+        total += value(mol, i) != 0;
     for (int i = 0; i < mol->n_atoms; i++) {
-        if (mol->charge[i] == 0)
+        if (value(mol, i) == 0)
             continue;
-        if (done % 8 == 0) /* at most eight in a line */
-            pl_text_addf(out, "%sM  CHG%3d", done ? "\n" : "", total - done < 8 ? total - done : 8);
-        pl_text_addf(out, " %3d %3d", i + 1, mol->charge[i]);
+        if (done % 8 == 0)
+            pl_text_addf(out, "%sM  %s%3d", done ? "\n" : "", name, total - done < 8 ? total - done : 8);
+        pl_text_addf(out, " %3d %3d", i + 1, value(mol, i));
         done++;
     }
     if (total > 0)
@@ -64,37 +107,65 @@ static void add_charges(pl_text *out, const ch_mol *mol)
 
 static void add_v2000(pl_text *out, const ch_mol *mol)
 {
+    int8_t valence[V2000_MAX] = { 0 };
+
+    add_valences(valence, mol);
     pl_text_addf(out, "%3d%3d  0  0  0  0  0  0  0  0999 V2000\n", mol->n_atoms, mol->n_bonds);
     for (int i = 0; i < mol->n_atoms; i++) {
         double xyz[3];
         position(mol, i, xyz);
-        pl_text_addf(out, "%10.4f%10.4f%10.4f %-3s 0  0  0  0  0  0  0  0  0  0  0  0\n", xyz[0], xyz[1], xyz[2],
-                     ch_element_symbol(mol->z[i]));
+        pl_text_addf(out, "%10.4f%10.4f%10.4f %-3s 0  0  0  0  0%3d  0  0  0  0  0  0\n", xyz[0], xyz[1], xyz[2],
+                     ch_element_symbol(mol->z[i]), valence_of(mol, i, valence, VALENCE_MAX + 1));
     }
     for (int b = 0; b < mol->n_bonds; b++)
-        pl_text_addf(out, "%3d%3d%3d  0  0  0  0\n", mol->bond[b][0] + 1, mol->bond[b][1] + 1, mol->order[b]);
-    add_charges(out, mol);
+        pl_text_addf(out, "%3d%3d%3d  0  0  0  0\n", mol->bond[b][0] + 1, mol->bond[b][1] + 1,
+                     ch_order_drawn(mol->order[b]));
+    add_property(out, mol, "CHG", charge_of);
+    add_property(out, mol, "ISO", mass_of);
 }
 
-static void add_v3000(pl_text *out, const ch_mol *mol)
+/* ---- V3000 ---- */
+
+static void add_v3000_atoms(pl_text *out, const ch_mol *mol, const int8_t *valence)
 {
-    pl_text_add(out, "  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n");
-    pl_text_addf(out, "M  V30 COUNTS %d %d 0 0 0\nM  V30 BEGIN ATOM\n", mol->n_atoms, mol->n_bonds);
     for (int i = 0; i < mol->n_atoms; i++) {
+        const int bonds = valence_of(mol, i, valence, -1);
         double xyz[3];
         position(mol, i, xyz);
         pl_text_addf(out, "M  V30 %d %s %.4f %.4f %.4f 0", i + 1, ch_element_symbol(mol->z[i]), xyz[0], xyz[1], xyz[2]);
         if (mol->charge[i] != 0)
             pl_text_addf(out, " CHG=%d", mol->charge[i]);
+        if (mass_of(mol, i) != 0)
+            pl_text_addf(out, " MASS=%d", mass_of(mol, i));
+        if (bonds != 0)
+            pl_text_addf(out, " VAL=%d", bonds);
         pl_text_add(out, "\n");
     }
+}
+
+static void add_v3000(pl_text *out, const ch_mol *mol)
+{
+    int8_t *valence = calloc((size_t)mol->n_atoms + 1, 1);
+
+    if (valence == NULL) {
+        out->refused = true;
+        return;
+    }
+    add_valences(valence, mol);
+    pl_text_add(out, "  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n");
+    pl_text_addf(out, "M  V30 COUNTS %d %d 0 0 0\nM  V30 BEGIN ATOM\n", mol->n_atoms, mol->n_bonds);
+    add_v3000_atoms(out, mol, valence);
+    free(valence);
     pl_text_add(out, "M  V30 END ATOM\n");
     if (mol->n_bonds > 0)
         pl_text_add(out, "M  V30 BEGIN BOND\n");
     for (int b = 0; b < mol->n_bonds; b++)
-        pl_text_addf(out, "M  V30 %d %d %d %d\n", b + 1, mol->order[b], mol->bond[b][0] + 1, mol->bond[b][1] + 1);
+        pl_text_addf(out, "M  V30 %d %d %d %d\n", b + 1, ch_order_drawn(mol->order[b]), mol->bond[b][0] + 1,
+                     mol->bond[b][1] + 1);
     pl_text_add(out, mol->n_bonds > 0 ? "M  V30 END BOND\nM  V30 END CTAB\n" : "M  V30 END CTAB\n");
 }
+
+/* ---- the record ---- */
 
 /* Names stand between < and >, so those and line breaks cannot be part of one. */
 static void add_field(pl_text *out, const char *name, const char *value)

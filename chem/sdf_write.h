@@ -1,9 +1,12 @@
 /* chem/sdf_write.h - a molecule of ours as an SDF record.
  *
  * V2000, or V3000 when there are more than 999 atoms or bonds. Positions in
- * Angstrom; a molecule without positions is written flat, all zeros. Charges in
- * `M  CHG` lines. Aromatic bonds keep type 4, which readers of molecules know
- * although MDL meant it for queries.
+ * Angstrom; a molecule without positions is written flat, all zeros, and then
+ * says nothing of stereo. Charges in `M  CHG` lines, isotopes in `M  ISO`; atoms
+ * with other valences than readers expect (radicals, metals) say theirs, so
+ * that nobody adds hydrogens (CTfile formats, BIOVIA 2020). Aromatic rings
+ * are Kekule structures: type 4 is for queries, and readers cannot always tell
+ * where the double bonds of a charged ring go.
  * Titles and values go on one line: line ends in them become blanks. Fields
  * whose value is NULL are left out. The record ends with $$$$. */
 #ifndef CH_SDF_WRITE_H

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "chem/protocol.h"
+
 ch_wire ch_wire_of(const char *data, size_t n)
 {
     const char *from = data ? data : "";
@@ -64,23 +66,26 @@ static void take_array(ch_wire *in, void *to, size_t n)
 
 pl_code ch_wire_mol(ch_mol *out, ch_wire *in, pl_arena *mem, pl_error *err)
 {
-    const int32_t n = ch_wire_i32(in), m = ch_wire_i32(in), has_xyz = ch_wire_i32(in);
+    const int32_t n = ch_wire_i32(in), m = ch_wire_i32(in), has = ch_wire_i32(in);
     const size_t left = (size_t)(in->end - in->at);
     pl_code code;
 
     *out = (ch_mol){ 0 };
-    if (!in->ok || n < 0 || m < 0 || (size_t)n > left || (size_t)m > left)
+    if (!in->ok || n < 0 || m < 0 || (size_t)n > left || (size_t)m > left || (has & ~(CH_HAS_XYZ | CH_HAS_ISOTOPE)) != 0)
         return pl_fail(err, PL_EINPUT, "internal: a molecule is cut short");
     code = ch_mol_alloc(out, n, m, mem, err);
     if (code != PL_OK)
         return code;
-    if (has_xyz == 0)
+    if ((has & CH_HAS_XYZ) == 0)
         out->xyz = NULL;
+    if ((has & CH_HAS_ISOTOPE) != 0 && (out->isotope = PL_NEW(mem, uint16_t, n)) == NULL)
+        return pl_fail(err, PL_ENOMEM, "a molecule of %d atoms", n);
     take_array(in, out->z, (size_t)n);
     take_array(in, out->charge, (size_t)n);
     take_array(in, out->xyz, (size_t)n * sizeof *out->xyz);
     take_array(in, out->bond, (size_t)m * sizeof *out->bond);
     take_array(in, out->order, (size_t)m);
+    take_array(in, out->isotope, (size_t)n * sizeof *out->isotope);
     if (!in->ok)
         return pl_fail(err, PL_EINPUT, "internal: a molecule is cut short");
     return ch_mol_check(out, err);
@@ -103,7 +108,7 @@ void ch_wire_put_mol(pl_text *t, const ch_mol *mol)
 
     ch_wire_put_u32(t, (uint32_t)n);
     ch_wire_put_u32(t, (uint32_t)m);
-    ch_wire_put_u32(t, mol->xyz != NULL);
+    ch_wire_put_u32(t, (mol->xyz ? CH_HAS_XYZ : 0u) | (mol->isotope ? CH_HAS_ISOTOPE : 0u));
     if (n > 0) {
         pl_text_add_n(t, (const char *)mol->z, n);
         pl_text_add_n(t, (const char *)mol->charge, n);
@@ -114,4 +119,6 @@ void ch_wire_put_mol(pl_text *t, const ch_mol *mol)
         pl_text_add_n(t, (const char *)mol->bond, m * sizeof *mol->bond);
         pl_text_add_n(t, (const char *)mol->order, m);
     }
+    if (n > 0 && mol->isotope != NULL)
+        pl_text_add_n(t, (const char *)mol->isotope, n * sizeof *mol->isotope);
 }

@@ -30,7 +30,6 @@
 #include <openbabel/babelconfig.h>
 #include <openbabel/bond.h>
 #include <openbabel/descriptor.h>
-#include <openbabel/kekulize.h>
 #include <openbabel/obconversion.h>
 #include <openbabel/oberror.h>
 #include <openbabel/obiter.h>
@@ -263,7 +262,8 @@ static void op_list(In &in, Out &out, Failure &why)
 static void op_write(In &in, Out &out, Failure &)
 {
     std::string to = in.str(), title = in.str();
-    int32_t n = in.get<int32_t>(), m = in.get<int32_t>(), has_xyz = in.get<int32_t>();
+    int32_t n = in.get<int32_t>(), m = in.get<int32_t>(), has = in.get<int32_t>();
+    const bool has_xyz = (has & CH_HAS_XYZ) != 0;
     OBMol mol;
     if (n < 0 || n > 1 << 20 || m < 0 || m > 1 << 21)
         throw Malformed();
@@ -271,37 +271,29 @@ static void op_write(In &in, Out &out, Failure &)
     std::vector<signed char> q(z.size());
     std::vector<float> xyz(has_xyz ? 3 * z.size() : 0);
     std::vector<int32_t> bond(2 * order.size());
+    std::vector<uint16_t> isotope((has & CH_HAS_ISOTOPE) != 0 ? z.size() : 0);
     in.take(z.data(), z.size());
     in.take(q.data(), q.size());
     in.take(xyz.data(), xyz.size() * sizeof(float));
     in.take(bond.data(), bond.size() * sizeof(int32_t));
     in.take(order.data(), order.size());
+    in.take(isotope.data(), isotope.size() * sizeof(uint16_t));
     mol.BeginModify();
     for (size_t i = 0; i < z.size(); i++) {
         OBAtom *a = mol.NewAtom();
         a->SetAtomicNum(z[i]);
         a->SetFormalCharge(q[i]);
+        a->SetIsotope(isotope.empty() ? 0 : isotope[i]);
         if (has_xyz)
             a->SetVector(xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]);
     }
     for (size_t i = 0; i < order.size(); i++) {
         int32_t a = bond[2 * i], b = bond[2 * i + 1];
-        if (a < 0 || a >= n || b < 0 || b >= n || !mol.AddBond(a + 1, b + 1, order[i] == 4 ? 1 : order[i])
+        if (a < 0 || a >= n || b < 0 || b >= n || !mol.AddBond(a + 1, b + 1, ch_order_drawn(order[i]))
             || mol.NumBonds() != i + 1)
             throw Malformed(); // Open Babel puts off a bond that is there already, and says that it added it
     }
     mol.EndModify();
-    for (size_t i = 0; i < order.size(); i++)
-        if (order[i] == 4) {
-            OBBond *b = mol.GetBond(static_cast<int>(i));
-            b->SetAromatic();
-            b->GetBeginAtom()->SetAromatic();
-            b->GetEndAtom()->SetAromatic();
-        }
-    mol.SetAromaticPerceived();
-    if (!OBKekulize(&mol))
-        fail(CH_PARSE, "aromatic bonds without a Kekule structure");
-    mol.SetAromaticPerceived(false);
     mol.SetDimension(has_xyz ? 3 : 0);
     mol.SetTitle(title);
     out.str(without_date(mol_write(mol, to.c_str()), to));

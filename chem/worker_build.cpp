@@ -129,6 +129,26 @@ static __attribute__((noinline)) void clean_stack()
     asm volatile("" : : "r"(room) : "memory");
 }
 
+// MMFF94 has no van der Waals radius for deuterium; electrons do not know it from hydrogen.
+static std::vector<unsigned> take_isotopes(OBMol &mol)
+{
+    std::vector<unsigned> taken; // stays without memory for most: what the heap holds reaches the coordinates
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetIsotope() != 0) {
+            taken.resize(mol.NumAtoms());
+            taken[a->GetIdx() - 1] = a->GetIsotope();
+            a->SetIsotope(0);
+        }
+    return taken;
+}
+
+static void put_isotopes(OBMol &mol, const std::vector<unsigned> &taken)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (!taken.empty())
+            a->SetIsotope(taken[a->GetIdx() - 1]);
+}
+
 static bool relax(OBMol &mol, const char *field, const PrepareOpts &o, double *energy)
 {
     OBForceField *ff = OBForceField::FindForceField(field);
@@ -185,7 +205,10 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
         const char *name = field == CH_FF_MMFF94 ? "mmff94" : "uff";
         if (field < o.force_field)
             continue;
-        if (relax(mol, field == CH_FF_MMFF94 ? "MMFF94" : "UFF", o, &g.energy)) {
+        const std::vector<unsigned> isotopes = take_isotopes(mol);
+        const bool relaxed = relax(mol, field == CH_FF_MMFF94 ? "MMFF94" : "UFF", o, &g.energy);
+        put_isotopes(mol, isotopes);
+        if (relaxed) {
             g.how = name;
             return g;
         }

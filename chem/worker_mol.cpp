@@ -197,6 +197,7 @@ static int valence_of(OBAtom &atom)
 }
 
 static const int charge_max = 15; // the least that a reader of OpenSMILES has to accept; ours are kept in a byte
+static const unsigned mass_max = 999;
 
 void mol_check_atoms(OBMol &mol)
 {
@@ -207,6 +208,8 @@ void mol_check_atoms(OBMol &mol)
             fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " is not an element");
         if (std::abs(a->GetFormalCharge()) > charge_max)
             fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the charge " + number(a->GetFormalCharge()));
+        if (a->GetIsotope() > mass_max)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the mass number " + number(a->GetIsotope()));
         if (max > 0 && z != 5 && valence_of(*a) > max)
             fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " +
                                  number(valence_of(*a)) + " bonds");
@@ -227,23 +230,29 @@ std::string mol_pack(OBMol &mol, bool with_xyz)
 {
     Out out;
     std::string z, q;
+    std::vector<uint16_t> isotope;
+    bool isotopes = false;
     std::vector<float> xyz;
     std::vector<std::pair<std::pair<int32_t, int32_t>, char>> bonds;
     FOR_ATOMS_OF_MOL(a, mol) {
         z += static_cast<char>(a->GetAtomicNum());
         q += static_cast<char>(a->GetFormalCharge());
+        isotope.push_back(static_cast<uint16_t>(a->GetIsotope()));
+        isotopes = isotopes || isotope.back() != 0;
         for (double x : { a->GetX(), a->GetY(), a->GetZ() })
             xyz.push_back(static_cast<float>(x));
     }
     FOR_BONDS_OF_MOL(b, mol) {
         int32_t i = static_cast<int32_t>(b->GetBeginAtomIdx()) - 1, j = static_cast<int32_t>(b->GetEndAtomIdx()) - 1;
-        int order = b->IsAromatic() ? 4 : std::min(3, std::max(1, static_cast<int>(b->GetBondOrder())));
+        int order = std::min(3, std::max(1, static_cast<int>(b->GetBondOrder())));
+        if (b->IsAromatic())
+            order = order == CH_DOUBLE ? CH_AROMATIC_DOUBLE : CH_AROMATIC_SINGLE;
         bonds.push_back({ { std::min(i, j), std::max(i, j) }, static_cast<char>(order) });
     }
     std::sort(bonds.begin(), bonds.end());
     out.put<int32_t>(static_cast<int32_t>(z.size()));
     out.put<int32_t>(static_cast<int32_t>(bonds.size()));
-    out.put<int32_t>(with_xyz);
+    out.put<int32_t>((with_xyz ? CH_HAS_XYZ : 0) | (isotopes ? CH_HAS_ISOTOPE : 0));
     out.s += z + q;
     if (with_xyz)
         out.raw(xyz.data(), xyz.size() * sizeof(float));
@@ -253,6 +262,8 @@ std::string mol_pack(OBMol &mol, bool with_xyz)
     }
     for (const auto &b : bonds)
         out.put<char>(b.second);
+    if (isotopes)
+        out.raw(isotope.data(), isotope.size() * sizeof(uint16_t));
     return out.s;
 }
 

@@ -8,7 +8,7 @@
 #include "chem/wire.h"
 #include "pipeline/base/sha256.h"
 
-enum { VERSION = 1 }; /* of an entry's bytes and of how structures are made */
+enum { VERSION = 2 }; /* of an entry's bytes and of how structures are made */
 
 pl_code st_structures_open(st_structures *s, pl_store *store, const char *library, const ch_prepare_opts *opts,
                            const ch_worker_opts *budget, pl_error *err)

@@ -317,6 +317,27 @@ def structures_are_built_once():
         assert "0 known" in said(), said()
 
 
+def an_exported_sdf_reads_back_as_the_same_molecules():
+    """Isotopes, radicals, charges, metals, stereo: as Open Babel reads the file that we wrote."""
+    smiles = ("[13CH4] [2H]OC [2H]C([2H])([2H])O [2H][2H] [2H]c1ccccc1 [18F]CCO [14C]1CCCCC1 C/C=C(/Cl)[2H] [CH3] C[CH]C CC[NH] [O][O] "
+              "[N]=O [CH2] C[S] CC[O] [O-]C CC(=O)[O-] C[N+](C)(C)C C[N+](=O)[O-] C[S+](C)C [C-]#[O+] F[P-](F)(F)(F)(F)F [NH4+] [Fe+2] "
+              "[Na] CS(=O)(=O)C CP(=O)(O)O c1cc[nH]c1 c1ccncc1 C[n+]1ccccc1 [O-][n+]1ccccc1 [O-]c1ccccc1 O=c1cc[nH]cc1 C[C@H](N)C(=O)O "
+              "C[C@@H](N)C(=O)O C/C=C/Cl C/C=C\\Cl [13CH3]CO OB(O)c1ccccc1 C[Si](C)(C)C Cl[I]Cl [OH-] [Cl-]").split()
+    with Project() as p:
+        p.put("in.smi", "".join("%s n%d\n" % (s, i) for i, s in enumerate(smiles)))
+        built = p.workflow([p.path("in.smi")], "  read: {unit: 50}\n  prepare: {fragment: keep}\n", name="in.yaml", workdir="in")
+        p.run("run", built, "-q")
+        p.run("export", "sdf", "in", "--all", "-o", "out.sdf")
+        kept = p.workflow([p.path("out.sdf")], "  read: {unit: 50}\n  prepare: {fragment: keep, conformers: {source: keep}}\n", name="out.yaml", workdir="out")
+        p.run("run", kept, "-q")
+        molecules = "SELECT title, smiles, inchikey, formula, geometry FROM record JOIN molecule USING(mol_id) ORDER BY record_id"
+        before, after = p.rows(molecules, workdir="in"), p.rows(molecules, workdir="out")
+        assert len(before) == len(smiles) and [r[:4] for r in before] == [r[:4] for r in after], \
+            [(a, b) for a, b in zip(before, after) if a[:4] != b[:4]]
+        assert [r[1] for r in before if "2H" in r[1] and r[4] != "mmff94"] == ["[2H][2H]"]
+
+
 main([formats_and_their_records_add_up, duplicates_are_one_molecule_with_the_mean_of_their_labels, workers_do_not_change_a_byte, kills_at_any_moment_change_nothing,
       faults_before_and_after_each_commit_change_nothing, signals_stop_cleanly_and_the_run_goes_on,
-      every_messy_file_is_accounted_for, other_tools_read_the_database, structures_are_built_once])
+      every_messy_file_is_accounted_for, other_tools_read_the_database, structures_are_built_once,
+      an_exported_sdf_reads_back_as_the_same_molecules])

@@ -32,6 +32,9 @@ static int make(void **state)
         made[i].mol = made_mol(atoms[i], 9, (uint64_t)i, mem);
     }
     made[0].mol.xyz = NULL;
+    made[3].mol.isotope = pl_arena_get(mem, 11, sizeof(uint16_t));
+    made[3].mol.isotope[2] = 13;
+    made[3].mol.isotope[10] = CH_MASS_MAX;
     return 0;
 }
 
@@ -63,6 +66,9 @@ static void same_mol(const ch_mol *a, const ch_mol *b)
     assert_memory_equal(a->order, b->order, m);
     if (a->xyz != NULL)
         assert_memory_equal(a->xyz, b->xyz, 12 * n);
+    assert_int_equal(a->isotope == NULL, b->isotope == NULL);
+    if (a->isotope != NULL)
+        assert_memory_equal(a->isotope, b->isotope, 2 * n);
 }
 
 static void a_block_gives_back_its_molecules(void **state)
@@ -90,6 +96,7 @@ static void the_bytes_are_those_of_the_header_comment(void **state)
     int64_t id;
     int32_t n_atoms;
     float x;
+    uint16_t mass;
     (void)state;
     assert_memory_equal(b, "MSCB\1\0\0\0", 8);
     memcpy(&n, b + 12, 4);
@@ -104,6 +111,9 @@ static void the_bytes_are_those_of_the_header_comment(void **state)
     memcpy(&x, b + offset + 12, 4);
     assert_int_equal(n_atoms, 11);
     assert_true(x == made[3].mol.xyz[0][0]);
+    assert_memory_equal(b + offset + 8, "\1\1\0\0", 4);
+    memcpy(&mass, b + offset + 12 + 14 * 11 + 9 * (size_t)made[3].mol.n_bonds + 2 * 10, 2);
+    assert_int_equal(mass, CH_MASS_MAX);
 }
 
 static void a_shortened_block_or_a_flipped_bit_is_refused(void **state)

@@ -52,13 +52,13 @@ static void a_small_molecule_is_v2000_to_the_letter(void **unused)
     (void)unused;
     mol.z[1] = 17;
     mol.charge[1] = -1;
-    mol.order[0] = 4;
+    mol.order[0] = CH_AROMATIC_DOUBLE;
     ch_sdf_write(&out, &mol, "name\r\nnext", fields, 3);
     assert_string_equal(pl_text_str(&out),
         "name  next\n  molsieve          3D\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
-        "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-        "    1.0000    0.0000    0.0000 Cl  0  0  0  0  0  0  0  0  0  0  0  0\n"
-        "  1  2  4  0  0  0  0\nM  CHG  1   2  -1\nM  END\n"
+        "    0.0000    0.0000    0.0000 C   0  0  0  0  0  2  0  0  0  0  0  0\n"
+        "    1.0000    0.0000    0.0000 Cl  0  0  0  0  0  2  0  0  0  0  0  0\n"
+        "  1  2  2  0  0  0  0\nM  CHG  1   2  -1\nM  END\n"
         ">  <score>\n1.5\n\n>  <a_b_>\ntwo lines\n\n$$$$\n");
     pl_text_free(&out);
 }
@@ -91,6 +91,47 @@ static void charges_stand_eight_to_a_line(void **unused)
     pl_text_free(&out);
 }
 
+/* Methyl, deuterated: three bonds are not what a reader expects of carbon. */
+static ch_mol methyl(int n)
+{
+    ch_mol mol = chain(n);
+    for (int i = 0; i + 1 < n; i++) {
+        mol.bond[i][0] = 0;
+        mol.z[i + 1] = 1;
+    }
+    mol.isotope = pl_arena_get(mem, (size_t)n, sizeof *mol.isotope);
+    mol.isotope[0] = 13;
+    mol.isotope[2] = 2;
+    return mol;
+}
+
+static void isotopes_and_odd_valences_are_said(void **unused)
+{
+    ch_mol three = methyl(4), four = methyl(5), ion = chain(1);
+    pl_text out = { 0 };
+
+    (void)unused;
+    ch_sdf_write(&out, &three, NULL, NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), " C   0  0  0  0  0  3  0  0"));
+    assert_non_null(strstr(pl_text_str(&out), "M  ISO  2   1  13   3   2\nM  END\n"));
+    pl_text_reset(&out);
+    ch_sdf_write(&out, &four, NULL, NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), " C   0  0  0  0  0  0  0  0"));
+    pl_text_reset(&out);
+    ion.z[0] = 26;
+    ion.charge[0] = 2;
+    ch_sdf_write(&out, &ion, NULL, NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), " Fe  0  0  0  0  0 15  0  0"));
+    pl_text_reset(&out);
+    three.xyz[0][0] = ion.xyz[0][0] = 1e6f; /* for V3000 */
+    ch_sdf_write(&out, &three, NULL, NULL, 0);
+    ch_sdf_write(&out, &ion, NULL, NULL, 0);
+    assert_non_null(strstr(pl_text_str(&out), " 0 MASS=13 VAL=3\n"));
+    assert_non_null(strstr(pl_text_str(&out), " 0 MASS=2\n"));
+    assert_non_null(strstr(pl_text_str(&out), " 0 CHG=2 VAL=-1\n"));
+    pl_text_free(&out);
+}
+
 static void what_v2000_cannot_hold_is_v3000(void **unused)
 {
     ch_mol big = chain(1000), far = chain(2);
@@ -100,7 +141,7 @@ static void what_v2000_cannot_hold_is_v3000(void **unused)
     big.charge[999] = 2;
     ch_sdf_write(&out, &big, "big", NULL, 0);
     assert_non_null(strstr(pl_text_str(&out), "V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 1000 999 0 0 0\n"));
-    assert_non_null(strstr(pl_text_str(&out), "M  V30 1000 C 999.0000 0.0000 0.0000 0 CHG=2\nM  V30 END ATOM\n"));
+    assert_non_null(strstr(pl_text_str(&out), "M  V30 1000 C 999.0000 0.0000 0.0000 0 CHG=2 VAL=1\nM  V30 END ATOM\n"));
     assert_non_null(strstr(pl_text_str(&out), "M  V30 999 1 999 1000\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n$$$$\n"));
     pl_text_reset(&out);
     far.xyz[1][2] = -123456.0f; /* eleven columns */
@@ -131,6 +172,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_small_molecule_is_v2000_to_the_letter, setup, teardown),
         cmocka_unit_test_setup_teardown(no_text_ends_the_record, setup, teardown),
         cmocka_unit_test_setup_teardown(charges_stand_eight_to_a_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(isotopes_and_odd_valences_are_said, setup, teardown),
         cmocka_unit_test_setup_teardown(what_v2000_cannot_hold_is_v3000, setup, teardown),
         cmocka_unit_test_setup_teardown(without_positions_it_is_flat, setup, teardown),
     };
