@@ -112,6 +112,18 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 
 /* ---- reading the molecules ----------------------------------------------- */
 
+/* A molecule without an InChIKey (more atoms than InChI takes) is a group by itself, told by its SMILES. */
+static void member_fill(const split_state *s, member *m, const char *inchikey, const char *smiles)
+{
+    if (inchikey[0])
+        snprintf(m->key, sizeof m->key, "%s", inchikey);
+    else
+        snprintf(m->key, sizeof m->key, "%016llx", (unsigned long long)hash_text(0, smiles, strlen(smiles)));
+    m->order = hash_text(s->env->seed, m->key, SKELETON);
+    m->own = hash_text(s->env->seed, m->key, sizeof m->key);
+    m->part = NO_PART;
+}
+
 static pl_code members_read(split_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -124,18 +136,14 @@ static pl_code members_read(split_state *s, pl_error *err)
     s->m = PL_NEW(s->env->mem, member, total + 1);
     if (!s->m)
         return pl_fail(err, PL_ENOMEM, "a split of %lld molecules", (long long)total);
-    rc = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey FROM molecule ORDER BY mol_id", err);
+    rc = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey, smiles FROM molecule ORDER BY mol_id", err);
     while (!rc && row && s->n < total) {
         rc = pl_db_step(st, &row, err);
         if (rc || !row)
             break;
         member *m = &s->m[s->n++];
-        const char *inchikey = (const char *)sqlite3_column_text(st, 1);
         m->mol_id = sqlite3_column_int64(st, 0);
-        snprintf(m->key, sizeof m->key, "%s", inchikey ? inchikey : "");
-        m->order = hash_text(s->env->seed, m->key, SKELETON);
-        m->own = hash_text(s->env->seed, m->key, sizeof m->key);
-        m->part = NO_PART;
+        member_fill(s, m, (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2));
     }
     sqlite3_finalize(st);
     return rc;
@@ -252,11 +260,12 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
         if (is_separator(*c))
             cut = c;
     part = cut ? part_of(cut + 1) : NO_PART;
-    if (part == NO_PART)
+    if (cut)
+        *cut = '\0';
+    cut_separators(line);
+    if (part == NO_PART || !line[0]) /* nobody's name would be everybody's without one */
         return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
                        s->conf->path, number);
-    *cut = '\0';
-    cut_separators(line);
     (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int(add, 2, part);
     (void)sqlite3_bind_int(add, 3, number);
@@ -457,7 +466,7 @@ static const char *const needs[] = { "prepare", NULL };
 static const char *const reset_sql[] = { "DELETE FROM split", NULL };
 
 const pl_stage st_split = {
-    .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 2,
+    .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 3,
     .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs, .reads_blocks = reads_blocks,
     .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
     .reset_sql = reset_sql, .uses_seed = true,

@@ -325,6 +325,16 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]
         p.put("bad.txt", "m0 train\n\nm1 often\n")
         assert "bad.txt:3" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
+        p.put("bad.txt", "m0 train\n,test\n")
+        assert "bad.txt:2" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
+        # Of more atoms than InChI takes: molecules without a key have nothing in common.
+        p.put("big.smi", "".join("%sO b%d\n" % ("C" * (1030 + i), i) for i in range(3)))
+        p.put("big.txt", "b0 train\nb1 test\nb2 train\n")
+        p.workflow(["big.smi"], "  read: {}\n  prepare: {conformers: {source: none}, max_heavy_atoms: 2000, max_atoms: 5000}\n"
+                   "  split: {method: file, path: big.txt}\n", name="big.yaml", workdir="big")
+        p.run("run", "big.yaml", "-q")
+        assert p.rows("SELECT part, inchikey FROM split JOIN molecule USING(mol_id) ORDER BY mol_id", workdir="big") == [
+            ("train", ""), ("test", ""), ("train", "")]
         assert "fractions add up to 0.9" in split("sum", "a.csv", "fractions: {train: 0.7}", expect=2)
 
 
