@@ -158,9 +158,9 @@ static void check_spread(const pl_list *objectives, const known_names *k, const 
         double factor = 0;
         for (int j = 0; j < k->n_predicted; j++)
             n += strcmp(k->name[j], o[i].property) == 0 || strcmp(k->own[j], o[i].property) == 0;
-        if (n == 1 && st_rank_factor(&factor, o[i].use ? o[i].use : "mean", NULL) == PL_OK && factor != 0)
-            pl_problem_add(problems, step->node, "rank: use: \"%s\" needs two models of %s or more; there is one", o[i].use,
-                           o[i].property);
+        if (n < 2 && st_rank_factor(&factor, o[i].use ? o[i].use : "mean", NULL) == PL_OK && factor != 0)
+            pl_problem_add(problems, step->node, "rank: use: \"%s\" needs two models of %s or more; there is %s", o[i].use,
+                           o[i].property, n ? "one" : "none");
     }
 }
 

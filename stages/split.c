@@ -315,6 +315,19 @@ static pl_code lines_apply(split_state *s, pl_error *err)
     return rc;
 }
 
+/* Slips of the pen, and records that failed. */
+static pl_code lines_strange(const split_state *s, pl_error *err)
+{
+    int64_t n = 0;
+    pl_code rc = pl_db_int(s->env->store->db, &n, err,
+                           "SELECT count(*) FROM temp.split_line WHERE NOT EXISTS(SELECT 1 FROM molecule WHERE inchikey=word) AND "
+                           "word NOT IN (SELECT title FROM record WHERE mol_id IS NOT NULL AND title IS NOT NULL)");
+
+    if (!rc && n)
+        rc = pl_event_add(s->env, PL_WARN, "%lld lines of %s name no molecule that was read", (long long)n, s->conf->path);
+    return rc;
+}
+
 /* Joined as a table: titles have no index. */
 static pl_code split_file(split_state *s, pl_error *err)
 {
@@ -328,6 +341,8 @@ static pl_code split_file(split_state *s, pl_error *err)
         rc = pl_db_exec(db, "CREATE INDEX temp.split_word ON split_line(word)", err);
     if (!rc)
         rc = lines_apply(s, err);
+    if (!rc)
+        rc = lines_strange(s, err);
     return rc ? rc : pl_db_exec(db, "DROP TABLE temp.split_line", err);
 }
 

@@ -159,7 +159,7 @@ static bool is_file_name(const char *name)
 {
     size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
 
-    return name[0] && name[0] != '.' && !name[ok];
+    return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name);
 }
 
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -183,7 +183,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     if (nn_se3_check(&network, &err))
         pl_problem_add(problems, step->node, "model: %s", err.text);
     if (!is_file_name(st_train_name(wf, c)))
-        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use letters, digits, . _ -",
+        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -",
                        st_train_name(wf, c));
     if (c->loop.min_lr > c->loop.lr)
         pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);

@@ -323,6 +323,9 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         p.put("parts.txt", b"\xef\xbb\xbfm0 train\r\n# by title\n\nm1, valid \nm2\t2\n")
         split("file", "a.csv", "method: file, path: parts.txt")
         assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]
+        p.put("parts.txt", "m0 train\nnobody test\nm1 valid\nno one test\n")
+        split("file", "a.csv", "method: file, path: parts.txt")
+        assert p.one("SELECT message FROM event WHERE level='warn' AND stage='split'", workdir="file").startswith("2 lines of ")
         p.put("bad.txt", "m0 train\n\nm1 often\n")
         assert "bad.txt:3" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
         p.put("bad.txt", "m0 train\n,test\n")
@@ -352,8 +355,11 @@ def a_prediction_in_another_unit_than_its_label_is_another_property():
                        "  rank: {objectives: [{property: %s, goal: minimise}]}\n" % name)
             p.run("run", "w.yaml", "-q")
             assert p.rows("SELECT mean FROM score ORDER BY 1") == p.rows("SELECT objective FROM hit ORDER BY rank")
-        assert "needs two models of gap" in p.run("check", "w.yaml", "stages.rank.objectives="
-                                                  "[{property: gap, goal: minimise, use: mean - stdev}]", expect=2)[2]
+        for name in ("gap", "mw"):
+            assert "needs two models of " + name in p.run("check", "w.yaml", "stages.rank.objectives="
+                                                          "[{property: %s, goal: minimise, use: mean - stdev}]" % name, expect=2)[2]
+        for name in ("x" * 201, "a/b"):
+            assert "cannot be a file name" in p.run("check", "w.yaml", "stages.train.name=" + name, expect=2)[2]
         # Labels whose unit nobody tells are not in the unit of what they were converted to.
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60).replace(b"gdb", b"xyz"))
         p.run("run", "w.yaml", "-q")
