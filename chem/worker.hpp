@@ -114,6 +114,16 @@ void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
 // As on the wire.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 
+// ---- worker_v3000.cpp
+
+struct V3000 {
+    std::string text; // every atom and bond on a line of its own
+    long atoms = 0, bonds = 0;
+};
+
+bool is_v3000(const std::string &text, const std::string &format);
+V3000 v3000_of(const std::string &text); // CH_PARSE where the library would read what is not there
+
 // ---- worker_build.cpp: and in three
 
 struct Placed {

@@ -82,7 +82,9 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     if (is_smiles(format) && first_word(text).size() > smiles_max)
         fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
     refuse_reaction(text, format);
-    bool read = conv.ReadString(&mol, text);
+    const bool v3000 = is_v3000(text, format);
+    const V3000 v = v3000 ? v3000_of(text) : V3000();
+    bool read = conv.ReadString(&mol, v3000 ? v.text : text);
     std::string said = library_said();
     if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
         fail(CH_EMPTY, "nothing but blanks");
@@ -92,6 +94,9 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // it goes on with a molecule nobody wrote
+    if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))
+        fail(CH_PARSE, "the library read " + number(mol.NumAtoms()) + " of " + number(v.atoms) + " atoms and " +
+                           number(mol.NumBonds()) + " of " + number(v.bonds) + " bonds of a V3000 molfile");
 }
 
 // ---- salts and the largest part -------------------------------------------

@@ -72,6 +72,39 @@ def one_bad_molecule_costs_one_molecule():
         assert p.one("SELECT code FROM v_failures WHERE title='long'") == "too_large"
 
 
+ATOMS = ["1 C 0 0 0 0", "2 C 1.5 0 0 0", "3 O 2.2 1.2 0 0 CHG=-1"]
+BONDS = ["1 1 1 2", "2 1 2 3"]
+
+
+def v3000(name, atoms=ATOMS, bonds=BONDS, counts="3 2 0 0 0", more=()):
+    lines = ["BEGIN CTAB", "COUNTS " + counts, "BEGIN ATOM", *atoms, "END ATOM", "BEGIN BOND", *bonds, "END BOND", *more, "END CTAB"]
+    return "%s\n  test\n\n  0  0  0     0  0            999 V3000\n%sM  END\n$$$$\n" % (
+        name, "".join("M  V30 %s\n" % line if line else "\n" for line in lines))
+
+
+def a_v3000_molfile_is_read_whole_or_refused():
+    """The library does not count what it reads, and takes words of a line that are not there."""
+    whole = [v3000("plain"), v3000("far", ATOMS[:2] + ["700 O 2.2 1.2 0 0 CHG=-1"], [BONDS[0], "2 1 2 700"]),
+             v3000("joined", ATOMS[:2] + ["3 O 2.2 1.2 0 -", "0 CHG=-", "1"], [BONDS[0], "2 1 -", "2 3"]).replace("CHG=-\n", "CHG=--\n"),
+             v3000("groups", more=["BEGIN SGROUP", "1 DAT 1 ATOMS=(1 1) -", "FIELDNAME=x", "END SGROUP"]),
+             v3000("crlf").replace("\n", "\r\n")]
+    bad = [(v3000("fewer", counts="5 2 0 0 0"), "to have 5 atoms and 2 bonds, and has 3 and 2"),
+           (v3000("bare", bonds=[]), "to have 3 atoms and 2 bonds, and has 3 and 0"),
+           (v3000("short", [ATOMS[0], "2 C 1.5", ATOMS[2]]), "line 9 of a V3000 molfile has 5 words, 8 are needed"),
+           (v3000("half", bonds=[BONDS[0], "2 1"]), "has 4 words, 6 are needed"),
+           (v3000("blank", bonds=["", *BONDS]), 'line 13 of a V3000 molfile is not "M  V30" and more'),
+           (v3000("strange", bonds=[BONDS[0], "2 1 2 9"]), "not readable"),
+           (v3000("no words", more=["BEGIN"]), "has 3 words, 4 are needed")]
+    with Project() as p:
+        p.put("in.sdf", "".join(whole + [text for text, _ in bad]))
+        p.run("run", p.workflow([p.path("in.sdf")], FLAT.replace("none}", "none}, dedupe: {by: none}")), "-q")
+        accounted(p)
+        good = p.rows("SELECT title, smiles FROM record JOIN molecule USING(mol_id) ORDER BY ordinal")
+        assert [t for t, _ in good] == ["plain", "far", "joined", "groups", "crlf"] and {s for _, s in good} == {"[O-]CC"}, good
+        said = p.rows("SELECT code, message FROM v_failures ORDER BY ordinal")
+        assert len(said) == len(bad) and all(c == "parse" and want in m for (c, m), (_, want) in zip(said, bad)), said
+
+
 def a_missing_file_is_said_with_its_place():
     with Project() as p:
         w = p.workflow([p.path("libary.smi")], FLAT)
@@ -283,7 +316,7 @@ def parents(path):
         path = os.path.dirname(path)
 
 
-main([one_bad_molecule_costs_one_molecule, a_missing_file_is_said_with_its_place,
+main([one_bad_molecule_costs_one_molecule, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_said_with_its_place,
       an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_table_without_names_of_columns_is_warned_of, a_wrong_format_fails_records_and_says_so,
       a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
