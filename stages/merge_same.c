@@ -118,7 +118,7 @@ static const char unite_sql[] =
 static const char units_sql[] =
     "CREATE TEMP TABLE merge_hurt AS SELECT h.unit, count(m.mol_id) AS n, min(m.mol_id) AS lo, max(m.mol_id) AS hi,"
     "  sum(g) AS no_graph, min(CASE WHEN g=0 THEN m.mol_id END) AS lo2, max(CASE WHEN g=0 THEN m.mol_id END) AS hi2,"
-    "  sum(g=0 AND z>0) AS no_score, sum(z) AS n_failed"
+    "  sum(g=0 AND z>0) AS no_score"
     " FROM (SELECT DISTINCT unit FROM merge_same) h LEFT JOIN"
     "  (SELECT m.mol_id, p.unit, " FAILED("graph") " AS g, " FAILED("score") " AS z FROM unit p CROSS JOIN molecule m"
     "   ON m.mol_id BETWEEN p.first AND p.last WHERE p." STAGE("prepare") " AND p.unit IN (SELECT unit FROM merge_same)) m"
@@ -129,7 +129,7 @@ static const char units_sql[] =
     "UPDATE unit SET first=" HURT("lo2") ", last=" HURT("hi2") ", n_ok=" HURT("n-no_graph") ", n_failed=0"
     " WHERE " STAGE("basis") " AND unit IN (SELECT unit FROM merge_hurt);"
     "UPDATE unit SET first=" HURT("lo2") ", last=" HURT("hi2") ", n_ok=" HURT("n-no_graph-no_score") ","
-    " n_failed=" HURT("n_failed") " WHERE " STAGE("score") " AND unit IN (SELECT unit FROM merge_hurt);"
+    " n_failed=" HURT("no_score") " WHERE " STAGE("score") " AND unit IN (SELECT unit FROM merge_hurt);"
     "DROP TABLE temp.merge_hurt;";
 
 pl_code st_merge_unite(st_merging *m, pl_error *err)

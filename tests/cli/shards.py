@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Shards of a workflow, merged, are one run of it: row by row, block by block, also after kills."""
+import hashlib
 import json
 import os
 import random
@@ -63,6 +64,16 @@ def labelled(n):
     return b"$$$$\n".join(records[:20] + [b"nothing\n"] + records[20:] + again) + b"$$$$\n"
 
 
+def chlorides(sdf):
+    """In another order; a third of the molecules with a chlorine, which the model has not seen."""
+    records = sorted(sdf.split(b"$$$$\n")[:-1], key=hash_of)
+    return b"".join((r.replace(b" H  ", b" Cl ", 1) if sum(r.split(b"\n", 1)[0]) % 3 == 0 else r) + b"$$$$\n" for r in records)
+
+
+def hash_of(record):
+    return hashlib.sha256(record).digest()
+
+
 def any_number_of_shards_gives_the_rows_of_one_run():
     with Project() as p:
         smiles(p)
@@ -101,13 +112,14 @@ def labels_models_and_blocks_are_those_of_one_run():
         a["block"] = [x for x in a["block"] if x[0] != "record"]  # nobody reads them any more
         same(a, b, "4 shards")
         assert open(p.path("one/hits.sdf")).read() == open(p.path("of4/hits.sdf")).read()
-        # A screen with that model: the shards score, and refused molecules are refused once.
-        p.put("new.sdf", labelled(60))
+        # A screen with that model, twice: the shards score, and refused molecules are refused once.
+        p.put("new.sdf", chlorides(labelled(60)))
         p.workflow(["new.sdf"], "  read: {unit: 9}\n  prepare: {conformers: {source: keep}}\n  graph: {edges: bonds, max_atoms: 12}\n"
                    "  basis: {}\n  score: {}\n  rank: {objectives: [{property: gap_ev, goal: maximise}]}\n", name="s.yaml",
-                   extra=LIMITS + "models: {m: {path: one/models/e2e.safetensors}}\n")
+                   extra=LIMITS + "models: {m: {path: one/models/e2e.safetensors}, n: {path: one/models/e2e.safetensors}}\n")
         p.run("run", "s.yaml", "-q", "workdir=s1")
         assert p.one("SELECT count(*) FROM failure WHERE stage='graph'", workdir="s1") > 3
+        assert p.one("SELECT count(*) FROM failure WHERE stage='score'", workdir="s1") > 6
         merged(p, 5, "s5", order=[4, 2, 0, 1, 3], w="s.yaml")
         same(rows(p, "s1"), rows(p, "s5"), "5 shards")
         assert digest(p, "s1") == digest(p, "s5")
