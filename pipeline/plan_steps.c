@@ -130,15 +130,35 @@ static pl_code count_units(const planner *p, int i, int64_t *n_items, pl_error *
     return code;
 }
 
+/* A file that somebody deleted is made again. */
+static pl_code find_missing(const planner *p, int i, const char **reason, pl_error *err)
+{
+    const pl_step *step = &p->wf->step[i];
+    const char *path = NULL;
+    pl_code code = PL_OK;
+
+    if (p->row[i].done && step->stage->missing != NULL)
+        code = step->stage->missing(p->wf, step, &path, p->mem, err);
+    *reason = path ? pl_sprintf(p->mem, "%s is missing", path) : NULL;
+    return code == PL_OK && path != NULL && *reason == NULL ? pl_fail(err, PL_ENOMEM, "the plan") : code;
+}
+
 static pl_code judge_same_key(planner *p, int i, pl_error *err)
 {
     pl_step_plan *out = &p->plan[i];
+    const char *missing;
     char a[32];
     int64_t n_items;
     pl_code code = count_units(p, i, &n_items, err);
 
+    if (code == PL_OK)
+        code = find_missing(p, i, &missing, err);
     if (code != PL_OK)
         return code;
+    if (missing != NULL) {
+        out->reason = missing; /* the state is PL_STEP_STALE */
+        return PL_OK;
+    }
     if (p->row[i].done) {
         out->state = PL_STEP_DONE;
         out->n_units = p->row[i].n_units;

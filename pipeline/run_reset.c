@@ -13,7 +13,7 @@ typedef struct doomed {
     const char *name[256];
     int64_t stage_id[256];
     int n;
-    bool complete; /* one of them was done: worth a copy */
+    bool complete; /* one that has rows was done: worth a copy */
 } doomed;
 
 static bool stands_on(const doomed *d, const char *needs_json)
@@ -27,14 +27,34 @@ static bool stands_on(const doomed *d, const char *needs_json)
     return found;
 }
 
+static const pl_stage *stage_named(const pl_runner *r, const char *name)
+{
+    int at = pl_step_find(r->wf, name);
+
+    if (at >= 0)
+        return r->wf->step[at].stage;
+    for (int i = 0; r->opts->known != NULL && r->opts->known[i] != NULL; i++)
+        if (strcmp(r->opts->known[i]->name, name) == 0)
+            return r->opts->known[i];
+    return NULL;
+}
+
+/* Not one that only writes files: those stay as they are until the new ones are complete. */
+static bool has_rows(const pl_runner *r, const char *name)
+{
+    const pl_stage *stage = stage_named(r, name);
+
+    return stage == NULL || stage->scope == PL_PER_UNIT || stage->reset_sql != NULL;
+}
+
 /* Stored stages were inserted in an order that respects their needs only within
  * one run, so this looks until nothing new turns up. */
-static pl_code find_dependents(pl_store *s, doomed *d, pl_arena *mem, pl_error *err)
+static pl_code find_dependents(const pl_runner *r, doomed *d, pl_error *err)
 {
     static const char sql[] = "SELECT stage_id,name,needs_json,state='done' FROM stage ORDER BY stage_id";
     sqlite3_stmt *st;
     bool row = true, changed = true;
-    pl_code code = pl_db_prepare(s->db, &st, sql, err);
+    pl_code code = pl_db_prepare(r->store->db, &st, sql, err);
 
     while (code == PL_OK && changed) {
         changed = false;
@@ -47,30 +67,18 @@ static pl_code find_dependents(pl_store *s, doomed *d, pl_arena *mem, pl_error *
                 known = known || d->stage_id[i] == id;
             if (known || d->n == 256 || !(named || stands_on(d, (const char *)sqlite3_column_text(st, 2))))
                 continue;
-            d->name[d->n] = pl_strdup(mem, name);
+            d->name[d->n] = pl_strdup(r->mem, name);
             if (d->name[d->n] == NULL) {
                 code = pl_fail(err, PL_ENOMEM, "no memory for the stages that run again");
                 break;
             }
             d->stage_id[d->n++] = id;
-            d->complete = d->complete || sqlite3_column_int(st, 3) != 0;
+            d->complete = d->complete || (sqlite3_column_int(st, 3) != 0 && has_rows(r, name));
             changed = true;
         }
     }
     (void)sqlite3_finalize(st);
     return code;
-}
-
-static const pl_stage *stage_named(const pl_runner *r, const char *name)
-{
-    int at = pl_step_find(r->wf, name);
-
-    if (at >= 0)
-        return r->wf->step[at].stage;
-    for (int i = 0; r->opts->known != NULL && r->opts->known[i] != NULL; i++)
-        if (strcmp(r->opts->known[i]->name, name) == 0)
-            return r->opts->known[i];
-    return NULL;
 }
 
 bool pl_previous_path(const pl_store *s, char *out, size_t size)
@@ -151,7 +159,7 @@ pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
     d->name[0] = step->stage->name;
     d->stage_id[0] = -1;
     d->n = 1;
-    code = find_dependents(r->store, d, r->mem, err);
+    code = find_dependents(r, d, err);
     if (code == PL_OK && d->complete)
         code = keep_previous(r, err);
     if (code == PL_OK)

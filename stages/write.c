@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/write.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "chem/sdf_write.h"
 #include "pipeline/base/file.h"
@@ -78,6 +80,8 @@ static bool is_taken(const pl_workflow *wf, const write_conf *c, int i)
     return is_same(wf, c->path[i], wf->storage.results) || is_same(wf, c->path[i], wf->storage.features);
 }
 
+static bool is_wanted(const write_conf *c, int i) { return c->path[i] != NULL && c->path[i][0] != '\0'; }
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const write_conf *c = step->conf;
@@ -85,7 +89,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
 
     for (int i = 0; i < FORMATS; i++) {
         const char *path = c->path[i];
-        if (path == NULL || path[0] == '\0')
+        if (!is_wanted(c, i))
             continue;
         n++;
         if (strncmp(path, "~/", 2) == 0 || path[0] == '$')
@@ -128,20 +132,41 @@ static pl_code name_columns(write_state *s, pl_error *err)
     return code;
 }
 
+static const char *full_path(const pl_workflow *wf, const char *path, pl_arena *mem)
+{
+    return path[0] == '/' ? path : pl_sprintf(mem, "%s/%s", wf->workdir, path);
+}
+
 static pl_code open_files(write_state *s, const write_conf *c, pl_error *err)
 {
     pl_code code = PL_OK;
 
     for (int i = 0; i < FORMATS && code == PL_OK; i++) {
-        const char *path = c->path[i];
-        if (path == NULL || path[0] == '\0')
-            continue;
-        if (path[0] != '/')
-            path = pl_sprintf(s->env->mem, "%s/%s", s->env->wf->workdir, path);
-        s->wanted[i] = true;
-        code = path ? st_out_open(&s->out[i], path, s->env->mem, err) : pl_fail(err, PL_ENOMEM, "no memory for a path");
+        const char *path = is_wanted(c, i) ? full_path(s->env->wf, c->path[i], s->env->mem) : NULL;
+        s->wanted[i] = is_wanted(c, i);
+        if (path != NULL)
+            code = st_out_open(&s->out[i], path, s->env->mem, err);
+        else if (s->wanted[i])
+            code = pl_fail(err, PL_ENOMEM, "no memory for a path");
     }
     return code;
+}
+
+/* By name: what somebody did to a file that is there is theirs. */
+static pl_code missing(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err)
+{
+    const write_conf *c = step->conf;
+    struct stat st;
+
+    *path = NULL;
+    for (int i = 0; i < FORMATS && *path == NULL; i++) {
+        const char *full = is_wanted(c, i) ? full_path(wf, c->path[i], mem) : "/";
+        if (full == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for a path");
+        if (stat(full, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
+            *path = c->path[i];
+    }
+    return PL_OK;
 }
 
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
@@ -300,6 +325,7 @@ const pl_stage st_write = {
     .state_size = sizeof(write_state),
     .needs = needs,
     .reads_blocks = reads_blocks,
+    .missing = missing,
     .item = "hits",
     .check = check,
     .open = open_stage,

@@ -4,6 +4,7 @@
 import csv
 import gzip
 import os
+import re
 import sqlite3
 
 from sieve import Project, data, lines_of, main
@@ -30,6 +31,18 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
             assert float(r["mw (u)"]) == mw and r["smiles"] == smiles
         smi = [line.split("\t") for line in open(p.path("run", "hits.smi")).read().splitlines()]
         assert [s[0] for s in smi] == [r["smiles"] for r in rows] and all(s[1].startswith("zinc") for s in smi)
+        # A file that somebody deleted is made again, as make would; nothing else is, and nothing is copied for it.
+        was = {f: open(p.path("run", f), "rb").read() for f in ("out/hits.csv", "hits.smi")}
+        done = "SELECT stage, count(*) FROM event WHERE message='done' GROUP BY 1 ORDER BY 1"
+        before = dict(p.rows(done))
+        os.remove(p.path("run", "hits.smi"))
+        assert re.search(r"(?m)^ *rank +done .*\n *write +again .* hits.smi is missing$", p.run("plan", w)[1]), p.run("plan", w)[1]
+        _, _, err = p.run("run", w)
+        assert "runs again: hits.smi is missing" in err and "old results" not in err, err
+        assert was == {f: open(p.path("run", f), "rb").read() for f in was}
+        assert dict(p.rows(done)) == dict(before, write=before["write"] + 1)
+        p.run("run", w)
+        assert dict(p.rows(done)) == dict(before, write=before["write"] + 1)
         # Another ranking: only rank and write run again, and the old hits are gone.
         p.run("run", w, "-q", "stages.rank.top=3")
         assert p.rows("SELECT count(*) FROM hit") == [(3,)]
