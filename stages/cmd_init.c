@@ -14,6 +14,7 @@ typedef struct copier {
     pl_arena *mem;
     int n_files;
     double bytes;
+    bool kept_ignored; /* the .gitignore that was there */
 } copier;
 
 /* Workflows of the other kind stay behind; data and models are shared. */
@@ -66,6 +67,20 @@ static pl_code copy_dir(copier *c, const char *from, const char *to, int depth, 
     return code;
 }
 
+/* What runs leave behind is large and can be made again. The workflows name their work directories under runs. */
+static const char ignored[] = "# made by runs: databases, checkpoints, hits\n/runs/\n*.db\n*.db-wal\n*.db-shm\n*.ckpt\n";
+
+static pl_code write_ignored(copier *c, const char *to, pl_error *err)
+{
+    const char *path = pl_sprintf(c->mem, "%s/.gitignore", to);
+    struct stat st;
+
+    if (path == NULL)
+        return pl_fail(err, PL_ENOMEM, "out of memory");
+    c->kept_ignored = lstat(path, &st) == 0;
+    return c->kept_ignored ? PL_OK : pl_file_write(path, (pl_bytes){ ignored, sizeof ignored - 1 }, err);
+}
+
 static pl_code make_project(copier *c, const char *to, pl_error *err)
 {
     const char *share, *from, *workflows = pl_sprintf(c->mem, "%s/workflows", to);
@@ -78,7 +93,8 @@ static pl_code make_project(copier *c, const char *to, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "out of memory");
     if (access(workflows, F_OK) == 0)
         return pl_fail(err, PL_ECONFIG, "%s: is there already; nothing was overwritten", workflows);
-    return copy_dir(c, from, workflows, 0, err);
+    code = copy_dir(c, from, workflows, 0, err);
+    return code == PL_OK ? write_ignored(c, to, err) : code;
 }
 
 static void print_next(const copier *c, const char *to)
@@ -86,7 +102,8 @@ static void print_next(const copier *c, const char *to)
     char size[32];
     bool train = strcmp(c->kind, "train") == 0;
 
-    (void)printf("%s: %d files, %s\n\nnext:\n", to, c->n_files, pl_size_str(c->bytes, size));
+    (void)printf("%s: %d files, %s\n%s/.gitignore: %s\n\nnext:\n", to, c->n_files, pl_size_str(c->bytes, size), to,
+                 c->kept_ignored ? "was there and is as it was; runs/ belongs in it" : "keeps runs/ and databases out of git");
     if (strcmp(to, ".") != 0)
         (void)printf("  cd %s\n", to);
     (void)printf("  molsieve check workflows/%s.yaml\n", train ? "train-esol" : "screen");
@@ -120,7 +137,8 @@ const pl_cmd st_cmd_init = {
     .name = "init",
     .args = "[screen|train] [DIR]",
     .help = "make a small real project: workflows, molecules, a trained model",
-    .about = "Writes DIR/workflows (DIR is the current folder by default) and never overwrites anything.\n\n"
+    .about = "Writes DIR/workflows (DIR is the current folder by default) and, if there is none, a DIR/.gitignore for\n"
+             "what runs leave behind. Never overwrites anything.\n\n"
              "  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n",
     .run = run,
 };

@@ -326,7 +326,11 @@ def a_dumb_terminal_gets_lines_and_a_full_disk_one_message():
 def the_demonstration_is_copied_and_can_run():
     with Project() as p:
         _, out, _ = p.run("init", "demo")
-        assert "molsieve run workflows/screen.yaml" in out
+        assert "molsieve run workflows/screen.yaml" in out and "demo/.gitignore: keeps runs/ and databases out" in out, out
+        ignored = open(p.path("demo/.gitignore")).read().split("\n")
+        assert "/runs/" in ignored and "*.db" in ignored and "*.ckpt" in ignored
+        for path in glob.glob(p.path("demo/workflows/*.yaml")):
+            assert re.search(r"(?m)^workdir: \.\./runs/", open(path).read()), path
         for name in ("workflows/screen.yaml", "workflows/data/library.smi"):
             assert os.path.exists(p.path("demo", name)), name
         _, _, err = p.run("init", "demo", expect=2)
@@ -345,7 +349,10 @@ def the_demonstration_is_copied_and_can_run():
         _, _, err = p.run("check", screen, "inputs.0.format=xxyz", expect=2)
         assert "inputs.0.format: nobody reads 'xxyz'" in err, err
         assert "nobody" not in p.run("check", screen, "inputs.0.format=cml", expect=None)[2]
-        p.run("init", "train", "t")
+        os.mkdir(p.path("t"))
+        p.put("t/.gitignore", "mine")
+        assert "t/.gitignore: was there and is as it was" in p.run("init", "train", "t")[1]
+        assert open(p.path("t/.gitignore")).read() == "mine"
         assert not os.path.exists(p.path("t/workflows/screen.yaml"))
         assert os.path.exists(p.path("t/workflows/train-esol.yaml"))
         p.put("x", "a file where the folder should be")
