@@ -124,12 +124,11 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
 /* A database in the work directory is behind that one's lock already. */
 static pl_code take_outside(pl_lock *lock, const char *file, const char *workdir, pl_error *err)
 {
-    const size_t n = strlen(workdir);
     const char *slash = strrchr(file, '/');
     char path[PATH_MAX];
     pl_code code;
 
-    if (slash == NULL || slash == file || (strncmp(file, workdir, n) == 0 && file[n] == '/'))
+    if (slash == NULL || slash == file || pl_path_is_in(file, workdir))
         return PL_OK;
     if (snprintf(path, sizeof path, "%s.lock", file) >= (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", file);

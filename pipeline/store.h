@@ -112,8 +112,9 @@ pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err)
 /* ---- maintenance ---- */
 pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err); /* order-independent, logical content of results.db */
 pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err); /* the blocks that stages of results.db own; features.db open */
-/* Removes blocks that no stage of results.db owns, and the cache. *n: how many blocks; features.db open. */
-pl_code pl_store_prune(pl_store *s, int64_t *n, pl_error *err);
+/* Removes blocks that no stage of results.db, nor of the other stores that use this features.db, owns, and the cache.
+ * *n: how many blocks; features.db open. */
+pl_code pl_store_prune(pl_store *s, pl_store *const *others, int n_others, int64_t *n, pl_error *err);
 pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err); /* integrity, foreign keys, done <=> rows, block CRCs */
 pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err);  /* VACUUM INTO tmp, fsync, rename */
 bool    pl_is_network_fs(const char *path);  /* of the nearest directory that exists; unknown types count as network */

@@ -136,24 +136,28 @@ pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err)
     return code;
 }
 
-static pl_code note_key(pl_store *s, const char *name, const char *key, void *ctx, pl_error *err)
+/* ctx: the store that is pruned. */
+static pl_code note_key(pl_store *owner, const char *name, const char *key, void *ctx, pl_error *err)
 {
+    pl_store *s = ctx;
     char *sql = sqlite3_mprintf("INSERT OR IGNORE INTO temp.used_key VALUES(%Q)", key);
     pl_code code = sql ? pl_db_exec(s->features, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
+    (void)owner;
     (void)name;
-    (void)ctx;
     sqlite3_free(sql);
     return code;
 }
 
-pl_code pl_store_prune(pl_store *s, int64_t *n, pl_error *err)
+pl_code pl_store_prune(pl_store *s, pl_store *const *others, int n_others, int64_t *n, pl_error *err)
 {
     pl_code code = pl_db_exec(s->features, "CREATE TEMP TABLE IF NOT EXISTS used_key(key TEXT PRIMARY KEY)", err);
 
     *n = 0;
     if (code == PL_OK)
-        code = each_stage(s, note_key, NULL, err);
+        code = each_stage(s, note_key, s, err);
+    for (int i = 0; code == PL_OK && i < n_others; i++)
+        code = each_stage(others[i], note_key, s, err);
     if (code == PL_OK)
         code = pl_db_exec(s->features, "DELETE FROM block WHERE key NOT IN (SELECT key FROM temp.used_key)", err);
     if (code == PL_OK) {

@@ -7,6 +7,7 @@
 
 static const pl_opt opts[] = {
     { "--to", 'o', "FILE", "backup: the copy to write (default: beside the database, with the date)" },
+    { "--alone", 0, NULL, "prune: nobody else uses a features.db that lies outside the work directory" },
     { "--results-only", 0, NULL, "check and digest: leave features.db out" },
     { 0 }
 };
@@ -133,8 +134,9 @@ const pl_cmd st_cmd_db = {
              "digest  a hash of the logical content that does not depend on order, paths, times or workers\n"
              "schema  every table and column with unit and meaning\n"
              "backup  a consistent copy, also while a run is writing\n"
-             "prune   WORKFLOW: remove blocks of features.db that no stage of its results.db uses any more, and the cache of\n"
-             "        structures, which saves building them again when settings or inputs change\n\n"
+             "prune   WORKFLOW [WHERE ...]: remove blocks of features.db that no stage of its results.db, nor of those named\n"
+             "        after it, uses any more, and the cache of structures, which saves building them again when settings\n"
+             "        or inputs change; name all that share the features.db\n\n"
              "  molsieve db digest runs/screen\n"
              "  molsieve db backup runs/screen --to screen-copy.db\n",
     .opts = opts,

@@ -59,9 +59,7 @@ static const char hits_sql[] =
 /* Two names of one file, both as they are in the workdir. */
 static bool is_same(const pl_workflow *wf, const char *a, const char *b)
 {
-    const size_t n = strlen(wf->workdir);
-
-    b = strncmp(b, wf->workdir, n) == 0 && b[n] == '/' && a[0] != '/' ? b + n + 1 : b;
+    b = pl_path_is_in(b, wf->workdir) && a[0] != '/' ? b + strlen(wf->workdir) + 1 : b;
     while (a[0] == '.' && a[1] == '/')
         a += 2;
     return strcmp(a, b) == 0;

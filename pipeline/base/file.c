@@ -112,6 +112,13 @@ bool pl_path_leaves(const char *path)
     return false;
 }
 
+bool pl_path_is_in(const char *path, const char *dir)
+{
+    const size_t n = strlen(dir);
+
+    return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
 pl_code pl_mkdirs(const char *path, pl_error *err)
 {
     char part[PATH_MAX];

@@ -162,6 +162,17 @@ class Engine(unittest.TestCase):
         self.assertRegex(self.sieve("db", "prune", "w.yaml").stdout, r"^[1-9]\d* blocks removed")
         self.assertNotIn("BAD", self.sieve("db", "check").stdout)
 
+    def test_prune_of_features_that_others_use(self):
+        both = "storage.features=%s/both.db" % self.dir
+        self.sieve("run", "w.yaml", "-q", both, "workdir=one")
+        self.sieve("run", "w.yaml", "-q", both, "workdir=two", "stages.graph.cutoff=4")
+        whole = self.sieve("db", "digest", "two").stdout
+        self.assertIn("other workflows may use it", self.sieve("db", "prune", "w.yaml", both, "workdir=one", status=2).stderr)
+        self.assertIn("\n0 blocks", "\n" + self.sieve("db", "prune", "w.yaml", both, "workdir=one", "two").stdout)
+        self.assertEqual(whole, self.sieve("db", "digest", "two").stdout)
+        self.assertIn("nowhere", self.sieve("db", "prune", "w.yaml", both, "workdir=one", "nowhere.db", status=6).stderr)
+        self.assertRegex(self.sieve("db", "prune", "w.yaml", both, "workdir=one", "--alone").stdout, r"^[1-9]\d* blocks")
+
     def test_drawings(self):
         self.assertIn("prepare -> graph;", self.sieve("plan", "w.yaml", "--dag", "dot").stdout)
         self.assertIn("prepare --> graph", self.sieve("plan", "w.yaml", "--dag", "mermaid").stdout)

@@ -323,7 +323,7 @@ static void pruning_removes_only_what_no_stage_uses(void **state)
     assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
     assert_int_equal(pl_store_features(s, NULL), PL_OK);
     assert_int_equal(pl_block_put(s, "number", "an old key", 0, 1, 1, (pl_bytes){ "x", 1 }, NULL), PL_OK);
-    assert_int_equal(pl_store_prune(s, &n, NULL), PL_OK);
+    assert_int_equal(pl_store_prune(s, NULL, 0, &n, NULL), PL_OK);
     assert_int_equal(n, 1);
     assert_int_equal(pl_db_int(s->features, &left, NULL, "SELECT count(*) FROM block"), PL_OK);
     assert_int_equal(left, 6);
