@@ -9,7 +9,10 @@
 #include "models/model_file.h"
 #include "stages/cmd.h"
 
+enum { SHOWN = 10 }; /* tensors */
+
 static const pl_opt opts[] = {
+    { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
     { "--json", 0, NULL, "info: all metadata as JSON" },
     { "--sha256", 0, "HEX", "verify: the file must have this hash" },
     { 0 }
@@ -178,39 +181,93 @@ static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
     return n;
 }
 
-static int tensors_diff(const nn_model_file *a, const nn_model_file *b)
-{
-    int n = 0;
+/* How a tensor differs. All numbers are finite: no other file is read. */
+typedef struct tensor_diff {
+    const char *name, *what; /* NULL: by numbers */
+    double most, relative;   /* largest difference; and as a part of the largest number of the first file */
+} tensor_diff;
 
-    for (int32_t k = 0; k < a->model->n_params; k++) {
-        const nn_param *p = &a->model->param[k];
-        int32_t j = nn_se3_find(b->model, p->name);
-        double most = 0;
-        if (j < 0 || b->model->param[j].size != p->size) {
-            (void)printf("%s: %s\n", p->name, j < 0 ? "only in the first" : "of another shape");
-            n++;
-            continue;
-        }
-        for (size_t i = 0; i < p->size; i++)
-            most = fmax(most, fabs((double)a->params[p->at + i] - (double)b->params[b->model->param[j].at + i]));
-        if (most > 0)
-            (void)printf("%s: largest difference %.3g\n", p->name, most);
-        n += most > 0;
+/* Those that cannot be compared first, then by part, then by name. */
+static int compare_diffs(const void *a, const void *b)
+{
+    const tensor_diff *x = a, *y = b;
+
+    if (x->relative != y->relative)
+        return x->relative < y->relative ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b, int32_t k)
+{
+    const nn_param *p = &a->model->param[k];
+    const int32_t j = nn_se3_find(b->model, p->name);
+    tensor_diff d = { .name = p->name };
+    double largest = 0;
+
+    if (j < 0 || b->model->param[j].size != p->size) {
+        d.what = j < 0 ? "only in the first" : "of another shape";
+        d.most = d.relative = INFINITY;
+        return d;
     }
+    for (size_t i = 0; i < p->size; i++) {
+        const double x = (double)a->params[p->at + i];
+        d.most = fmax(d.most, fabs(x - (double)b->params[b->model->param[j].at + i]));
+        largest = fmax(largest, fabs(x));
+    }
+    d.relative = d.most > 0 ? d.most / largest : 0; /* infinite where the first has zeros only */
+    return d;
+}
+
+static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
+{
+    (void)printf("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; most of all" : "");
+    for (int k = 0; k < shown; k++)
+        if (d[k].what != NULL)
+            (void)printf("  %s: %s\n", d[k].name, d[k].what);
+        else
+            (void)printf("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].most, 100 * d[k].relative);
+    if (n > shown)
+        (void)printf("  and %d more; --all for every one\n", n - shown);
+}
+
+static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
+{
+    int n = 0, n_all = a->model->n_params;
+    tensor_diff *d = PL_NEW(mem, tensor_diff, a->model->n_params + b->model->n_params);
+
+    if (d == NULL)
+        return -1;
+    for (int32_t k = 0; k < a->model->n_params; k++) {
+        d[n] = tensor_differs(a, b, k);
+        n += d[n].most > 0;
+    }
+    for (int32_t k = 0; k < b->model->n_params; k++)
+        if (nn_se3_find(a->model, b->model->param[k].name) < 0) {
+            d[n++] = (tensor_diff){ b->model->param[k].name, "only in the second", INFINITY, INFINITY };
+            n_all++;
+        }
+    qsort(d, (size_t)n, sizeof *d, compare_diffs);
+    if (n > 0)
+        print_tensors(d, n, n_all, all || n < SHOWN ? n : SHOWN);
     return n;
 }
 
 /* 0 when they are the same, 1 when they differ, as diff does. */
-static int diff(const nn_model_file *a, const nn_model_file *b, pl_arena *mem)
+static int diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
 {
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
-    int n = object_diff("", x, y, mem) + tensors_diff(a, b);
+    const int n = object_diff("", x, y, mem), n_tensors = tensors_diff(a, b, all, mem);
+    pl_error err = { 0 };
 
     json_decref(x);
     json_decref(y);
-    if (n == 0)
+    if (n_tensors < 0) {
+        (void)pl_fail(&err, PL_ENOMEM, "no memory");
+        return pl_cmd_fail(&err);
+    }
+    if (n + n_tensors == 0)
         (void)printf("no difference\n");
-    return n ? 1 : 0;
+    return n + n_tensors > 0 ? 1 : 0;
 }
 
 /* ---- the command --------------------------------------------------------- */
@@ -229,7 +286,7 @@ static int run_with(const pl_args *args, pl_arena *mem)
     if (nn_model_read(&m, args->arg[1], mem, &err))
         return pl_cmd_fail(&err);
     if (two)
-        return nn_model_read(&other, args->arg[2], mem, &err) ? pl_cmd_fail(&err) : diff(m, other, mem);
+        return nn_model_read(&other, args->arg[2], mem, &err) ? pl_cmd_fail(&err) : diff(m, other, pl_arg(args, "--all") != NULL, mem);
     if (!strcmp(what, "verify"))
         return verify(m, args->arg[1], pl_arg(args, "--sha256"));
     if (pl_arg(args, "--json"))
@@ -260,7 +317,8 @@ const pl_cmd st_cmd_model = {
     .help = "what a model file holds, whether it is sound, how two differ",
     .about = "info    what it predicts, from which inputs, how it was trained, how wrong it is\n"
              "verify  every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
-             "diff    settings, provenance and weights of two files; exit 1 if they differ\n\n"
+             "diff    settings, provenance and the weights that differ most, relative to the largest of their tensor;\n"
+             "        exit 1 if they differ\n\n"
              "  molsieve model info models/esol.safetensors\n"
              "  molsieve model diff old.safetensors new.safetensors",
     .opts = opts,

@@ -183,6 +183,11 @@ def gap_of_2500_molecules_is_learned():
         info = json.loads(p.run("model", "info", "--json", "run/models/e2e.safetensors")[1])
         assert info["target"] == {"name": "gap_ev", "unit": "eV", "better": "high"}, info["target"]
         assert p.run("model", "diff", *["run/models/e2e.safetensors"] * 2)[1] == "no difference\n"
+        changed = bytearray(open(p.path("run/models/e2e.safetensors"), "rb").read())
+        changed[-1] ^= 0x01  # of the last number of the last tensor: its exponent
+        p.put("changed.safetensors", bytes(changed))
+        told = p.run("model", "diff", "run/models/e2e.safetensors", "changed.safetensors", expect=1)[1].splitlines()
+        assert re.match(r"weights: 1 of \d+ tensors differ$", told[-2]) and "% of the largest number" in told[-1], told
         print({k: round(v, 3) for k, v in errors.items() if k[1].endswith("mae")})
 
 
