@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +65,8 @@ void ch_gunzip_close(ch_gunzip *g)
 }
 
 const char *ch_gunzip_damage(const ch_gunzip *g) { return g->damage[0] != '\0' ? g->damage : NULL; }
+
+bool ch_gunzip_whole(const ch_gunzip *g) { return !g->inside; }
 
 static void set_damage(ch_gunzip *g, const char *why)
 {

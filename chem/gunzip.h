@@ -7,6 +7,7 @@
 #ifndef CH_GUNZIP_H
 #define CH_GUNZIP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,5 +26,6 @@ pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *
 pl_code ch_gunzip_seek(ch_gunzip *g, int64_t offset, pl_error *err);
 
 const char *ch_gunzip_damage(const ch_gunzip *g); /* "damaged gzip: ...", or NULL */
+bool ch_gunzip_whole(const ch_gunzip *g); /* all that was given is of members whose checksums are right */
 
 #endif

@@ -279,7 +279,7 @@ pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)
     /* What came after damage is lost, and a record that it may have cut short is not to be trusted; of a list that is
      * for the worker to say. */
     damage = ch_source_met_end(r->src) ? ch_source_damage(r->src) : NULL;
-    if (damage != NULL && !r->damage_told && (r->format != &listed || !*more)) {
+    if (damage != NULL && !r->damage_told && (!*more || (r->format != &listed && ch_source_may_be_cut(r->src)))) {
         if (!*more && !r->begun) /* a record of its own: whoever seeks it must not find the one before */
             ch_source_where(r->src, &r->offset, &r->line);
         r->damage_told = *more = true;

@@ -16,7 +16,8 @@ struct ch_source {
     int64_t offset, number; /* of buf[pos], and of the line there */
     size_t last_pos;        /* where the line read last began, for unread */
     int64_t last_offset;
-    bool started, at_end, met_end, can_unread; /* at_end: of what is to be read; met_end: by the line read last */
+    /* at_end: of what is to be read; met_end: by the call for a line before; open_line: the last line has no end */
+    bool started, at_end, met_end, open_line, can_unread;
     char stop; /* the byte that ends a line */
     const char *damage; /* NULL: none but that of the file */
 };
@@ -141,7 +142,7 @@ static pl_code skip_rest(ch_source *s, size_t kept, size_t *whole, pl_error *err
         *whole += n;
         s->offset += (int64_t)n + (at != NULL);
         s->pos += n + (at != NULL);
-        s->met_end = at == NULL && s->at_end;
+        s->met_end = s->open_line = at == NULL && s->at_end;
         if (at != NULL || s->at_end)
             return PL_OK;
         pl_code code = fill(s, err);
@@ -175,6 +176,7 @@ pl_code ch_source_line(ch_source *s, ch_line *out, bool *more, pl_error *err)
     if (code != PL_OK || s->pos == s->end)
         return code;
     *more = true;
+    s->open_line = s->met_end;
     n = (end != NULL ? (size_t)(end - s->buf) : s->end) - s->pos;
     *out = (ch_line){ s->buf + s->pos, n, n, s->offset, s->number++ };
     if (n > s->limit)
@@ -196,7 +198,7 @@ void ch_source_unread(ch_source *s)
     s->pos = s->last_pos;
     s->offset = s->last_offset;
     s->number--;
-    s->met_end = s->can_unread = false;
+    s->met_end = s->open_line = s->can_unread = false;
 }
 
 pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *err)
@@ -216,13 +218,15 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
     }
     s->offset = offset;
     s->number = number;
-    s->met_end = s->can_unread = false;
+    s->met_end = s->open_line = s->can_unread = false;
     return PL_OK;
 }
 
 const char *ch_source_damage(const ch_source *s) { return s->damage ? s->damage : ch_gunzip_damage(s->file); }
 
 bool ch_source_met_end(const ch_source *s) { return s->met_end; }
+
+bool ch_source_may_be_cut(const ch_source *s) { return s->open_line || !ch_gunzip_whole(s->file); }
 
 void ch_source_where(const ch_source *s, int64_t *offset, int64_t *number)
 {

@@ -34,7 +34,10 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
 /* The first bytes of the file, for guessing its format; *n <= 64 KiB. Before the first line only. */
 pl_code ch_source_peek(ch_source *s, const char **data, size_t *n, pl_error *err);
 
-bool ch_source_met_end(const ch_source *s); /* the call for a line before this one: no line, or one without its end */
+/* Of the call for a line before this one: it gave none, or one without its end. */
+bool ch_source_met_end(const ch_source *s);
+/* Damage may have taken the end of what was given: not if that ends with a line and a whole gzip member. */
+bool ch_source_may_be_cut(const ch_source *s);
 void ch_source_where(const ch_source *s, int64_t *offset, int64_t *number); /* of the next line, or of the end */
 const char *ch_source_damage(const ch_source *s); /* "damaged gzip: ...", or NULL */
 

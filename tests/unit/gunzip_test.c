@@ -181,6 +181,34 @@ static void half_a_line_before_damage_fails(void **state)
     (void)unlink(path);
 }
 
+/* mol2 has no last line of a record; that of the member is its end. */
+static void the_last_record_of_a_whole_member_stays(void **state)
+{
+    static const char text[] = "@<TRIPOS>MOLECULE\na\n@<TRIPOS>MOLECULE\nb\n";
+    const uint32_t len = sizeof text - 1, crc = (uint32_t)crc32(0, (const unsigned char *)text, len);
+    const unsigned char stored[] = { 1, (unsigned char)len, 0, (unsigned char)~len, 0xff };
+    ch_record rec;
+    bool more;
+    ch_reader *r;
+    (void)state;
+
+    n_file = 0;
+    add("\x1f\x8b\x08\0\0\0\0\0\0\3", 10);
+    add(stored, sizeof stored);
+    add(text, len);
+    add(&crc, 4);
+    add(&len, 4);
+    add("no gzip", 7);
+    ch_reader_close(open_file());
+    assert_int_equal(ch_reader_open(&r, path, "mol2", NULL, NULL), PL_OK);
+    for (int i = 0; i < 3; i++)
+        assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more && (rec.problem != NULL) == (i == 2));
+    assert_true(rec.len == 0 && rec.offset == len);
+    assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && !more);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
 static void bytes_that_are_not_there_cannot_be_sought(void **state)
 {
     ch_gunzip *g;
@@ -212,6 +240,7 @@ int main(void)
         cmocka_unit_test(the_byte_it_begins_with_is_named),
         cmocka_unit_test(damage_in_a_member_leaves_those_before_it),
         cmocka_unit_test(half_a_line_before_damage_fails),
+        cmocka_unit_test(the_last_record_of_a_whole_member_stays),
         cmocka_unit_test(bytes_that_are_not_there_cannot_be_sought),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
