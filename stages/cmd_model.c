@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "chem/element.h"
 #include "models/model_file.h"
@@ -133,7 +134,7 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
 {
     pl_error err = { 0 };
 
-    if (wanted && strcmp(wanted, m->sha256) != 0) {
+    if (wanted && strcasecmp(wanted, m->sha256) != 0) {
         (void)pl_fail(&err, PL_EDATA, "%s: sha256 is %s, not %s", path, m->sha256, wanted);
         return pl_cmd_fail(&err);
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/score_models.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "models/model_file.h"
 #include "pipeline/base/text.h"
@@ -27,11 +29,29 @@ static void list_add(st_model_list *l, const pl_model_ref *ref)
     l->sha256[l->n++] = ref->sha256;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const pl_model_ref *)a)->name, ((const pl_model_ref *)b)->name);
+}
+
+/* All of them by name: in whatever order they are written, sums over models have the same bits. */
+static void list_all(st_model_list *l, const pl_workflow *wf)
+{
+    pl_model_ref ref[ST_MODELS_MAX];
+    int32_t n = wf->models.n < ST_MODELS_MAX ? wf->models.n : ST_MODELS_MAX;
+
+    if (n == 0)
+        return;
+    memcpy(ref, wf->models.items, (size_t)n * sizeof *ref);
+    qsort(ref, (size_t)n, sizeof *ref, by_name);
+    for (int32_t k = 0; k < n; k++)
+        list_add(l, &ref[k]);
+}
+
 void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *wanted, pl_arena *mem)
 {
     const char *const *word = wanted->items;
     const pl_step *train = pl_workflow_step(wf, "train");
-    const pl_model_ref *ref = wf->models.items;
 
     *l = (st_model_list){ 0 };
     for (int32_t k = 0; k < wanted->n; k++)
@@ -42,8 +62,8 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
     l->trained_here = train != NULL;
     if (train)
         list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf), st_train_model_path(wf, train, mem), NULL });
-    for (int32_t k = 0; !train && k < wf->models.n; k++)
-        list_add(l, &ref[k]);
+    else
+        list_all(l, wf);
 }
 
 static void names_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
@@ -81,7 +101,7 @@ static void model_check(const pl_workflow *wf, const pl_step *step, const st_mod
         pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
         return;
     }
-    if (l->sha256[k] && strcmp(l->sha256[k], m->sha256) != 0)
+    if (l->sha256[k] && strcasecmp(l->sha256[k], m->sha256) != 0)
         pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k],
                        m->sha256, l->sha256[k]);
     if (!graph)

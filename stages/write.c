@@ -2,6 +2,8 @@
 #include "stages/write.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -80,6 +82,24 @@ static bool is_taken(const pl_workflow *wf, const write_conf *c, int i)
 
 static bool is_wanted(const write_conf *c, int i) { return c->path[i] != NULL && c->path[i][0] != '\0'; }
 
+/* Whether a file that is there is one that the run reads, by whatever name: it would be lost. */
+static bool is_read(const pl_workflow *wf, const char *path)
+{
+    const pl_input *in = wf->inputs.items;
+    const pl_model_ref *model = wf->models.items;
+    char full[PATH_MAX];
+    struct stat at, other;
+    bool same = false;
+
+    (void)snprintf(full, sizeof full, "%s/%s", path[0] == '/' ? "" : wf->workdir, path);
+    if (stat(full, &at) != 0)
+        return false;
+    for (int32_t i = 0; i < wf->inputs.n + wf->models.n && !same; i++)
+        same = stat(i < wf->inputs.n ? in[i].path : model[i - wf->inputs.n].path, &other) == 0 && at.st_dev == other.st_dev &&
+               at.st_ino == other.st_ino;
+    return same;
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const write_conf *c = step->conf;
@@ -94,6 +114,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
             pl_problem_add(problems, step->node, "write: %s: only a shell knows what that is; write ${env:HOME} for ~", path);
         if (is_taken(wf, c, i))
             pl_problem_add(problems, step->node, "write: %s is a file of the run itself, or written twice", path);
+        if (is_read(wf, path))
+            pl_problem_add(problems, step->node, "write: %s is a file that the run reads", path);
         if (pl_path_leaves(path))
             pl_problem_add(problems, step->node, "write: %s leads out of the workdir; give an absolute path if that is meant",
                            path);

@@ -368,6 +368,7 @@ def a_workflow_writes_where_it_says_and_nowhere_else():
     model = "models: {m: {path: %s}}\n" % os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors")
     with Project() as p:
         p.put("a.smi", "CCO ethanol\n")
+        os.symlink("a.smi", p.path("link"))
         out = "leads out of the workdir"
         for text, want in (
                 (start + "storage: {results: ../r.db}\n" + rank, out), (start + "storage: {features: a/../../f.db}\n" + rank, out),
@@ -377,13 +378,15 @@ def a_workflow_writes_where_it_says_and_nowhere_else():
                 (start + model + score + "  write: {csv: results.db}\n", "a file of the run itself"),
                 (start + model + score + "  write: {csv: ~/h.csv}\n", "only a shell knows"),
                 (start + model + score + "  write: {csv: ./features.db}\n", "a file of the run itself"),
-                (start + model + score + "  write: {csv: x, smi: ./x}\n", "written twice")):
+                (start + model + score + "  write: {csv: x, smi: ./x}\n", "written twice"),
+                (start.replace("workdir: run", "workdir: .") + model + score + "  write: {smi: a.smi}\n", "that the run reads"),
+                (start + model + score + "  write: {smi: %s}\n" % p.path("link"), "that the run reads")):
             _, _, err = p.run("check", p.put("w.yaml", text), expect=2)
             assert want in err, (text, err)
         for good in (start + "storage: {results: ..r..db}\n" + rank, start + model + score + "  write: {csv: %s}\n" % p.path("h")):
             p.run("check", p.put("w.yaml", good))
         p.run("run", p.put("w.yaml", start + rank), "-q")
-        assert sorted(os.listdir(p.dir)) == ["a.smi", "run", "w.yaml"]
+        assert sorted(os.listdir(p.dir)) == ["a.smi", "link", "run", "w.yaml"]
 
 
 def doctor_finds_this_machine_fit():

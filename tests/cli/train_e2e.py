@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Training, evaluating and scoring with the real program on real molecules."""
+import hashlib
 import json
 import os
 import random
@@ -232,6 +233,16 @@ def scores_depend_on_nothing_but_the_molecule():
         assert p.rows("SELECT code, message FROM failure WHERE stage='score' ORDER BY 2", workdir="strange") == [
             ("element", "model one has not seen element Cl"), ("element", "model two has not seen element Cl")]
         assert p.one("SELECT count(*) FROM score", workdir="strange") == 2
+        # The order in which the workflow has its models says nothing.
+        p.run("run", "w.yaml", "-q", "workdir=third", "stages.train.epochs=3")
+        shutil.copy(p.path("third/models/e2e.safetensors"), p.path("three.safetensors"))
+        names, extra = ["one", "two", "three"], ""
+        for order in (names, names[::-1], ["two", "three", "one"]):
+            extra = "models:\n" + "".join("  %s: {path: %s.safetensors}\n" % (n, n) for n in order)
+            p.run("run", screen("in_order", records, "") + ".yaml", "-q", "--force", "score")
+            got = p.rows(SCORES, workdir="in_order")
+            assert len(got) == 30 and (order == names or got == by_names), order
+            by_names = got
         # A molecule that fails with several models is one that failed.
         assert p.rows("SELECT n_ok, n_failed FROM unit JOIN stage USING(stage_id) WHERE name='score'", workdir="strange") == [(2, 1)]
 
@@ -281,6 +292,7 @@ def models_that_do_not_fit_are_refused_before_any_work():
         refused("torn.safetensors", GRAPH, "torn.safetensors")
         refused("missing.safetensors", GRAPH, "missing.safetensors")
         refused("in.sdf", GRAPH, "in.sdf")
+        p.run("model", "verify", "good.safetensors", "--sha256", hashlib.sha256(whole).hexdigest().upper())
         p.run("model", "info", "torn.safetensors", expect=5)
         p.run("model", "info", "nothing.safetensors", expect=6)
 
