@@ -174,7 +174,8 @@ static void add_field(pl_text *out, const char *name, const char *value)
     for (; *name != '\0'; name++)
         pl_text_add_n(out, strchr("<>\r\n", *name) ? "_" : name, 1);
     pl_text_add(out, ">\n");
-    add_line(out, value, strlen(value));
+    if (value[0] != '\0') /* a blank line ends the item: of two the second belongs to nothing */
+        add_line(out, value, strlen(value));
     pl_text_add(out, "\n");
 }
 

@@ -45,7 +45,7 @@ static ch_mol chain(int n)
 
 static void a_small_molecule_is_v2000_to_the_letter(void **unused)
 {
-    const ch_sdf_field fields[] = { { "score", "1.5" }, { "a<b>", "two\nlines" }, { "none", NULL } };
+    const ch_sdf_field fields[] = { { "score", "1.5" }, { "a<b>", "two\nlines" }, { "none", NULL }, { "empty", "" } };
     ch_mol mol = chain(2);
     pl_text out = { 0 };
 
@@ -53,13 +53,13 @@ static void a_small_molecule_is_v2000_to_the_letter(void **unused)
     mol.z[1] = 17;
     mol.charge[1] = -1;
     mol.order[0] = CH_AROMATIC_DOUBLE;
-    ch_sdf_write(&out, &mol, "name\r\nnext", fields, 3);
+    ch_sdf_write(&out, &mol, "name\r\nnext", fields, 4);
     assert_string_equal(pl_text_str(&out),
         "name  next\n  molsieve          3D\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
         "    0.0000    0.0000    0.0000 C   0  0  0  0  0  2  0  0  0  0  0  0\n"
         "    1.0000    0.0000    0.0000 Cl  0  0  0  0  0  2  0  0  0  0  0  0\n"
         "  1  2  2  0  0  0  0\nM  CHG  1   2  -1\nM  END\n"
-        ">  <score>\n1.5\n\n>  <a_b_>\ntwo lines\n\n$$$$\n");
+        ">  <score>\n1.5\n\n>  <a_b_>\ntwo lines\n\n>  <empty>\n\n$$$$\n");
     pl_text_free(&out);
 }
 
