@@ -6,6 +6,7 @@
 
 #include "models/cpu/pool.h"
 #include "models/optimiser.h"
+#include "models/predict.h"
 #include "models/shards.h"
 #include "models/steps.h"
 #include "pipeline/base/rng.h"
@@ -31,8 +32,8 @@ typedef struct loop {
     int64_t *dealt;     /* [train->n] the same, in each batch shard after shard */
     int64_t *first;     /* [ranks + 1] where what each rank gives begins */
     nn_card *card;      /* [molecules] scratch                          */
-    int64_t *all;       /* 0, 1, 2, ... as many as are predicted        */
     float *y, *t, *dy;  /* [molecules][outputs] of a batch              */
+    nn_predictor held;
     float *held_y;      /* [the larger of valid->n and test->n][outputs] */
     float *grad;        /* [own shards][s->n]; row 0 then the sum of all */
     double *square;     /* [pieces of s->n] of the gradient             */
@@ -81,73 +82,11 @@ double nn_train_lr(const nn_train_conf *c, double at)
     return c->warmup > 0 && at < c->warmup ? lr * at / c->warmup : lr;
 }
 
-static bool told_to_stop(const nn_train_host *host)
-{
-    return host && host->stop && host->stop(host->ctx);
-}
-
 /* The same answer for all ranks. */
 static pl_code stop_asked(const loop *l, bool *stop, pl_error *err)
 {
-    *stop = told_to_stop(l->host);
+    *stop = nn_told_to_stop(l->host);
     return nn_ranks_any(l->ranks, stop, err);
-}
-
-/* ---- predicting ---------------------------------------------------------- */
-
-static bool all_number(loop *l, int64_t n)
-{
-    l->all = PL_NEW(l->mem, int64_t, n + 1);
-    for (int64_t i = 0; l->all && i < n; i++)
-        l->all[i] = i;
-    return l->all != NULL;
-}
-
-static nn_which all_take(const loop *l, const nn_samples *s, int64_t from, int64_t end)
-{
-    return (nn_which){ l->all + from, nn_train_take(s, l->all + from, end - from, l->conf->molecules, l->conf->max_edges) };
-}
-
-/* y of the samples of a part, at their places in the whole. */
-static pl_code predict_part(float *y, const loop *l, const nn_samples *samples, nn_span part, pl_error *err)
-{
-    int64_t end = part.first + part.n;
-    nn_which now = all_take(l, samples, part.first, end), next;
-    nn_batch batch;
-    pl_code rc = PL_OK;
-
-    for (int64_t at = part.first; now.n && !rc; at += now.n, now = next) {
-        next = all_take(l, samples, at + now.n, end);
-        if (told_to_stop(l->host))
-            return pl_fail(err, PL_ESTOP, "stopped while predicting");
-        rc = nn_ahead_take(l->ahead, &batch, samples, now, next, err);
-        if (!rc)
-            rc = l->kind->forward(l->engine, &batch, false, y + at * l->outputs, err);
-    }
-    return rc;
-}
-
-static void loop_free(loop *l)
-{
-    nn_steps_free(l->steps);
-    nn_ahead_free(l->ahead);
-    nn_pool_free(l->pool);
-    pl_arena_free(l->mem);
-}
-
-pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
-                   int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err)
-{
-    const nn_train_conf conf = { .molecules = molecules, .max_edges = max_edges };
-    const nn_span whole = { 0, samples->n };
-    loop l = { .conf = &conf, .kind = kind, .engine = engine, .host = host, .outputs = samples->outputs,
-               .mem = pl_arena_new(1 << 16), .ahead = nn_ahead_new() };
-    pl_code rc = l.mem && l.ahead && all_number(&l, samples->n)
-        ? predict_part(y, &l, samples, whole, err)
-        : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
-
-    loop_free(&l);
-    return rc;
 }
 
 /* ---- one step ------------------------------------------------------------ */
@@ -409,26 +348,9 @@ static pl_code epoch_steps(loop *l, pl_error *err)
     return settle(l, err);
 }
 
-/* held_y of a part of the data: each rank predicts its share. */
-static pl_code held_predict(loop *l, const nn_samples *part, pl_error *err)
-{
-    nn_ranks *r = l->ranks;
-    pl_code rc = predict_part(l->held_y, l, part, nn_share(part->n, r->size, r->rank), err);
-    bool stop = rc == PL_ESTOP;
-
-    if (!rc || stop)
-        rc = nn_ranks_any(r, &stop, err);
-    if (!rc && stop)
-        return pl_fail(err, PL_ESTOP, "stopped while predicting");
-    for (int i = 0; i < r->size; i++)
-        l->first[i] = nn_share(part->n, r->size, i).first * l->outputs;
-    l->first[r->size] = part->n * l->outputs;
-    return rc ? rc : r->kind->gather(r, l->held_y, l->first, sizeof *l->held_y, err);
-}
-
 static pl_code held_out(loop *l, const nn_samples *part, nn_loss_sum *out, pl_error *err)
 {
-    pl_code rc = held_predict(l, part, err);
+    pl_code rc = nn_predict_shared(l->held_y, &l->held, part, l->ranks, l->first, err);
 
     for (int64_t i = 0; i < part->n && !rc; i++) {
         const float *t = part->target + i * l->outputs;
@@ -513,9 +435,11 @@ static pl_code loop_alloc(loop *l, pl_error *err)
     l->grad = PL_NEW(l->mem, float, (size_t)l->own.n * l->s->n);
     l->square = PL_NEW(l->mem, double, l->s->n / PIECE + 1);
     l->held_y = PL_NEW(l->mem, float, (held + 1) * l->outputs);
+    l->held = (nn_predictor){ l->kind, l->engine, l->host, l->conf->molecules, l->conf->max_edges, l->ahead,
+                              nn_predict_numbers(held, l->mem) };
     l->optimiser = nn_optimiser_new((nn_optimiser_kind)l->conf->optimiser, l->s->n, l->s->tensor, l->s->n_tensors, l->mem);
     if (!l->optimiser || !l->order || !l->dealt || !l->first || !l->card || !l->y || !l->t || !l->dy || !l->grad || !l->square || !l->held_y
-        || !all_number(l, held))
+        || !l->held.all)
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
     return PL_OK;
 }
@@ -545,6 +469,14 @@ static pl_code loop_run(loop *l, pl_error *err)
     if (!rc && l->s->best_epoch < 0)
         rc = pl_fail(err, PL_ELIMIT, "no epoch gave finite predictions for the validation molecules: try a smaller lr");
     return rc;
+}
+
+static void loop_free(loop *l)
+{
+    nn_steps_free(l->steps);
+    nn_ahead_free(l->ahead);
+    nn_pool_free(l->pool);
+    pl_arena_free(l->mem);
 }
 
 pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_kind *kind, nn_engine *engine,

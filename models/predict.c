@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/predict.h"
+
+bool nn_told_to_stop(const nn_train_host *host)
+{
+    return host && host->stop && host->stop(host->ctx);
+}
+
+const int64_t *nn_predict_numbers(int64_t n, pl_arena *mem)
+{
+    int64_t *all = PL_NEW(mem, int64_t, n + 1);
+
+    for (int64_t i = 0; all && i < n; i++)
+        all[i] = i;
+    return all;
+}
+
+static nn_which take(const nn_predictor *p, const nn_samples *s, int64_t from, int64_t end)
+{
+    return (nn_which){ p->all + from, nn_train_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
+}
+
+/* y of the samples of a part, at their places in the whole. */
+static pl_code predict_part(float *y, const nn_predictor *p, const nn_samples *samples, nn_span part, pl_error *err)
+{
+    int64_t end = part.first + part.n;
+    nn_which now = take(p, samples, part.first, end), next;
+    nn_batch batch;
+    pl_code rc = PL_OK;
+
+    for (int64_t at = part.first; now.n && !rc; at += now.n, now = next) {
+        next = take(p, samples, at + now.n, end);
+        if (nn_told_to_stop(p->host))
+            return pl_fail(err, PL_ESTOP, "stopped while predicting");
+        rc = nn_ahead_take(p->ahead, &batch, samples, now, next, err);
+        if (!rc)
+            rc = p->kind->forward(p->engine, &batch, false, y + at * samples->outputs, err);
+    }
+    return rc;
+}
+
+pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
+                   int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const nn_predictor p = { kind, engine, host, molecules, max_edges, nn_ahead_new(),
+                             mem ? nn_predict_numbers(samples->n, mem) : NULL };
+    pl_code rc = p.ahead && p.all ? predict_part(y, &p, samples, (nn_span){ 0, samples->n }, err)
+                                  : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
+
+    nn_ahead_free(p.ahead);
+    pl_arena_free(mem);
+    return rc;
+}
+
+pl_code nn_predict_shared(float *y, const nn_predictor *p, const nn_samples *samples, nn_ranks *r, int64_t *first,
+                          pl_error *err)
+{
+    pl_code rc = predict_part(y, p, samples, nn_share(samples->n, r->size, r->rank), err);
+    bool stop = rc == PL_ESTOP;
+
+    if (!rc || stop)
+        rc = nn_ranks_any(r, &stop, err);
+    if (!rc && stop)
+        return pl_fail(err, PL_ESTOP, "stopped while predicting");
+    for (int i = 0; i < r->size; i++)
+        first[i] = nn_share(samples->n, r->size, i).first * samples->outputs;
+    first[r->size] = samples->n * samples->outputs;
+    return rc ? rc : r->kind->gather(r, y, first, sizeof *y, err);
+}
