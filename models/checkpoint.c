@@ -2,6 +2,7 @@
 #include "models/checkpoint.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,10 +22,13 @@ typedef struct section {
     size_t bytes;
 } section;
 
-/* The scalars of a state, in an order that is part of the format. */
+/* The scalars of a state, in an order that is part of the format. Files from before the loss was scaled
+ * end before scale, which is then 0. */
 typedef struct numbers {
     int64_t n, outputs, step, epoch, cursor, best_epoch, bad_run, bad_total, seen_n, done, has_ema;
     double best_mae, seen_loss, seen_abs, seen_square;
+    double scale;
+    int64_t scale_good;
 } numbers;
 
 static numbers numbers_of(const nn_train_state *s)
@@ -33,7 +37,7 @@ static numbers numbers_of(const nn_train_state *s)
                       .cursor = s->cursor, .best_epoch = s->best_epoch, .bad_run = s->bad_run,
                       .bad_total = s->bad_total, .seen_n = s->seen.n, .done = s->done, .has_ema = s->ema != NULL,
                       .best_mae = s->best_mae, .seen_loss = s->seen.loss, .seen_abs = s->seen.abs,
-                      .seen_square = s->seen.square };
+                      .seen_square = s->seen.square, .scale = s->scale.by, .scale_good = s->scale.good };
 }
 
 static void numbers_take(nn_train_state *s, const numbers *k)
@@ -47,6 +51,7 @@ static void numbers_take(nn_train_state *s, const numbers *k)
     s->bad_total = k->bad_total;
     s->seen = (nn_loss_sum){ k->seen_loss, k->seen_abs, k->seen_square, k->seen_n };
     s->done = k->done != 0;
+    s->scale = (nn_loss_scale){ k->scale, k->scale_good };
 }
 
 static void sections_of(section *list, const char *identity, numbers *k, const nn_train_state *s)
@@ -189,6 +194,12 @@ static pl_code section_get(pl_bytes *out, pl_bytes in, int i, const char *name, 
     return PL_OK;
 }
 
+/* Whether a section has as many bytes as it needs, or as an older file has. */
+static bool is_long_enough(pl_bytes part, const section *of, int i)
+{
+    return part.len == of->bytes || (i == 1 && part.len == offsetof(numbers, scale));
+}
+
 static pl_code identity_check(pl_bytes is, const char *want, pl_error *err)
 {
     if (is.len == strlen(want) && !memcmp(is.data, want, is.len))
@@ -201,8 +212,10 @@ static pl_code numbers_check(const numbers *k, const nn_train_state *s, pl_error
 {
     if (k->n != (int64_t)s->n || k->outputs != s->outputs || (k->has_ema != 0) != (s->ema != NULL))
         return pl_fail(err, PL_EDATA, "is of a model with %lld parameters, this one has %zu", (long long)k->n, s->n);
-    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0)
+    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0)
         return pl_fail(err, PL_EDATA, "damaged: a counter is negative");
+    if (!(k->scale >= 0 && k->scale <= NN_LOSS_SCALE_MOST))
+        return pl_fail(err, PL_EDATA, "damaged: the scale of the loss is %g", k->scale);
     return PL_OK;
 }
 
@@ -219,11 +232,11 @@ pl_code nn_checkpoint_read(nn_train_state *s, const char *identity, pl_bytes in,
     if (!rc)
         rc = identity_check(part[0], identity, err);
     for (int i = 1; i < SECTIONS && !rc; i++) {
-        if (part[i].len != list[i].bytes)
+        if (!is_long_enough(part[i], &list[i], i))
             rc = pl_fail(err, PL_EDATA, "section %s has %zu bytes, this model needs %zu", list[i].name, part[i].len,
                          list[i].bytes);
         if (!rc && i == 1) {
-            memcpy(&k, part[1].data, sizeof k);
+            memcpy(&k, part[1].data, part[1].len);
             rc = numbers_check(&k, s, err);
         }
     }

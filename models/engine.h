@@ -48,6 +48,8 @@ typedef struct nn_training {
     double grad_clip, ema;         /* as in nn_train_conf (models/train.h)           */
     nn_ranks *ranks;               /* that have kind->device; NULL: alone             */
     int shards;                    /* of a batch, on all ranks together; 0 is 1       */
+    nn_loss_scale scale;           /* of the first step                               */
+    int64_t scale_after;           /* as in nn_train_conf                             */
 } nn_training;
 
 /* One of this rank's shards of a batch. */
@@ -63,6 +65,7 @@ typedef struct nn_training_result {
     nn_loss_sum loss;
     int32_t n_graphs;
     bool taken;                    /* false: loss or gradient not finite, nothing changed */
+    nn_loss_scale scale;           /* of the step after it                            */
 } nn_training_result;
 
 /* Whole steps with everything that belongs to them (forward, loss, backward, sum over shards, norm and
@@ -122,5 +125,8 @@ extern const nn_engine_kind nn_engine_ref; /* plain loops in double, float at th
 extern const nn_engine_kind nn_engine_cpu; /* edge frame, pair sharing, threads                    */
 extern const nn_engine_kind nn_engine_cuda; /* the same on a GPU, if libmolsieve_cuda.so is there  */
 extern const nn_engine_kind *const nn_engines[]; /* NULL-terminated */
+
+/* nn_train_conf.scale_after for gradients that are computed so: only those of fp16 need it. */
+int64_t nn_engine_scale_after(const nn_engine_conf *conf);
 
 #endif

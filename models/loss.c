@@ -37,3 +37,21 @@ void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more)
     to->square += more->square;
     to->n += more->n;
 }
+
+nn_loss_scale nn_loss_scale_begin(nn_loss_scale was, int64_t after)
+{
+    if (!after)
+        return (nn_loss_scale){ 1, 0 };
+    return was.by >= 1 ? was : (nn_loss_scale){ NN_LOSS_SCALE_FIRST, 0 };
+}
+
+nn_loss_scale nn_loss_scale_next(nn_loss_scale s, int64_t after, bool taken)
+{
+    if (!after)
+        return s;
+    if (!taken)
+        return (nn_loss_scale){ fmax(s.by / 2, 1), 0 };
+    if (++s.good < after)
+        return s;
+    return (nn_loss_scale){ fmin(2 * s.by, NN_LOSS_SCALE_MOST), 0 };
+}

@@ -6,7 +6,7 @@
 pl_code nn_steps_skip(nn_train_state *s, pl_error *err)
 {
     s->bad_total++;
-    if (++s->bad_run < NN_BAD_STEPS_MAX)
+    if (s->scale.by > 1 || ++s->bad_run < NN_BAD_STEPS_MAX)
         return PL_OK;
     return pl_fail(err, PL_ELIMIT,
                    "loss or gradient not finite in %d steps in a row (epoch %lld, step %lld): try a smaller lr",
@@ -23,7 +23,7 @@ pl_code nn_steps_new(nn_steps **out, const nn_steps_of *of, pl_error *err)
     const nn_train_conf *c = of->conf;
     const nn_training t = { .optimiser = (nn_optimiser_kind)c->optimiser, .adam = { c->beta1, c->beta2, c->eps, c->weight_decay }, .loss = (nn_loss)c->loss,
                             .grad_clip = c->grad_clip, .ema = c->ema, .ranks = of->ranks,
-                            .shards = of->shards };
+                            .shards = of->shards, .scale = of->s->scale, .scale_after = c->scale_after };
     const nn_adamw_arrays from = arrays_of(of->s);
     nn_steps *q = calloc(1, sizeof *q);
     pl_code rc = q ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
@@ -64,6 +64,7 @@ static pl_code oldest_count(nn_steps *q, pl_error *err)
     } else {
         rc = nn_steps_skip(s, err);
     }
+    s->scale = r.scale;
     s->cursor += r.n_graphs;
     if (!rc && host && host->step)
         host->step(host->ctx, s, q->of.n_train);

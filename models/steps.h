@@ -38,7 +38,8 @@ pl_code nn_steps_add(nn_steps *q, const nn_batch *in, const nn_training_step *st
 /* Waits for all; the state, arrays too, is then that after the last step. */
 pl_code nn_steps_settle(nn_steps *q, pl_error *err);
 
-/* A step with an infinity in it must not reach the weights; NN_BAD_STEPS_MAX in a row mean
+/* A step with an infinity in it must not reach the weights. It may be the loss' scale that is too
+ * large (s->scale is still that of the step); where there is none, NN_BAD_STEPS_MAX in a row mean
  * that the weights themselves are lost: ELIMIT. */
 pl_code nn_steps_skip(nn_train_state *s, pl_error *err);
 

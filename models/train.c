@@ -150,6 +150,7 @@ static pl_code params_update(loop *l, double norm, pl_error *err)
     step.step = ++s->step;
     if (c->grad_clip > 0 && norm > c->grad_clip)
         step.clip = c->grad_clip / norm;
+    step.clip /= s->scale.by;
     step.average = 1.0 - fmin(c->ema, (1.0 + (double)s->step) / (10.0 + (double)s->step));
     nn_optimiser_run(l->optimiser, l->pool, &arrays, &step);
     return l->kind->set_params(l->engine, s->params, err);
@@ -181,9 +182,9 @@ static nn_which shard_after(const loop *l, int64_t from, int64_t k, int64_t i)
 /* Forward and backward; y, t and dy at the place of the shard in the batch. */
 static pl_code shard_compute(loop *l, nn_which batch_of, int64_t i, int64_t measured, pl_error *err)
 {
-    int64_t from = l->s->cursor, k = batch_of.n;
-    nn_which now = shard_at(l, from, k, i), next = shard_after(l, from, k, i);
-    int64_t at = (now.at - batch_of.at) * l->outputs;
+    int64_t from = l->s->cursor;
+    nn_which now = shard_at(l, from, batch_of.n, i), next = shard_after(l, from, batch_of.n, i);
+    int64_t at = (now.at - batch_of.at) * l->outputs, n = (int64_t)now.n * l->outputs;
     nn_batch batch;
     pl_code rc;
 
@@ -194,7 +195,9 @@ static pl_code shard_compute(loop *l, nn_which batch_of, int64_t i, int64_t meas
         rc = l->kind->forward(l->engine, &batch, true, l->y + at, err);
     if (rc)
         return rc;
-    (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, (int64_t)now.n * l->outputs, measured, l->dy + at);
+    (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, n, measured, l->dy + at);
+    for (int64_t k = 0; k < n; k++)
+        l->dy[at + k] *= (float)l->s->scale.by;
     return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
 }
 
@@ -218,7 +221,7 @@ static int64_t targets_take(loop *l, nn_which now)
     return nn_loss_measured(l->t, (int64_t)now.n * l->outputs);
 }
 
-/* now: a dealt batch. The gradient is then in row 0 of grad. */
+/* now: a dealt batch. The gradient, scaled, is then in row 0 of grad. */
 static pl_code step_compute(loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
 {
     int64_t n = (int64_t)now.n * l->outputs, measured = targets_take(l, now);
@@ -243,17 +246,20 @@ static pl_code step_run(loop *l, pl_error *err)
     nn_loss_sum sum;
     pl_code rc = step_compute(l, now, &sum, err);
     double norm;
+    bool taken;
 
     if (rc)
         return rc;
-    norm = gradient_norm(l);
-    if (!isfinite(sum.loss) || !isfinite(norm)) {
-        rc = nn_steps_skip(s, err);
-    } else {
+    norm = gradient_norm(l) / s->scale.by;
+    taken = isfinite(sum.loss) && isfinite(norm);
+    if (taken) {
         nn_loss_add(&s->seen, &sum);
         s->bad_run = 0;
         rc = params_update(l, norm, err);
+    } else {
+        rc = nn_steps_skip(s, err);
     }
+    s->scale = nn_loss_scale_next(s->scale, l->conf->scale_after, taken);
     s->cursor += now.n;
     return rc;
 }
@@ -459,6 +465,7 @@ static pl_code loop_run(loop *l, pl_error *err)
 {
     pl_code rc = l->kind->set_params(l->engine, l->s->params, err);
 
+    l->s->scale = nn_loss_scale_begin(l->s->scale, l->conf->scale_after);
     if (!rc)
         rc = steps_open(l, err);
     while (!rc && !l->s->done) {

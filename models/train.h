@@ -34,6 +34,8 @@ typedef struct nn_train_conf {
     int32_t optimiser;              /* nn_optimiser_kind                                 */
     int32_t threads;                /* for the optimiser, same bits for any; 0 is 1      */
     int64_t shards;                 /* of a batch, see models/collective.h; 0 is 1       */
+    int64_t scale_after;            /* good steps in a row that double the scale of the loss;
+                                       0: it is not scaled (nn_engine_scale_after)        */
     uint64_t seed;
 } nn_train_conf;
 
@@ -45,6 +47,7 @@ typedef struct nn_train_state {
     int64_t best_epoch;             /* -1: none yet                                      */
     double best_mae;                /* normalised                                        */
     int64_t bad_run, bad_total;     /* steps skipped because something was not finite    */
+    nn_loss_scale scale;            /* of the next step                                  */
     nn_loss_sum seen;               /* over this epoch                                   */
     bool done;
     const nn_param *tensor;         /* [n_tensors] the model's, not part of a checkpoint */

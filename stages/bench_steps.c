@@ -31,10 +31,12 @@ static pl_code steps_run(const st_bench_case *c, const nn_engine_training *train
     return rc;
 }
 
-pl_code st_bench_steps(double *each, const st_bench_case *c, const nn_engine_training *training, nn_engine *engine,
+pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_variant *v, nn_engine *engine,
                        double seconds, pl_error *err)
 {
-    const nn_training conf = { .adam = { 0.9, 0.999, 1e-8, 0.1 }, .loss = NN_LOSS_L1, .grad_clip = 1, .ema = 0.999 };
+    const nn_engine_training *training = v->kind->training;
+    const nn_training conf = { .adam = { 0.9, 0.999, 1e-8, 0.1 }, .loss = NN_LOSS_L1, .grad_clip = 1, .ema = 0.999,
+                               .scale_after = nn_engine_scale_after(&v->conf) };
     size_t n = c->model->n_floats;
     float *params = calloc(2 * n, sizeof *params), *zero = params + n;
     nn_adamw_arrays from = { .p = params, .m = zero, .v = zero, .ema = params };

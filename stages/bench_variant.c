@@ -160,7 +160,7 @@ static pl_code alone_best(st_bench_times *out, const st_bench_case *c, const st_
     pl_code rc = step_best(c, v, e, seconds, false, &out->forward, err);
 
     if (!rc && v->kind->training)
-        return st_bench_steps(&out->train, c, v->kind->training, e, seconds, err);
+        return st_bench_steps(&out->train, c, v, e, seconds, err);
     return rc ? rc : step_best(c, v, e, seconds, true, &out->train, err);
 }
 

@@ -255,6 +255,7 @@ static pl_code model_open(train_state *t, pl_error *err)
     near_bind(t, conf.device);
     conf.recompute = t->conf->recompute;
     t->loop.threads = threads;
+    t->loop.scale_after = nn_engine_scale_after(&conf);
     t->m.inputs = t->inputs;
     t->m.conf = st_train_network(t->conf, &t->inputs);
     rc = nn_se3_plan(&t->model, &t->m.conf, mem, err);

@@ -44,6 +44,7 @@ typedef struct nn_cuda_training {
     float *m, *v, *average;        /* [n_floats]; average NULL: none             */
     double *part;
     int64_t *step;
+    nn_gpu_loss_scale *scale;
     nn_gpu_lamb lamb;
     nn_gpu_rule *rule;
     nn_gpu_step_result *shard;     /* [shards] losses of each                    */

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 4,
+    NN_GPU_ABI = 5,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -42,7 +42,8 @@ enum {
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
     NN_GPU_MARKS = 8,        /* places in the order of work that can be waited for */
     NN_GPU_SEGMENTS = 9,     /* of a step, each a graph                       */
-    NN_GPU_SQUARES = 4096    /* numbers whose squares are summed together    */
+    NN_GPU_SQUARES = 4096,   /* numbers whose squares are summed together    */
+    NN_GPU_SCALE_MOST = 1 << 24 /* NN_LOSS_SCALE_MOST                        */
 };
 
 /* Of the factors of products; sums are float32. */
@@ -294,19 +295,28 @@ typedef struct nn_gpu_bias {
 
 typedef enum nn_gpu_loss_kind { NN_GPU_L1, NN_GPU_L2 } nn_gpu_loss_kind;
 
+typedef struct nn_gpu_loss_scale { /* nn_loss_scale: a power of two */
+    double by;
+    int64_t good;
+} nn_gpu_loss_scale;
+
 /* What a step gives back. Sums over the measured numbers (nn_loss_sum), the norm of the
- * gradient before clipping; taken 0: something was not finite, the parameters are as before. */
+ * gradient before clipping and without the loss' scale; the scale of the next step; taken 0: something
+ * was not finite, the parameters are as before. */
 typedef struct nn_gpu_step_result {
     double loss, abs, square, norm;
     int64_t measured, taken;
+    nn_gpu_loss_scale scale;
 } nn_gpu_step_result;
 
-/* y, t, dy [n]; t NaN: not measured. dy, result->loss, abs, square, measured are written. */
+/* y, t, dy [n]; t NaN: not measured. dy, times the scale, result->loss, abs, square, measured are
+ * written. */
 typedef struct nn_gpu_loss {
     int32_t n, kind;
     int64_t measured;        /* how many t are                                   */
     const float *y, *t;
     float *dy;
+    const nn_gpu_loss_scale *scale;
     nn_gpu_step_result *result;
 } nn_gpu_loss;
 
@@ -343,8 +353,9 @@ typedef struct nn_gpu_lamb {
     nn_gpu_squares *squares;                         /* [n_pieces]                  */
 } nn_gpu_lamb;
 
-/* Norm of g, clipping, AdamW or LAMB, the moving average: nothing is changed unless the loss and the
- * norm are finite. *step counts the steps taken. result: loss, abs, square as sums over the shards,
+/* Norm of g / scale, clipping, AdamW or LAMB, the moving average: nothing is changed unless the loss and
+ * the norm are finite. *step counts the steps taken. *scale becomes that of the next step
+ * (nn_loss_scale_next). result: loss, abs, square as sums over the shards,
  * measured as theirs, norm, taken. */
 typedef struct nn_gpu_optimise {
     int64_t n;
@@ -354,6 +365,8 @@ typedef struct nn_gpu_optimise {
     const float *g;                                  /* [n]                         */
     double *part;                                    /* [n / NN_GPU_SQUARES + 1]    */
     int64_t *step;
+    nn_gpu_loss_scale *scale;
+    int64_t scale_after;                             /* good steps until it grows; 0: stays */
     nn_gpu_rule *rule;
     int32_t n_shards;
     const nn_gpu_step_result *shard;                 /* [n_shards] from nn_gpu_loss; may be result itself */

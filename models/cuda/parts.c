@@ -33,16 +33,10 @@ static nn_gpu_precision precision_of(nn_precision p)
     return of[p];
 }
 
-/* Of gradients: as many bits as fp16, and the range of float32. */
-static nn_gpu_precision back_of(nn_precision p)
-{
-    return precision_of(p == NN_PREC_FP16 ? NN_PREC_TF32 : p);
-}
-
-/* Of gradients of radial networks, a small part of the work, never less than tf32. */
+/* Of gradients of radial networks, a small part of the work: never less bits than tf32. */
 static nn_gpu_precision radial_back_of(nn_precision p)
 {
-    return back_of(p == NN_PREC_BF16 ? NN_PREC_TF32 : p);
+    return precision_of(p == NN_PREC_BF16 ? NN_PREC_TF32 : p);
 }
 
 /* ---- groups of products --------------------------------------------------------------- */
@@ -95,7 +89,7 @@ nn_gpu_gemm nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *d
 
     return (nn_gpu_gemm){
         .m = rows_count(r), .n = l->n_in, .k = l->n_out, .splits = 1, .add = add,
-        .precision = back_of(r->e->conf.of_linear),
+        .precision = precision_of(r->e->conf.of_linear),
         .a = dy + r->out->at[r->d], .a_m = rows_axis(r->out, r->d), .a_k = one,
         .b = r->e->params + l->w, .b_k = step(l->ld), .b_n = one,
         .c = dx + r->in->at[r->d], .c_m = rows_axis(r->in, r->d), .c_n = one };
@@ -107,7 +101,7 @@ nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const flo
 
     return (nn_gpu_gemm){
         .m = l->n_out, .n = l->n_in, .k = rows_count(r), .splits = splits_of(l->n_out, l->n_in, rows_count(r)),
-        .add = true, .precision = back_of(r->e->conf.of_linear),
+        .add = true, .precision = precision_of(r->e->conf.of_linear),
         .a = dy + r->out->at[r->d], .a_m = one, .a_k = rows_axis(r->out, r->d),
         .b = x + r->in->at[r->d], .b_k = rows_axis(r->in, r->d), .b_n = one,
         .c = r->e->grad + l->w, .c_m = step(l->ld), .c_n = one };
@@ -199,7 +193,7 @@ static nn_gpu_so2 so2_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cud
 {
     const nn_cuda_cell *cell = e->prep.cell;
     nn_gpu_so2 a = { .n_tiles = cell[k->end].tile - cell[k->first].tile, .sign = turned ? -1.0f : 1.0f,
-                     .precision = turned ? back_of(e->conf.of_contract) : precision_of(e->conf.of_contract),
+                     .precision = precision_of(e->conf.of_contract),
                      .table_size = c->size,
                      .tile = (const nn_gpu_tile *)nn_cuda_at(e, e->prep.tile) + cell[k->first].tile,
                      .span = nn_cuda_at(e, e->prep.span), .phi = nn_cuda_at(e, e->prep.phi), .first_node = k->node,
@@ -247,7 +241,6 @@ void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chun
 {
     nn_gpu_so2 a = so2_of(e, c, k, false);
 
-    a.precision = back_of(e->conf.of_contract);
     a.slots = nn_cuda_slots(e, a.end_row - a.first_row);
     a.x = x;
     a.y = dy;

@@ -9,6 +9,7 @@
 #include "models/cuda/inner.h"
 
 _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LOSS_L2, "ops.h has its own names of these");
+_Static_assert((int)NN_GPU_SCALE_MOST == (int)NN_LOSS_SCALE_MOST, "likewise");
 _Static_assert(2 * (int)NN_CUDA_SLOTS <= (int)NN_GPU_MARKS, "a mark for each batch and for each step");
 
 enum { EARLIER = NN_GPU_SEGMENTS - 1 }; /* the graphs of all shards but the last */
@@ -73,6 +74,7 @@ static void training_cut(nn_engine *e, bool average, bool lamb, nn_cuda_cutter *
     t->average = average ? nn_cuda_cut(c, n, sizeof *t->average) : NULL;
     t->part = nn_cuda_cut(c, n / NN_GPU_SQUARES + 1, sizeof *t->part);
     t->step = nn_cuda_cut(c, 1, sizeof *t->step);
+    t->scale = nn_cuda_cut(c, 1, sizeof *t->scale);
     t->rule = nn_cuda_cut(c, 1, sizeof *t->rule);
     t->shard = nn_cuda_cut(c, (size_t)t->conf.shards, sizeof *t->shard);
     t->result = nn_cuda_cut(c, 1, sizeof *t->result);
@@ -131,6 +133,7 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
 {
     nn_cuda_training *t = &e->training;
     size_t bytes = e->plan->model->n_floats * sizeof(float);
+    nn_loss_scale scale = nn_loss_scale_begin(conf->scale, conf->scale_after);
     pl_code rc = training_open(e, conf, from->ema != NULL, err);
 
     if (!rc && conf->optimiser == NN_LAMB)
@@ -143,6 +146,7 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
     if (from->ema)
         e->ops->upload(e->gpu, t->average, from->ema, bytes);
     e->ops->upload(e->gpu, t->step, &steps, sizeof steps);
+    e->ops->upload(e->gpu, t->scale, &(nn_gpu_loss_scale){ scale.by, scale.good }, sizeof *t->scale);
     nn_cuda_fold(e);
     rc = nn_cuda_check(e, err);
     if (rc || !conf->ranks)
@@ -196,7 +200,7 @@ static void loss_run(nn_engine *e, const nn_batch *in, const nn_training_step *s
 {
     e->ops->loss(e->gpu, &(nn_gpu_loss){
         .n = in->n_graphs * e->plan->head[1].n_out, .kind = (int32_t)e->training.conf.loss, .measured = s->measured,
-        .y = e->y, .t = nn_cuda_at(e, e->prep.target), .dy = e->dy,
+        .y = e->y, .t = nn_cuda_at(e, e->prep.target), .dy = e->dy, .scale = e->training.scale,
         .result = e->training.shard + e->training.own.first + s->shard });
 }
 
@@ -234,7 +238,8 @@ static void optimise_run(nn_engine *e, float lr)
         .n = (int64_t)e->plan->model->n_floats, .lamb = t->lamb, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
         .decay = c->decay, .lr = (double)lr, .grad_clip = t->conf.grad_clip, .ema = t->conf.ema, .p = e->params, .m = t->m,
         .v = t->v, .average = t->average, .g = (const float *)(const void *)e->grads, .part = t->part, .step = t->step,
-        .rule = t->rule, .n_shards = t->conf.shards, .shard = t->shard, .result = t->result });
+        .scale = t->scale, .scale_after = t->conf.scale_after, .rule = t->rule, .n_shards = t->conf.shards,
+        .shard = t->shard, .result = t->result });
     nn_cuda_fold(e);
 }
 
@@ -319,7 +324,7 @@ static pl_code cuda_result(nn_engine *e, nn_training_result *out, pl_error *err)
         return pl_fail(err, PL_EBUG, "engine cuda: %s", bad);
     t->given++;
     *out = (nn_training_result){ .loss = { r->loss, r->abs, r->square, r->measured }, .n_graphs = t->graphs_of[slot],
-                                 .taken = r->taken != 0 };
+                                 .taken = r->taken != 0, .scale = { r->scale.by, r->scale.good } };
     return PL_OK;
 }
 

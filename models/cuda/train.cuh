@@ -25,7 +25,7 @@ static __device__ double block_sum(double v)
 /* One block: a batch has few numbers. */
 __global__ void loss_run(nn_gpu_loss a)
 {
-    double abs = 0, square = 0, per = a.measured ? 1.0 / (double)a.measured : 0;
+    double abs = 0, square = 0, per = a.measured ? a.scale->by / (double)a.measured : 0;
 
     for (int i = (int)threadIdx.x; i < a.n; i += TRAIN_THREADS) {
         float t = a.t[i];
@@ -71,10 +71,11 @@ __global__ void square_parts(nn_gpu_optimise a)
         a.part[blockIdx.x] = sum;
 }
 
-/* nn_adamw_rule_make and nn_lamb_rule_make for the step that is taken now. */
+/* nn_adamw_rule_make and nn_lamb_rule_make for the step that is taken now; clip undoes the scale. */
 static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, double norm)
 {
     double t = (double)step, most = (1 + t) / (10 + t);
+    double clip = a.grad_clip > 0 && norm > a.grad_clip ? a.grad_clip / norm : 1;
     nn_gpu_rule r;
 
     r.b1 = (float)a.beta1;
@@ -85,13 +86,25 @@ static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, do
     r.keep = (float)(1 - a.lr * a.decay);
     r.rate = (float)(a.lr / (1 - pow(a.beta1, t)));
     r.fix = (float)(1 / sqrt(1 - pow(a.beta2, t)));
-    r.clip = a.grad_clip > 0 && norm > a.grad_clip ? (float)(a.grad_clip / norm) : 1;
+    r.clip = (float)(clip / a.scale->by);
     r.average = (float)(1 - (a.ema < most ? a.ema : most));
     r.decay = (float)a.decay;
     r.lr = (float)a.lr;
     r.fix1 = (float)(1 / (1 - pow(a.beta1, t)));
     r.taken = 1;
     return r;
+}
+
+/* nn_loss_scale_next */
+static __device__ nn_gpu_loss_scale scale_next(nn_gpu_loss_scale s, int64_t after, bool taken)
+{
+    if (!after)
+        return s;
+    if (!taken)
+        return nn_gpu_loss_scale{ fmax(s.by / 2, 1.0), 0 };
+    if (++s.good < after)
+        return s;
+    return nn_gpu_loss_scale{ fmin(2 * s.by, (double)NN_GPU_SCALE_MOST), 0 };
 }
 
 /* The whole batch's losses from its shards', in every thread of a block. */
@@ -110,7 +123,7 @@ static __device__ nn_gpu_step_result shards_sum(const nn_gpu_optimise &a)
     return sum;
 }
 
-/* One block: is the step taken, and with which numbers. */
+/* One block: is the step taken, with which numbers, and with which scale the next. */
 __global__ void rule_make(nn_gpu_optimise a)
 {
     int64_t parts = (a.n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
@@ -120,17 +133,18 @@ __global__ void rule_make(nn_gpu_optimise a)
 
     for (int64_t i = threadIdx.x; i < parts; i += TRAIN_THREADS)
         norm += a.part[i];
-    norm = sqrt(block_sum(norm));
+    norm = block_sum(norm);
     result = shards_sum(a);
     if (threadIdx.x)
         return;
-    result.norm = norm;
+    result.norm = norm = sqrt(norm) / a.scale->by;
     result.measured = a.shard[0].measured;
     result.taken = isfinite(norm) && isfinite(result.loss);
-    *a.result = result;
     if (result.taken)
         rule = rule_of(a, ++*a.step, norm);
     *a.rule = rule;
+    *a.scale = result.scale = scale_next(*a.scale, a.scale_after, result.taken);
+    *a.result = result;
 }
 
 static __device__ __forceinline__ void average_one(const nn_gpu_optimise &a, const nn_gpu_rule &r, int64_t i, float p)

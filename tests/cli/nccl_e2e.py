@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Training over NCCL: the plugin's own text on an emulated NCCL, real processes, with and without MPI."""
+import json
 import os
 import re
 import shutil
@@ -61,6 +62,10 @@ def ranks_on_emulated_gpus_give_the_same_model():
         assert model(2, MOLSIEVE_CUDA_GRAPHS="0", MOLSIEVE_EMULATOR_EAGER="1") == want
         lamb = "stages.train.optimiser.type=lamb"
         assert model(2, lamb) == model(1, lamb) != want
+        fp16 = "stages.train.precision_of.linear=fp16"
+        scaled = model(1, fp16)
+        assert model(2, fp16) == scaled != want
+        assert json.loads(scaled[0][1]["provenance"])["training"]["skipped_steps"] > 0  # by the scale of the loss
         for devices, rank in (("all", 1), ("[1, 0]", 0)):
             status, text = Started(p, 2, copy(p, "ranks"), *gpu, "stages.train.devices=" + devices,
                                    **env(2, MOLSIEVE_EMULATOR_MB="900,0")).end()

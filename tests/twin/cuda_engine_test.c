@@ -24,8 +24,9 @@ typedef struct result {
 
 static const nn_engine_conf exact = { .threads = 1 };
 
-static result engine_run(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model,
-                         const nn_batch *b, pl_arena *mem)
+/* With the gradient of the loss times `scale`, and its parameters' divided by it. */
+static result engine_run_scaled(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model,
+                                const nn_batch *b, float scale, pl_arena *mem)
 {
     int n = b->n_graphs * model->conf.outputs;
     result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats) };
@@ -37,12 +38,20 @@ static result engine_run(const nn_engine_kind *kind, const nn_engine_conf *conf,
     for (size_t i = 0; i < model->n_floats; i++) /* move norms off 1 and 0 */
         params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
-        dy[i] = (float)cos(3.0 * i);
+        dy[i] = scale * (float)cos(3.0 * i);
     if (kind->open(&e, model, conf, &err) || kind->set_params(e, params, &err) || kind->forward(e, b, true, r.y, &err)
         || kind->backward(e, b, dy, r.grad, &err))
         fail_msg("%s", err.text);
     kind->close(e);
+    for (size_t i = 0; i < model->n_floats; i++)
+        r.grad[i] /= scale;
     return r;
+}
+
+static result engine_run(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model,
+                         const nn_batch *b, pl_arena *mem)
+{
+    return engine_run_scaled(kind, conf, model, b, 1, mem);
 }
 
 static double scale_of(const float *x, size_t n)
@@ -246,7 +255,7 @@ static double distance(const float *a, const float *b, size_t n)
     return sqrt(sum / (double)n) / scale_of(b, n);
 }
 
-/* The worst of all tensors of parameters. */
+/* The worst of all tensors of parameters; NaN if one is. */
 static double worst_tensor(const nn_se3 *model, const float *got, const float *want)
 {
     double worst = 0;
@@ -254,7 +263,7 @@ static double worst_tensor(const nn_se3 *model, const float *got, const float *w
     for (int i = 0; i < model->n_params; i++) {
         const nn_param *p = &model->param[i];
         double d = distance(got + p->at, want + p->at, p->size);
-        worst = d <= worst ? worst : d;
+        worst = isnan(worst) || d <= worst ? worst : d;
     }
     return worst;
 }
@@ -294,6 +303,38 @@ static void lower_precision_stays_near(void **state)
         }
         pl_arena_free(f.mem);
     }
+}
+
+/* The gradient of a loss over 4096 molecules, unscaled, is lost in fp16 in some tensors. At every larger
+ * scale it is as near as elsewhere, or it shows that something overflowed: a number is not finite. */
+static void gradients_of_fp16_are_near_or_not_finite(void **state)
+{
+    const nn_engine_conf plain = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
+    static const int scales[] = { 0, 14, 15, 16, 17, 24 };
+    const nn_se3_conf small = { 2, 2, 4, 2, 1, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1 };
+    nn_engine_conf conf = plain;
+    fixture f = fixture_open(3);
+    result want, got;
+    int finite = 0, not_finite = 0;
+    (void)state;
+
+    assert_int_equal(nn_se3_plan(&f.model, &small, f.mem, NULL), PL_OK);
+    want = engine_run(&nn_engine_cuda, &plain, f.model, &f.made.b, f.mem);
+    conf.of_radial = conf.of_contract = conf.of_linear = NN_PREC_FP16;
+    got = engine_run_scaled(&nn_engine_cuda, &conf, f.model, &f.made.b, 1.0f / 4096, f.mem);
+    print_message("times 2^-12: worst tensor %.2g\n", worst_tensor(f.model, got.grad, want.grad));
+    assert_true(worst_tensor(f.model, got.grad, want.grad) > 0.1);
+    for (int i = 0; i < (int)(sizeof scales / sizeof *scales); i++) {
+        double worst;
+        got = engine_run_scaled(&nn_engine_cuda, &conf, f.model, &f.made.b, ldexpf(1, scales[i]), f.mem);
+        worst = worst_tensor(f.model, got.grad, want.grad);
+        print_message("times 2^%d: worst tensor %.2g\n", scales[i], worst);
+        finite += isfinite(worst);
+        not_finite += !isfinite(worst);
+        assert_true(worst <= 4e-3 || !isfinite(worst));
+    }
+    assert_true(finite >= 2 && not_finite >= 2);
+    pl_arena_free(f.mem);
 }
 
 /* The convolution in one kernel, and by its parts: values have the same factors, so what differs
@@ -534,6 +575,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_order_in_which_threads_run_changes_no_byte),
         cmocka_unit_test(tables_in_pieces_give_the_same_scores_and_gradients),
         cmocka_unit_test(lower_precision_stays_near),
+        cmocka_unit_test(gradients_of_fp16_are_near_or_not_finite),
         cmocka_unit_test(a_convolution_in_one_kernel_gives_what_its_parts_give),
         cmocka_unit_test(launches_of_a_block_are_as_documented),
         cmocka_unit_test(stored_frames_give_what_computed_ones_give),

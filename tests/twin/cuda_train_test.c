@@ -62,12 +62,20 @@ static void all_near(const char *what, const float *device, const float *want, s
 
 /* ---- loss ---- */
 
-static void loss_check(nn_loss kind, int32_t n, pl_rng *r)
+static nn_gpu_loss_scale *scale_upload(double by, int64_t good)
+{
+    nn_gpu_loss_scale s = { by, good }, *p = room(sizeof s);
+
+    ops->upload(gpu, p, &s, sizeof s);
+    return p;
+}
+
+static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
 {
     float y[1000], t[1000], dy[1000];
     nn_gpu_step_result *result = room(sizeof *result), got;
     nn_loss_sum want;
-    nn_gpu_loss a = { .n = n, .kind = (int32_t)kind, .result = result };
+    nn_gpu_loss a = { .n = n, .kind = (int32_t)kind, .scale = scale_upload(scale, 0), .result = result };
 
     for (int32_t i = 0; i < n; i++) {
         y[i] = (float)pl_rng_normal(r);
@@ -75,6 +83,8 @@ static void loss_check(nn_loss kind, int32_t n, pl_rng *r)
     }
     a.measured = nn_loss_measured(t, n);
     want = nn_loss_backward(kind, y, t, n, a.measured, dy);
+    for (int32_t i = 0; i < n; i++)
+        dy[i] *= (float)scale;
     a.y = upload(y, (size_t)n);
     a.t = upload(t, (size_t)n);
     a.dy = room(1000 * sizeof(float));
@@ -88,6 +98,7 @@ static void loss_check(nn_loss kind, int32_t n, pl_rng *r)
     ops->free(gpu, (void *)a.y);
     ops->free(gpu, (void *)a.t);
     ops->free(gpu, a.dy);
+    ops->free(gpu, (void *)a.scale);
     ops->free(gpu, result);
 }
 
@@ -98,8 +109,8 @@ static void losses_and_their_gradients_are_those_of_the_host(void **state)
     (void)state;
 
     for (int i = 0; i < 6; i++) {
-        loss_check(NN_LOSS_L1, sizes[i], &r);
-        loss_check(NN_LOSS_L2, sizes[i], &r);
+        loss_check(NN_LOSS_L1, sizes[i], 1, &r);
+        loss_check(NN_LOSS_L2, sizes[i], i % 2 ? 1 : 4096, &r);
     }
 }
 
@@ -109,6 +120,7 @@ typedef struct optimiser_case {
     size_t n;
     double grad_clip, ema, decay;
     bool lamb;
+    double scale; /* of the loss */
 } optimiser_case;
 
 /* Where the tensors of the tests of LAMB end; the first begins with p = 0. */
@@ -142,7 +154,7 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
                           .grad_clip = c->grad_clip, .ema = c->ema, .p = upload(a->p, c->n), .m = upload(a->m, c->n),
                           .v = upload(a->v, c->n), .average = c->ema > 0 ? upload(a->ema, c->n) : NULL,
                           .part = room((c->n / NN_GPU_SQUARES + 1) * sizeof(double)), .step = room(sizeof(int64_t)),
-                          .rule = room(sizeof(nn_gpu_rule)), .n_shards = 1, .result = room(sizeof result) };
+                          .scale = scale_upload(c->scale, 0), .rule = room(sizeof(nn_gpu_rule)), .n_shards = 1, .result = room(sizeof result) };
 
     ops->upload(gpu, o.step, &zero, sizeof zero);
     o.shard = o.result;
@@ -154,7 +166,7 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
 
 static void device_close(const nn_gpu_optimise *o)
 {
-    void *all[] = { o->p, o->m, o->v, o->average, o->part, o->step, o->rule, o->result, (void *)o->lamb.piece,
+    void *all[] = { o->p, o->m, o->v, o->average, o->part, o->step, o->scale, o->rule, o->result, (void *)o->lamb.piece,
                     (void *)o->lamb.tensor, o->lamb.squares };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -219,9 +231,11 @@ static void optimiser_check(const optimiser_case *c)
         nn_gpu_step_result got;
         for (size_t i = 0; i < c->n; i++)
             a.g[i] = (float)(pl_rng_normal(&r) * (step % 2 ? 1 : 0.01));
-        o.g = upload(a.g, c->n);
         o.lr = (double)(float)lr;
         norm = host_step(&a, c, step, lr);
+        for (size_t i = 0; i < c->n; i++)
+            a.g[i] *= (float)c->scale;
+        o.g = upload(a.g, c->n);
         ops->optimise(gpu, &o);
         ops->download(gpu, &got, o.result, sizeof got);
         near("norm", got.norm, norm, 1e-12);
@@ -239,8 +253,9 @@ static void optimiser_check(const optimiser_case *c)
 static void optimisers_clipping_and_average_are_those_of_the_host(void **state)
 {
     static const optimiser_case cases[] = {
-        { 1, 0, 0, 0, false }, { 255, 1, 0.99, 0.1, false }, { 4096, 0, 0.9, 0, false }, { 4097, 20, 0, 0.1, false },
-        { MOST, 5, 0.999, 0.1, false }, { MOST, 5, 0.999, 0.1, true }, { MOST, 0, 0, 0, true },
+        { 1, 0, 0, 0, false, 1 }, { 255, 1, 0.99, 0.1, false, 1 }, { 4096, 0, 0.9, 0, false, 65536 },
+        { 4097, 20, 0, 0.1, false, 1 }, { MOST, 5, 0.999, 0.1, false, 65536 }, { MOST, 5, 0.999, 0.1, true, 512 },
+        { MOST, 0, 0, 0, true, 1 },
     };
     (void)state;
 
@@ -252,7 +267,7 @@ static void optimisers_clipping_and_average_are_those_of_the_host(void **state)
 static void a_step_that_is_not_finite_changes_nothing(void **state)
 {
     static const float bad[] = { INFINITY, NAN, 0 };
-    static const optimiser_case c = { MOST, 1, 0.9, 0.1, true };
+    static const optimiser_case c = { MOST, 1, 0.9, 0.1, true, 1 };
     static arrays a;
     pl_rng r = pl_rng_at(9, 0, 0);
     nn_gpu_optimise o;
@@ -282,6 +297,42 @@ static void a_step_that_is_not_finite_changes_nothing(void **state)
     all_near("average", o.average, a.ema, c.n);
     all_near("v", o.v, a.v, c.n);
     o.lamb = lamb;
+    device_close(&o);
+}
+
+/* Steps of which some are not finite, from every start: down to 1, up to the most. */
+static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
+{
+    static const optimiser_case c = { .n = 1, .scale = 4 };
+    static const int64_t after[] = { 3, 0 };
+    static arrays a;
+    nn_loss_scale want[] = { { 4, 0 }, { NN_LOSS_SCALE_MOST / 2, 2 } };
+    float good = 0.25f, bad = INFINITY;
+    nn_gpu_optimise o = device_open(&a, &c);
+    pl_rng r = pl_rng_at(3, 0, 0);
+    double least = 99, most = 0;
+    (void)state;
+
+    for (int i = 0; i < 160; i++) {
+        nn_loss_scale *w = &want[i >= 80];
+        bool taken = pl_rng_below(&r, i < 80 ? 2 : 9) > 0;
+        nn_gpu_step_result got;
+        if (i % 80 == 0)
+            ops->upload(gpu, o.scale, &(nn_gpu_loss_scale){ w->by, w->good }, sizeof *o.scale);
+        o.scale_after = after[i % 40 == 39];
+        o.g = upload(taken ? &good : &bad, 1);
+        ops->optimise(gpu, &o);
+        ops->download(gpu, &got, o.result, sizeof got);
+        if (taken)
+            near("norm", got.norm, 0.25 / w->by, 1e-15);
+        *w = nn_loss_scale_next(*w, o.scale_after, taken);
+        assert_int_equal(got.taken, taken);
+        assert_true(got.scale.by == w->by && got.scale.good == w->good);
+        least = fmin(least, w->by);
+        most = fmax(most, w->by);
+        ops->free(gpu, (void *)o.g);
+    }
+    assert_true(least == 1 && most == NN_LOSS_SCALE_MOST);
     device_close(&o);
 }
 
@@ -377,6 +428,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(losses_and_their_gradients_are_those_of_the_host),
         cmocka_unit_test(optimisers_clipping_and_average_are_those_of_the_host),
         cmocka_unit_test(a_step_that_is_not_finite_changes_nothing),
+        cmocka_unit_test(the_scale_of_the_next_step_is_that_of_the_host),
         cmocka_unit_test(graphs_run_again_with_other_arguments_and_shapes),
         cmocka_unit_test(copies_beside_the_work_come_before_what_is_called_after_them),
     };

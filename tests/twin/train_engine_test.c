@@ -81,6 +81,7 @@ typedef struct bench {
     nn_se3 *model;
     char dir[64];
     nn_train_conf conf;
+    nn_precision precision;    /* of linear layers */
 } bench;
 
 typedef struct part {
@@ -182,6 +183,8 @@ typedef struct run {
     curve curve;
     nn_train_state s;
     int64_t polls, stop_at;
+    double scale[64];          /* of the loss, after every step */
+    int n_scales;
     long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
     int64_t steps_later;
     double last_valid, first_valid;
@@ -203,6 +206,8 @@ static void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
     (void)n_train;
     *(s->epoch ? &r->later : &r->first) += n_requests - r->before;
     r->steps_later += s->epoch > 0;
+    if (r->n_scales < 64)
+        r->scale[r->n_scales++] = s->scale.by;
 }
 
 static pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
@@ -235,8 +240,9 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, 1 };
     nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1 };
     nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
+    const nn_engine_conf conf = { .threads = threads, .of_linear = b->precision };
     nn_engine *engine = NULL;
-    pl_code rc = kind->open(&engine, b->model, &(nn_engine_conf){ .threads = threads }, err);
+    pl_code rc = kind->open(&engine, b->model, &conf, err);
 
     if (!rc)
         rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
@@ -274,6 +280,8 @@ static void same_weights(const nn_train_state *x, const nn_train_state *y)
     assert_memory_equal(x->ema, y->ema, x->n * sizeof(float));
     assert_memory_equal(x->best, y->best, x->n * sizeof(float));
     assert_int_equal(x->step, y->step);
+    assert_int_equal(x->bad_total, y->bad_total);
+    assert_true(x->scale.by == y->scale.by && x->scale.good == y->scale.good);
     assert_memory_equal(&x->best_mae, &y->best_mae, sizeof x->best_mae);
 }
 
@@ -349,15 +357,15 @@ static curve curve_of(bench *b, const nn_engine_kind *kind)
     return r.curve;
 }
 
-static void curves_near(const curve *got, const curve *want)
+static void curves_near(const curve *got, const curve *want, double tol)
 {
     assert_int_equal(got->n, want->n);
-    assert_true(want->n >= 2 && want->train[want->n - 1] > 0);
+    assert_true(want->n >= 1 && want->train[want->n - 1] > 0);
     for (int i = 0; i < want->n; i++) {
         print_message("epoch %d: train %.9g and %.9g, valid %.9g and %.9g\n", i + 1, got->train[i], want->train[i],
                       got->valid[i], want->valid[i]);
-        if (!(fabs(got->train[i] - want->train[i]) <= 1e-4 * want->train[i])
-            || !(fabs(got->valid[i] - want->valid[i]) <= 1e-4 * want->valid[i]))
+        if (!(fabs(got->train[i] - want->train[i]) <= tol * want->train[i])
+            || !(fabs(got->valid[i] - want->valid[i]) <= tol * want->valid[i]))
             fail_msg("epoch %d: losses %.9g, %.9g, should be %.9g, %.9g", i + 1, got->train[i], got->valid[i],
                      want->train[i], want->valid[i]);
     }
@@ -377,7 +385,7 @@ static void the_losses_are_those_of_the_cpu(void **state)
         b->conf.lr = 3e-4;
         want = curve_of(b, &nn_engine_cpu);
         got = curve_of(b, &nn_engine_cuda);
-        curves_near(&got, &want);
+        curves_near(&got, &want, 1e-4);
     }
 }
 
@@ -394,7 +402,7 @@ static void shards_are_summed_in_their_order_on_the_device(void **state)
     b->conf.lr = 3e-4;
     want = curve_of(b, &nn_engine_cpu);
     assert_int_equal(run_train(&whole, &nn_engine_cuda, 1), PL_OK);
-    curves_near(&whole.curve, &want);
+    curves_near(&whole.curve, &want, 1e-4);
     for (int64_t at = 4; at < 5; at++) {
         nn_checkpoint_from from;
         pl_error why;
@@ -434,6 +442,94 @@ static void graphs_fences_and_early_copies_change_no_bit(void **state)
     free(keep);
 }
 
+/* ---- fp16: the loss is scaled ---- */
+
+/* One epoch of 14 steps, and a scale that is soon too large again. */
+static void in_fp16(bench *b)
+{
+    b->precision = NN_PREC_FP16;
+    b->conf.epochs = 1;
+    b->conf.molecules = 3;
+    b->conf.scale_after = 3;
+    b->conf.lr = 3e-4;
+}
+
+/* What each step did to the scale; those that halved it are the ones that were skipped. */
+static void scales_check(const run *r, int steps)
+{
+    double last = NN_LOSS_SCALE_FIRST;
+    int up = 0, down = 0;
+
+    assert_int_equal(r->n_scales, steps);
+    for (int i = 0; i < steps; last = r->scale[i++]) {
+        print_message("step %d: scale %g\n", i + 1, r->scale[i]);
+        up += r->scale[i] == 2 * last;
+        down += 2 * r->scale[i] == last;
+    }
+    assert_true(up > 0 && down > 1);
+    assert_int_equal(r->s.bad_total, down);
+    assert_int_equal(r->s.step, steps - down);
+}
+
+/* Steps by the device; by the host with the device's gradients; by the device, stopped between two scales. */
+static void all_skip_halve_and_double_at_the_same_steps(void **state)
+{
+    bench *b = *state;
+    nn_engine_kind by_host = nn_engine_cuda;
+    nn_checkpoint_from from;
+    pl_error why;
+    run device, host, first, second;
+
+    in_fp16(b);
+    by_host.training = NULL;
+    device = fresh(b, -1);
+    host = fresh(b, -1);
+    first = fresh(b, 5);
+    second = fresh(b, -1);
+    assert_int_equal(run_train(&device, &nn_engine_cuda, 1), PL_OK);
+    scales_check(&device, 14);
+    assert_int_equal(run_train(&host, &by_host, 1), PL_OK);
+    scales_check(&host, 14);
+    assert_memory_equal(device.scale, host.scale, 14 * sizeof *host.scale);
+    curves_near(&device.curve, &host.curve, 1e-3); /* fp16 rounds another way now and then */
+    assert_int_equal(run_train(&first, &nn_engine_cuda, 1), PL_ESTOP);
+    assert_true(first.s.bad_total > 0 && first.s.scale.good > 0);
+    assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
+    assert_int_equal(run_train(&second, &nn_engine_cuda, 1), PL_OK);
+    same_weights(&second.s, &device.s);
+}
+
+static void a_scale_changes_no_bit_of_fp32(void **state)
+{
+    bench *b = *state;
+    run plain = fresh(b, -1), scaled = fresh(b, -1);
+
+    b->conf.epochs = 1;
+    b->conf.shards = 2;
+    assert_int_equal(run_train(&plain, &nn_engine_cuda, 1), PL_OK);
+    assert_true(plain.s.scale.by == 1);
+    b->conf.scale_after = 2;
+    assert_int_equal(run_train(&scaled, &nn_engine_cuda, 1), PL_OK);
+    assert_true(scaled.s.scale.by == 2 * NN_LOSS_SCALE_FIRST && scaled.s.scale.good == 1);
+    plain.s.scale = scaled.s.scale;
+    same_weights(&scaled.s, &plain.s);
+}
+
+static void at_scale_1_ten_bad_steps_in_a_row_end_it(void **state)
+{
+    bench *b = *state;
+    run none = fresh(b, -1);
+    pl_error err = { 0 };
+
+    in_fp16(b);
+    none.s.scale.by = 4;
+    none.s.params[0] = NAN;
+    assert_int_equal(run_train_err(&none, engine_kind, 1, &err), PL_ELIMIT);
+    assert_non_null(strstr(err.text, "not finite in 10 steps in a row (epoch 1, step 0)"));
+    assert_int_equal(none.s.bad_total, 12);
+    assert_true(none.s.scale.by == 1);
+}
+
 static void steps_that_are_not_finite_are_left_out_and_many_end_the_training(void **state)
 {
     bench *b = *state;
@@ -470,6 +566,9 @@ static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(shards_are_summed_in_their_order_on_the_device),
     WITH_BENCH(graphs_fences_and_early_copies_change_no_bit),
+    WITH_BENCH(all_skip_halve_and_double_at_the_same_steps),
+    WITH_BENCH(a_scale_changes_no_bit_of_fp32),
+    WITH_BENCH(at_scale_1_ten_bad_steps_in_a_row_end_it),
     WITH_BENCH(steps_that_are_not_finite_are_left_out_and_many_end_the_training),
 };
 

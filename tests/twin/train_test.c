@@ -24,6 +24,7 @@ struct nn_engine {
     float w[FEATURES];
     int64_t poison_at, calls; /* this call of backward gives a NaN; -1: none */
     int64_t poison_n;
+    float most;               /* larger gradients overflow; 0: any will do           */
 };
 
 static pl_code line_set(nn_engine *e, const float *params, pl_error *err)
@@ -51,6 +52,8 @@ static pl_code line_backward(nn_engine *e, const nn_batch *in, const float *dy, 
     for (int32_t g = 0; g < in->n_graphs; g++)
         for (int k = 0; k < FEATURES; k++)
             grad[k] += dy[g] * in->node[g * FEATURES + k];
+    for (int k = 0; k < FEATURES && e->most > 0; k++)
+        grad[k] = fabsf(grad[k]) <= e->most ? grad[k] : INFINITY;
     if (e->poison_at >= 0 && e->calls >= e->poison_at && e->calls < e->poison_at + e->poison_n)
         grad[1] = NAN;
     e->calls++;
@@ -115,7 +118,18 @@ typedef struct bench {
     nn_epoch_report report[64];
     int n_reports;
     bool saved;
+    double scales[128];       /* of the loss, after every step                       */
+    int n_scales;
 } bench;
+
+static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
+{
+    bench *b = ctx;
+
+    (void)n_train;
+    if (b->n_scales < 128)
+        b->scales[b->n_scales++] = s->scale.by;
+}
 
 static bool host_stop(void *ctx)
 {
@@ -171,7 +185,7 @@ static int bench_open(void **state)
                                .warmup = 0.5, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01,
                                .grad_clip = 0.7, .ema = 0.9, .schedule = NN_LR_COSINE_STEP, .loss = NN_LOSS_L2,
                                .seed = 42 };
-    b->host = (nn_train_host){ .ctx = b, .stop = host_stop, .save = host_save, .epoch = host_epoch };
+    b->host = (nn_train_host){ .ctx = b, .stop = host_stop, .save = host_save, .epoch = host_epoch, .step = host_step };
     b->stop_after = -1;
     b->engine.poison_at = -1;
     strcpy(b->dir, "/tmp/molsieve-train-XXXXXX");
@@ -230,6 +244,8 @@ static void same_bits(const nn_train_state *a, const nn_train_state *b)
     assert_memory_equal(&a->best_mae, &b->best_mae, sizeof(double));
     assert_int_equal(a->step, b->step);
     assert_int_equal(a->best_epoch, b->best_epoch);
+    assert_int_equal(a->bad_total, b->bad_total);
+    assert_true(a->scale.by == b->scale.by && a->scale.good == b->scale.good);
 }
 
 /* Every poll of stop, also those inside a validation, is tried as the place to stop. */
@@ -275,6 +291,83 @@ static void stopped_anywhere_with_lamb_too(void **state)
 
     b->conf.optimiser = NN_LAMB;
     stopped_anywhere_it_ends_with_the_same_bits(state);
+}
+
+/* So that the scale goes up and down. */
+static void scale_up(bench *b)
+{
+    b->conf.scale_after = 3;
+    b->engine.most = 2000;
+}
+
+static void stopped_anywhere_while_the_loss_is_scaled_too(void **state)
+{
+    bench *b = *state;
+
+    scale_up(b);
+    stopped_anywhere_it_ends_with_the_same_bits(state);
+    assert_true(b->s.bad_total > 8 && b->s.step > 20);
+}
+
+/* From the first scale down until it fits, then up and down again. */
+static void what_overflows_is_skipped_and_halves_the_scale(void **state)
+{
+    bench *b = *state;
+    int up = 0, down = 0;
+    double last = NN_LOSS_SCALE_FIRST;
+
+    scale_up(b);
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_true(b->scales[0] == NN_LOSS_SCALE_FIRST / 2 && b->scales[1] == NN_LOSS_SCALE_FIRST / 4);
+    for (int i = 0; i < b->n_scales; last = b->scales[i++]) {
+        assert_true(b->scales[i] == last || b->scales[i] == 2 * last || 2 * b->scales[i] == last);
+        up += b->scales[i] > last;
+        down += b->scales[i] < last;
+    }
+    assert_true(up > 2 && down > 5);
+    assert_int_equal(b->s.bad_total, down);
+    assert_int_equal(b->s.step + down, b->n_scales);
+    assert_int_equal(b->s.bad_run, 0);
+}
+
+/* Clipping, norms and moments are those of the gradient without it. */
+static void a_scaled_loss_gives_the_same_bits(void **state)
+{
+    bench *b = *state;
+
+    for (int i = 0; i < 4; i++) {
+        nn_train_state whole;
+        b->conf.optimiser = i % 2 ? NN_LAMB : NN_ADAMW;
+        b->conf.shards = i < 2 ? 1 : 3;
+        b->conf.scale_after = 0;
+        state_make(b);
+        assert_int_equal(train(b, NULL), PL_OK);
+        whole = b->s;
+        assert_true(whole.scale.by == 1);
+        b->conf.scale_after = 5;
+        state_make(b);
+        assert_int_equal(train(b, NULL), PL_OK);
+        assert_true(b->s.scale.by > NN_LOSS_SCALE_FIRST);
+        whole.scale = b->s.scale;
+        same_bits(&b->s, &whole);
+    }
+}
+
+/* 8, 4, 2 belong to the scale; at 1 they count. */
+static void at_scale_1_ten_in_a_row_end_it(void **state)
+{
+    bench *b = *state;
+    pl_error err = { 0 };
+
+    b->conf.scale_after = 100;
+    b->s.scale.by = 8;
+    b->engine.poison_at = 0;
+    b->engine.poison_n = 1000;
+    assert_int_equal(train(b, &err), PL_ELIMIT);
+    assert_non_null(strstr(err.text, "10 steps in a row"));
+    assert_int_equal(b->s.bad_total, 13);
+    assert_int_equal(b->s.bad_run, 10);
+    assert_true(b->s.scale.by == 1 && b->s.step == 0);
 }
 
 static void a_finished_training_loaded_again_does_nothing(void **state)
@@ -418,6 +511,10 @@ int main(void)
         WITH_BENCH(the_law_is_learned),
         WITH_BENCH(stopped_anywhere_it_ends_with_the_same_bits),
         WITH_BENCH(stopped_anywhere_with_lamb_too),
+        WITH_BENCH(stopped_anywhere_while_the_loss_is_scaled_too),
+        WITH_BENCH(what_overflows_is_skipped_and_halves_the_scale),
+        WITH_BENCH(a_scaled_loss_gives_the_same_bits),
+        WITH_BENCH(at_scale_1_ten_in_a_row_end_it),
         WITH_BENCH(a_finished_training_loaded_again_does_nothing),
         WITH_BENCH(an_infinite_step_is_skipped_and_ten_in_a_row_end_it),
         WITH_BENCH(it_stops_when_patience_is_spent),

@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "models/checkpoint.h"
 #include "pipeline/base/rng.h"
@@ -43,6 +45,7 @@ static void state_make(nn_train_state *s, pl_arena *mem, bool ema, uint64_t seed
     s->bad_run = 1;
     s->bad_total = 4;
     s->seen = (nn_loss_sum){ 1.5, 2.5, 3.5, 9 };
+    s->scale = (nn_loss_scale){ 4096, 77 + (int64_t)seed };
 }
 
 static int bench_open(void **state)
@@ -89,6 +92,7 @@ static void same(const nn_train_state *a, const nn_train_state *b)
     assert_int_equal(a->bad_total, b->bad_total);
     assert_memory_equal(&a->best_mae, &b->best_mae, sizeof a->best_mae);
     assert_memory_equal(&a->seen, &b->seen, sizeof a->seen);
+    assert_true(a->scale.by == b->scale.by && a->scale.good == b->scale.good);
     assert_int_equal(a->done, b->done);
 }
 
@@ -112,6 +116,57 @@ static void what_is_saved_comes_back(void **state)
     assert_int_equal(from, NN_FROM_LATEST);
     same(&s, &b->s);
     assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "this");
+}
+
+/* ---- files as this program or an older one wrote them, and damaged with the right checksums ---- */
+
+enum { HEADER = 16, ENTRY = 40, NUMBERS = HEADER + ENTRY, SCALE = 15 * 8, SECTIONS = 7 };
+
+static uint32_t crc_of(const unsigned char *p, size_t n)
+{
+    return (uint32_t)crc32(crc32(0, NULL, 0), p, (uInt)n);
+}
+
+static void checksums_make(unsigned char *file, uint64_t at, uint64_t bytes)
+{
+    uint32_t crc = crc_of(file + at, bytes);
+
+    memcpy(file + NUMBERS + 24, &bytes, 8);
+    memcpy(file + NUMBERS + 32, &crc, 4);
+    crc = crc_of(file + HEADER, (size_t)SECTIONS * ENTRY);
+    memcpy(file + 12, &crc, 4);
+}
+
+static void the_scale_of_the_loss_is_new_in_the_numbers(void **state)
+{
+    static const double bad[] = { -1, (double)INFINITY, (double)NAN, 2.0 * NN_LOSS_SCALE_MOST };
+    bench *b = *state;
+    nn_train_state s, want = b->s;
+    unsigned char *file;
+    pl_error err = { 0 };
+    pl_bytes whole;
+    uint64_t at;
+
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    file = malloc(whole.len);
+    assert_non_null(file);
+    memcpy(file, whole.data, whole.len);
+    memcpy(&at, file + NUMBERS + 16, 8);
+    checksums_make(file, at, SCALE); /* the file of an older program */
+    state_make(&s, b->mem, true, 999);
+    assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err), PL_OK);
+    want.scale = (nn_loss_scale){ 0, 0 };
+    same(&s, &want);
+    checksums_make(file, at, SCALE + 8);
+    assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err), PL_EDATA);
+    for (int i = 0; i < 4; i++) {
+        memcpy(file + at + SCALE, &bad[i], sizeof bad[i]);
+        checksums_make(file, at, SCALE + 16);
+        assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err), PL_EDATA);
+        assert_non_null(strstr(err.text, "scale of the loss"));
+    }
+    free(file);
 }
 
 static void save_two(bench *b, nn_train_state *second)
@@ -237,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_BENCH(what_is_saved_comes_back),
+        WITH_BENCH(the_scale_of_the_loss_is_new_in_the_numbers),
         WITH_BENCH(a_torn_or_flipped_latest_gives_previous),
         WITH_BENCH(a_missing_latest_gives_previous),
         WITH_BENCH(two_bad_ones_are_an_error_that_names_both),
