@@ -483,7 +483,7 @@ const pl_cmd st_cmd_bench = {
              "reference formulation (radial matrices and bases in memory, OpenBLAS) measured in the same run if OpenBLAS\n"
              "is installed. The tables are Markdown. Run it when nothing else runs.\n\n"
              "  molsieve bench --graphs bonds --seconds 2\n"
-             "  molsieve bench --model models/esol.safetensors --molecules library.smi --variants nodes",
+             "  molsieve bench --model workflows/models/esol.safetensors --molecules workflows/data/library.smi --variants nodes",
     .opts = opts,
     .run = run,
 };

@@ -101,7 +101,7 @@ const pl_cmd st_cmd_check = {
     .about = "Reports every problem at once as file:line:column, with what is allowed and the nearest name.\n"
              "Exit status 0: the workflow can run; 2: it cannot.\n\n"
              "  molsieve check workflows/screen.yaml\n"
-             "  molsieve check workflows/screen.yaml stages.graph.cutoff=4.5 --show\n",
+             "  molsieve check workflows/screen.yaml stages.rank.top=500 --show\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

@@ -63,7 +63,7 @@ const pl_cmd st_cmd_explain = {
     .help = "why a stage runs again, field by field",
     .about = "Compares what decides a stage's result now (settings, inputs, models, stages it needs) with what it\n"
              "was when the stored result was made. Comments, order, paths and worker counts never matter.\n\n"
-             "  molsieve explain workflows/screen.yaml graph stages.graph.cutoff=4.5\n",
+             "  molsieve explain workflows/screen.yaml prepare stages.prepare.fragment=keep\n",
     .min_args = 1,
     .run = run,
 };

@@ -320,7 +320,7 @@ const pl_cmd st_cmd_model = {
              "verify  every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
              "diff    settings, provenance and the weights that differ most, relative to the largest of their tensor;\n"
              "        exit 1 if they differ\n\n"
-             "  molsieve model info models/esol.safetensors\n"
+             "  molsieve model info workflows/models/esol.safetensors\n"
              "  molsieve model diff old.safetensors new.safetensors",
     .opts = opts,
     .min_args = 2,

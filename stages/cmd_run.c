@@ -181,9 +181,9 @@ const pl_cmd st_cmd_run = {
              "A shard works in WORKDIR/shards/KKKKK-of-NNNNN, by itself; when all are done `molsieve merge` makes of them\n"
              "the results of one run, and `molsieve run` does the stages that were left out.\n\n"
              "  molsieve run workflows/screen.yaml\n"
-             "  molsieve run workflows/screen.yaml stages.graph.cutoff=4.5 -j 8\n"
+             "  molsieve run workflows/screen.yaml stages.rank.top=500 -j 8\n"
              "  molsieve run workflows/screen.yaml --shard 3/100\n"
-             "  molsieve run workflows/train.yaml --max-time auto --log train.log --log-format json\n",
+             "  molsieve run workflows/train-esol.yaml --max-time auto --log train.log --log-format json\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

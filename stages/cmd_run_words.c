@@ -127,7 +127,7 @@ static void print_errors(pl_store *s)
 
 static void print_top(pl_store *s)
 {
-    static const char sql[] = "SELECT rank,smiles,coalesce(property,'objective'),coalesce(unit,''),coalesce(score,objective),"
+    static const char sql[] = "SELECT rank,smiles,coalesce(property,'objective'),coalesce(nullif(' '||unit,' '),''),coalesce(score,objective),"
                               "coalesce(titles,'') FROM v_hits WHERE rank<=5"
                               " ORDER BY rank,property";
     sqlite3_stmt *st;
@@ -141,7 +141,7 @@ static void print_top(pl_store *s)
             (void)printf("%s%4lld  %-44.80s  %.24s", last ? "\n" : "", (long long)sqlite3_column_int64(st, 0),
                          (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 5));
         last = sqlite3_column_int64(st, 0);
-        (void)printf("  %s %.3f %s", (const char *)sqlite3_column_text(st, 2), sqlite3_column_double(st, 4),
+        (void)printf("  %s %.3f%s", (const char *)sqlite3_column_text(st, 2), sqlite3_column_double(st, 4),
                      (const char *)sqlite3_column_text(st, 3));
     }
     (void)printf("\n");

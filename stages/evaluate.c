@@ -211,9 +211,9 @@ static void note_put(const evaluate_state *s, const st_errors *e)
 
     if (!shown->model.n)
         return;
-    snprintf(note, sizeof note, "%s MAE %.4g %s (mean %.4g, composition %.4g, descriptors %.4g)",
-             shown == &e[ST_TEST] ? "test" : "valid", shown->model.mae, s->m->unit, shown->baseline[ST_BY_MEAN].mae,
-             shown->baseline[ST_BY_COMPOSITION].mae, shown->baseline[ST_BY_DESCRIPTORS].mae);
+    snprintf(note, sizeof note, "%s MAE %.4g%s%s (mean %.4g, composition %.4g, descriptors %.4g)",
+             shown == &e[ST_TEST] ? "test" : "valid", shown->model.mae, s->m->unit[0] ? " " : "", s->m->unit,
+             shown->baseline[ST_BY_MEAN].mae, shown->baseline[ST_BY_COMPOSITION].mae, shown->baseline[ST_BY_DESCRIPTORS].mae);
     pl_progress_set(s->env->progress, s->d.n, s->d.n, note);
 }
 

@@ -278,21 +278,25 @@ static pl_code say_structures(prepare_state *s)
                         (long long)t->n_known);
 }
 
-/* A label that is asked for by name and that nothing has is a slip of the pen, or 1,5 for 1.5. */
+/* A label that is asked for by name: where nothing has it, it is a slip of the pen, or 1,5 for 1.5; what some lack may
+ * be an empty field, but also >10 or n.d. */
 static pl_code warn_labels(prepare_state *s, pl_error *err)
 {
     const st_prepare_conf *c = s->env->step->conf;
     const pl_list *labels = &c->labels;
     const char *const *name = labels->items;
     bool named = labels->n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
-    int64_t any = 0;
-    pl_code code = PL_OK;
+    int64_t all = 0, have = 0;
+    pl_code code = named ? pl_db_int(s->env->store->db, &all, err, "SELECT count(*) FROM molecule") : PL_OK;
 
     for (int32_t i = 0; named && i < labels->n && code == PL_OK; i++) {
-        code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM label JOIN property USING(property_id) "
-                         "WHERE name=%Q)", name[i]);
-        if (code == PL_OK && any == 0)
+        code = pl_db_int(s->env->store->db, &have, err, "SELECT count(*) FROM label JOIN property USING(property_id) "
+                         "WHERE name=%Q", name[i]);
+        if (code == PL_OK && have == 0)
             code = pl_event_add(s->env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
+        else if (code == PL_OK && have < all)
+            code = pl_event_add(s->env, PL_INFO, "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
+                                "text there", (long long)have, (long long)all, name[i]);
     }
     return code;
 }

@@ -93,8 +93,8 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
     if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_mae))
-        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid MAE %.4g %s", (long long)s->epoch + 1,
-                 (long long)t->loop.epochs, loss, t->valid_mae, t->m.unit);
+        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid MAE %.4g%s%s", (long long)s->epoch + 1,
+                 (long long)t->loop.epochs, loss, t->valid_mae, t->m.unit[0] ? " " : "", t->m.unit);
     else
         snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f", (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
     pl_progress_set(t->env->progress, s->epoch * n_train + s->cursor, t->loop.epochs * n_train, note);

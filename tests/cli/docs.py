@@ -79,6 +79,9 @@ def commands_options_and_settings_that_are_named_exist():
         texts = pages() + [("quickstart", read("quickstart"))] + [("workflows/" + x, read("workflows/" + x))
                            for x in os.listdir(os.path.join(SOURCE, "workflows")) if x.endswith(".yaml")]
         texts += [("help " + x, p.run("help", x)[1]) for x in names + stages + list(topics)]
+    for name, text in texts:
+        for path in re.findall(r"molsieve [^`\n]*?(workflows/[\w./-]+)", text):
+            assert os.path.exists(os.path.join(SOURCE, path)), "%s: `molsieve init` makes no %s" % (name, path)
     options = {name: set(re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", helps[name])) | {"--help"} for name in names}
     n = 0
     for name, text in texts:

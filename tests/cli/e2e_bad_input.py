@@ -264,6 +264,10 @@ def what_no_reader_can_read_is_said_with_what_to_do():
                                             workdir="txt"))
         assert p.rows("SELECT title, raw_smiles, status FROM record", workdir="txt") == [("ethanol", "CCO", "ok")]
         assert "no molecule has a number in a data field called logS" in err, err
+        p.put("b.txt", "SMILES,logS\nCCO,>10\nC,2\nCC,\nCCC,n.d.\nCCCC,-1\n")
+        _, _, err = p.run("run", p.workflow(["{path: b.txt}"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [logS]}\n",
+                                            workdir="some"))
+        assert "2 of 5 molecules have a number in logS" in err, err
         _, _, err = p.run("check", p.workflow(["{path: .}"], FLAT), expect=2)
         assert "is a folder; write a pattern such as" in err, err
 
