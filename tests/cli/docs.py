@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the pages and the help say about files, commands, settings and tests is there."""
+import csv
 import glob
 import json
 import os
 import re
+import shlex
 
 from sieve import Project, main
 
@@ -134,6 +136,31 @@ def pages_and_program_agree_on_version_exit_codes_and_the_demonstration():
     assert screen[screen.index("format: 1"):] in read("README.md"), "README.md shows another screen than workflows/screen.yaml"
 
 
+def own_data_is_trained_on_and_screened_as_the_page_says():
+    page = read("docs/OWN-DATA.md")
+    with open(os.path.join(SOURCE, "workflows/data/esol.csv"), newline="") as f:
+        rows = sorted(csv.DictReader(f), key=lambda x: (len(x["smiles"]), x["smiles"]))[200:260]
+    with Project() as p:
+        for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", page, re.S):
+            p.put(name, text)
+        values = [">10", "n.d.", ""] + [x["logS"] for x in rows[3:]]
+        p.put("measured.csv", "SMILES,ID,pIC50\n" + "".join("%s,m%d,%s\n" % (x["smiles"], i, v) for i, (x, v) in enumerate(zip(rows, values))))
+        p.put("library.smi", "".join("%s l%d\n" % (x["smiles"], i) for i, x in enumerate(rows[::3])))
+        said = ""
+        for command in re.findall(r"^molsieve (.*)$", page, re.M) + re.findall(r"`molsieve (export .*?)`", page):
+            more = ["stages.train.epochs=2"] if command == "run train.yaml" else []
+            said += "".join(p.run(*shlex.split(command), *more)[1:])
+        kept = p.one("SELECT count(*) FROM molecule", workdir="runs/activity")
+        assert "labels: %d of %d molecules have a number in pIC50" % (kept - 3, kept) in said, said
+        assert "the best trivial prediction" in said and "screen.yaml: OK" not in said
+        hits = p.one("SELECT count(*) FROM v_hits", workdir="runs/screen")
+        assert hits >= 5 and open(p.path("runs/screen/hits.sdf")).read().count("$$$$\n") == hits
+        assert 0 < open(p.path("polar.sdf")).read().count("$$$$\n") <= hits
+        for table in re.findall(r'"SELECT \* FROM (\w+)"', page):
+            assert p.one("SELECT count(*) FROM " + table, workdir="runs/screen") > 0, table
+
+
 main([links_and_names_of_files_lead_somewhere, commands_options_and_settings_that_are_named_exist,
       variables_that_are_named_are_read_by_something, tests_that_are_named_exist,
-      pages_and_program_agree_on_version_exit_codes_and_the_demonstration])
+      pages_and_program_agree_on_version_exit_codes_and_the_demonstration,
+      own_data_is_trained_on_and_screened_as_the_page_says])
