@@ -156,7 +156,9 @@ static pl_code judge_same_key(planner *p, int i, pl_error *err)
     if (code != PL_OK)
         return code;
     if (missing != NULL) {
-        out->reason = missing; /* the state is PL_STEP_STALE */
+        if (p->wf->step[i].stage->reset_sql != NULL)
+            out->state = PL_STEP_RESUME; /* its rows stay, and what they come from: a training's last checkpoint */
+        out->reason = missing;
         return PL_OK;
     }
     if (p->row[i].done) {

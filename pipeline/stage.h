@@ -128,7 +128,7 @@ typedef struct pl_stage {
     bool (*reads_blocks)(const pl_step *step);
 
     /* Optional: the first file that it made and that is not there any more, in mem (NULL without), or NULL: a done
-     * stage then runs again, as make would have it. One stat a file; the answer is no where stat cannot tell. */
+     * stage then runs again, as make would have it; one with rows (reset_sql) goes on, as after a kill. One stat a file; the answer is no where stat cannot tell. */
     pl_code (*missing)(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err);
 
     /* The result depends on the workflow's `seed`: it becomes part of the key. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/train.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "models/checkpoint.h"
@@ -442,10 +444,21 @@ static const char *const reset_sql[] = {
     "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
     "IN (SELECT property_id FROM score) AND property_id NOT IN (SELECT property_id FROM evaluation)", NULL };
 
+static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
+{
+    const char *path = st_train_model_path(wf, step, mem);
+    struct stat st;
+
+    if (path == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a path");
+    *out = stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR) ? path + strlen(wf->workdir) + 1 : NULL;
+    return PL_OK;
+}
+
 const pl_stage st_train = {
     .name = "train", .help = "fits an SE(3)-Transformer to a label", .scope = PL_WHOLE, .version = 1,
     .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
     .item = "molecules", .check = st_train_check, .estimate = train_estimate,
     .open = train_open, .finish = train_finish, .close = train_close,
-    .reset_sql = reset_sql, .uses_seed = true,
+    .missing = train_missing, .reset_sql = reset_sql, .uses_seed = true,
 };

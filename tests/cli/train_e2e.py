@@ -90,6 +90,21 @@ def the_weights_are_the_same_after_kills():
         print("kills:", kills)
 
 
+def a_model_file_that_is_gone_is_made_again():
+    """From the last checkpoint; a kill meanwhile changes nothing."""
+    with sieve.Project() as p:
+        want = small(p)
+        model = p.path("whole/models/e2e.safetensors")
+        before = open(model, "rb").read()
+        os.unlink(model)
+        assert " models/e2e.safetensors is missing\n" in p.run("plan", "w.yaml", "workdir=whole")[1]
+        for env in (dict(os.environ, MOLSIEVE_FAULT="train.model.after:1"), None):
+            _, _, err = p.run("run", "w.yaml", "workdir=whole", expect=137 if env else 0, env=env)
+            assert "training goes on in epoch" in err, err
+        assert open(model, "rb").read() == before and trained(p, "whole") == want
+        assert "nothing to do" in p.run("plan", "w.yaml", "workdir=whole")[1]
+
+
 def every_fault_point_of_training_is_survived():
     points = ["checkpoint.before:2", "checkpoint.after:1", "checkpoint.after:3", "epoch.before_commit:2", "model.before:1",
               "model.after:1", "finish.before_commit:1", "finish.after_commit:1"]
@@ -414,7 +429,7 @@ def another_file_in_the_place_of_the_trained_model_is_refused():
 
 
 if __name__ == "__main__":
-    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, the_weights_are_the_same_after_kills, every_fault_point_of_training_is_survived,
+    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
                 a_prediction_in_another_unit_than_its_label_is_another_property,
