@@ -2,7 +2,8 @@
 CREATE TABLE record(
   record_id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL REFERENCES input_file, ordinal INTEGER NOT NULL,
   byte_offset INTEGER NOT NULL, line INTEGER NOT NULL, title TEXT, raw_smiles TEXT, mol_id INTEGER REFERENCES molecule,
-  status TEXT NOT NULL CHECK(status IN('read','ok','duplicate','filtered','failed')), UNIQUE(file_id,ordinal));
+  status TEXT NOT NULL CHECK(status='read' OR status='ok' OR status='duplicate' OR status='filtered' OR status='failed'),
+  UNIQUE(file_id,ordinal)); -- IN(...) would put the list into a table for every row
 CREATE TABLE molecule(
   mol_id INTEGER PRIMARY KEY, -- the record_id of the first record that gave it
   inchikey TEXT NOT NULL, smiles TEXT NOT NULL, formula TEXT NOT NULL, n_atoms INTEGER NOT NULL, n_heavy INTEGER NOT NULL,
@@ -18,7 +19,7 @@ CREATE TABLE label(
   n_measurements INTEGER NOT NULL DEFAULT 1, spread REAL NOT NULL DEFAULT 0, PRIMARY KEY(mol_id,property_id)) WITHOUT ROWID;
 CREATE TABLE split(
   mol_id INTEGER PRIMARY KEY REFERENCES molecule,
-  part TEXT NOT NULL CHECK(part IN('train','valid','test','calibration')));
+  part TEXT NOT NULL CHECK(part='train' OR part='valid' OR part='test' OR part='calibration'));
 CREATE TABLE model(
   model_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, path TEXT NOT NULL, sha256 TEXT NOT NULL, metadata_json TEXT NOT NULL);
 CREATE TABLE prediction(
