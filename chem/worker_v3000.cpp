@@ -6,6 +6,7 @@
 // that it read with those that the record says it has.
 #include "chem/worker.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -15,12 +16,15 @@ namespace worker {
 
 typedef std::vector<std::string> Words;
 
+// As the library takes a line apart; for it a byte 0 is the end.
 static Words words_of(const std::string &line)
 {
-    std::istringstream in(line);
+    const std::string s = line.substr(0, line.find('\0'));
     Words words;
-    for (std::string w; in >> w;)
-        words.push_back(w);
+    for (size_t at = 0, end; (at = s.find_first_not_of(" \t\r", at)) != std::string::npos; at = end) {
+        end = std::min(s.find_first_of(" \t\r", at), s.size());
+        words.push_back(s.substr(at, end - at));
+    }
     return words;
 }
 

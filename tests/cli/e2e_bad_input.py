@@ -94,6 +94,7 @@ def a_v3000_molfile_is_read_whole_or_refused():
            (v3000("half", bonds=[BONDS[0], "2 1"]), "has 4 words, 6 are needed"),
            (v3000("blank", bonds=["", *BONDS]), 'line 13 of a V3000 molfile is not "M  V30" and more'),
            (v3000("strange", bonds=[BONDS[0], "2 1 2 9"]), "not readable"),
+           (v3000("page", [ATOMS[0], "2 C 1.5\f0\v0 0", ATOMS[2]]), "line 9 of a V3000 molfile has 6 words, 8 are needed"),
            (v3000("no words", more=["BEGIN"]), "has 3 words, 4 are needed")]
     with Project() as p:
         p.put("in.sdf", "".join(whole + [text for text, _ in bad]))
