@@ -10,7 +10,7 @@
 #include "models/model_file.h"
 #include "stages/cmd.h"
 
-enum { SHOWN = 10 }; /* tensors */
+enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */
 
 static const pl_opt opts[] = {
     { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
@@ -92,7 +92,10 @@ static void print_training(const json_t *p, pl_arena *mem)
                  (long long)json_integer_value(json_object_get(t, "epochs")),
                  (long long)json_integer_value(json_object_get(t, "best_epoch")));
     json_array_foreach(json_object_get(p, "data"), k, file)
-        (void)printf("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
+        if (k < FILES_SHOWN)
+            (void)printf("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
+    if (k > FILES_SHOWN)
+        (void)printf("              and %zu more\n", k - FILES_SHOWN);
 }
 
 static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)

@@ -9,7 +9,7 @@
 #include "stages/errors.h"
 #include "stages/plot.h"
 
-enum { N_WORST = 8, POINTS_MAX = 100000 };
+enum { N_WORST = 8, POINTS_MAX = 100000, FACT_MAX = 600 }; /* FACT_MAX: characters */
 
 /* ---- what a model is: from the metadata of its file ---- */
 
@@ -20,7 +20,7 @@ static void add_fact(st_report *r, const char *what, const char *text)
     if (text == NULL || text[0] == '\0')
         return;
     pl_text_addf(r->out, "<tr><th scope=\"row\">%s</th><td>", what);
-    st_html_cut(r->out, text, 600);
+    st_html_cut(r->out, text, FACT_MAX);
     pl_text_add(r->out, "</td></tr>\n");
 }
 
@@ -32,18 +32,23 @@ static const char *word(const json_t *o, const char *key)
 
 static long long number(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
 
-/* The strings of a list, or one member of its objects. */
+/* The strings of a list, or one member of its objects: as many as are shown. */
 static const char *join(st_report *r, const json_t *list, const char *member)
 {
     const json_t *one;
-    const char *all = "";
+    const char *copy;
+    pl_text all = { 0 };
     size_t k;
 
     json_array_foreach(list, k, one) {
         const char *s = member ? word(one, member) : json_string_value(one);
-        all = pl_sprintf(r->mem, "%s%s%s", all ? all : "", k ? " " : "", s ? s : "?");
+        if (all.len > 4 * FACT_MAX)
+            break;
+        pl_text_addf(&all, "%s%s", k ? " " : "", s ? s : "?");
     }
-    return all;
+    copy = pl_text_ok(&all) ? pl_strdup(r->mem, pl_text_str(&all)) : NULL;
+    pl_text_free(&all);
+    return copy;
 }
 
 static void add_facts(st_report *r, const json_t *m, const char *sha256)

@@ -13,6 +13,7 @@ foreach(case a_split_depends_on_the_seed_and_the_molecules_alone the_weights_are
         a_signal_ends_with_75_and_nothing_is_lost
         a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error gap_of_2500_molecules_is_learned
         a_prediction_in_another_unit_than_its_label_is_another_property another_file_in_the_place_of_the_trained_model_is_refused
+        many_files_are_summed_up
         radial_nodes_train_and_score_and_a_coarse_grid_is_told
         scores_depend_on_nothing_but_the_molecule models_that_do_not_fit_are_refused_before_any_work)
   molsieve_script_test(${case} cli/train_e2e.py LABEL cli ARGS ${case})

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import time
@@ -428,11 +429,37 @@ def another_file_in_the_place_of_the_trained_model_is_refused():
         assert open(p.path("many/hits.csv")).readline().count("gap_") == 128
 
 
+def many_files_are_summed_up():
+    """QM9 came as 134,000 files: neither the model nor what is told of it grows with them."""
+    with sieve.Project() as p:
+        records = sieve.sdf_records(sieve.data(SDF), 205).split(b"$$$$\n")[:205]
+        for i, record in enumerate(records):
+            p.put("m%03d.sdf" % i, record + b"$$$$\n")
+        p.workflow(["m*.sdf"], train_stages())
+        p.run("run", "w.yaml", "-q", "stages.train.epochs=1")
+        model = p.path("run/models/e2e.safetensors")
+        files = json.loads(tensors(model)[1]["provenance"])["data"]
+        assert len(files) == 201 and files[199]["file"] == "m199.sdf" and files[200]["file"] == "5 more", files[-2:]
+        assert sum(f["records"] for f in files) == 205 and len(files[200]["sha256"]) == 64
+        lines = p.run("model", "info", model)[1]
+        assert lines.count("data  ") == 20 and "and 181 more" in lines
+        # A file of before: the report shows the first of them, in little memory.
+        db = sqlite3.connect(p.path("run/results.db"))
+        metadata = json.loads(db.execute("SELECT metadata_json FROM model").fetchone()[0])
+        metadata["provenance"]["data"] = [{"file": "some_molecule_%06d.xyz" % i} for i in range(20000)]
+        db.execute("UPDATE model SET metadata_json=?", (json.dumps(metadata),))
+        db.commit()
+        db.close()
+        subprocess.run(["bash", "-c", "ulimit -v 2000000; exec \"$0\" report run -o r.html", sieve.PROGRAM], cwd=p.dir, check=True,
+                       capture_output=True, timeout=280)
+        assert "some_molecule_000002.xyz" in open(p.path("r.html")).read()
+
+
 if __name__ == "__main__":
     sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
                 a_prediction_in_another_unit_than_its_label_is_another_property,
-                another_file_in_the_place_of_the_trained_model_is_refused,
+                another_file_in_the_place_of_the_trained_model_is_refused, many_files_are_summed_up,
                 radial_nodes_train_and_score_and_a_coarse_grid_is_told,
                 scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])
