@@ -47,7 +47,12 @@ static const char environment_text[] =
     "  MOLSIEVE_CPU      forces a set of CPU kernels: portable, avx2, avx512 or amx (avx512,\n"
     "                    bf16 products on AMX tiles); `molsieve doctor` shows the choice\n"
     "  MOLSIEVE_PLUGINS  the folder of the plugins, if not beside molsieve or in ../lib/molsieve\n"
-    "  OMPI_COMM_WORLD_*, PMI_*, PMIX_RANK   say that mpirun or srun started several ranks\n"
+    "  MOLSIEVE_CUDA_TABLE_KB, _GRAPHS, _PARTS, _FENCES   of the GPU engine, see docs/GPU.md\n"
+    "  BABEL_DATADIR, BABEL_LIBDIR   where Open Babel's files are, if it was moved\n"
+    "  OMPI_COMM_WORLD_*, PMI_*, PALS_*, PMIX_RANK, RANK, WORLD_SIZE, LOCAL_RANK   say that mpirun,\n"
+    "                    mpiexec, srun or torchrun started several ranks\n"
+    "  MOLSIEVE_MASTER   host:port at which rank 0 of a training over TCP waits; also MASTER_ADDR, MASTER_PORT\n"
+    "  MOLSIEVE_RUN      a name that tells trainings over TCP in one folder apart\n"
     "  SLURM_*, PBS_*, LSB_*, SGE_*   read to know the job; for `--max-time auto` its limit is\n"
     "                    asked of scontrol, qstat or bjobs\n";
 

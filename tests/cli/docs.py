@@ -100,15 +100,20 @@ def commands_options_and_settings_that_are_named_exist():
     assert n > 200, n
 
 
-def variables_that_are_named_are_read_by_something():
+def variables_that_are_named_are_read_and_those_that_are_read_are_named():
     known = set(re.findall(r"MOLSIEVE_[A-Z_]+", read("CMakeLists.txt")))
     for room in ("pipeline", "chem", "models", "stages", "tests", "cmake"):
         for x in glob.glob(os.path.join(SOURCE, room, "**", "*.*"), recursive=True):
             if re.search(r"\.(c|h|cpp|cuh?|py|cmake|txt)$", x):
                 known |= set(re.findall(r"MOLSIEVE_[A-Z_]+", read(os.path.relpath(x, SOURCE))))
-    for name, text in pages():
-        for variable in re.findall(r"\bMOLSIEVE_[A-Z_]+\b", text):
-            assert variable in known, "%s: nothing reads %s" % (name, variable)
+    named = {x for _, text in pages() for x in re.findall(r"\bMOLSIEVE_[A-Z_]+\b", text)}
+    assert len(named) > 15 and not named - known, "nothing reads these: %s" % (named - known)
+    asked = set()
+    for x in glob.glob(os.path.join(SOURCE, "[cmps]*", "**", "*.c*"), recursive=True):
+        if not os.path.relpath(x, SOURCE).startswith("cmake"):
+            asked |= set(re.findall(r'getenv\("(MOLSIEVE_[A-Z_]+)"\)', read(os.path.relpath(x, SOURCE))))
+    named |= set(re.findall(r"MOLSIEVE_[A-Z_]+", read("stages/topics.c")))
+    assert len(asked) > 6 and not asked - named, "no page and no help names these: %s" % (asked - named)
 
 
 def tests_that_are_named_exist():
@@ -161,6 +166,6 @@ def own_data_is_trained_on_and_screened_as_the_page_says():
 
 
 main([links_and_names_of_files_lead_somewhere, commands_options_and_settings_that_are_named_exist,
-      variables_that_are_named_are_read_by_something, tests_that_are_named_exist,
+      variables_that_are_named_are_read_and_those_that_are_read_are_named, tests_that_are_named_exist,
       pages_and_program_agree_on_version_exit_codes_and_the_demonstration,
       own_data_is_trained_on_and_screened_as_the_page_says])
