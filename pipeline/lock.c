@@ -114,8 +114,10 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
     pl_code code = pl_mkdirs(workdir, err);
 
     lock->fd = -1;
-    if (code != PL_OK)
+    if (code != PL_OK) {
+        pl_at(err, "work directory (workdir=DIR chooses another)");
         return code;
+    }
     if (snprintf(path, sizeof path, "%s/.lock", workdir) >= (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", workdir);
     return take_file(lock, path, workdir, err);

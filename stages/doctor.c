@@ -288,6 +288,10 @@ void st_doctor_disk(st_findings *f, const char *dir)
     const char *lock = pl_sprintf(f->mem, "%s/.molsieve-doctor-%ld.lock", dir, (long)getpid());
     const char *db = pl_sprintf(f->mem, "%s/.molsieve-doctor-%ld.db", dir, (long)getpid());
 
+    if (access(dir, W_OK | X_OK) != 0) {
+        st_find(f, "folder", ST_BAD, "%s: %s; choose a folder that can be written", dir, strerror(errno));
+        return;
+    }
     st_find(f, "folder", ST_GOOD, "%s", dir);
     find_space(f, dir);
     if (lock == NULL || db == NULL)

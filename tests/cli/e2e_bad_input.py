@@ -312,6 +312,10 @@ def a_directory_that_cannot_be_written_is_said():
                 skip("the program lies in a directory that others cannot enter")
         _, _, err = p.run("run", w, expect=6, **more)
         assert p.path("run") in err, err
+        _, _, err = p.run("run", w, "workdir=run/below", expect=6, **more)
+        assert "workdir=DIR chooses another" in err and p.path("run/below") + ": Permission denied" in err, err
+        bad = [x for x in p.run("doctor", "run", expect=1, **more)[1].splitlines() if x.startswith("bad")]
+        assert len(bad) == 1 and "folder" in bad[0] and "choose a folder that can be written" in bad[0], bad
 
 
 def parents(path):
