@@ -30,9 +30,9 @@ static const char yaml_text[] =
 
 static const char exit_text[] =
     "  0    all done\n"
-    "  1    a stage failed\n"
+    "  1    a stage failed; doctor: something is bad; model diff: they differ\n"
     "  2    usage or configuration\n"
-    "  3    finished, but more records failed than allowed (limits.failures)\n"
+    "  3    more records failed than allowed (limits.failures); run --keep-going goes on beyond\n"
     "  4    another run holds the work directory\n"
     "  5    a database, checkpoint or model file is not what it must be\n"
     "  6    no disk space, quota, input or output error\n"
