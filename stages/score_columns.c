@@ -5,16 +5,34 @@
 
 #include "pipeline/store.h"
 
+bool st_column_is_ours(const char *name)
+{
+    static const char *const ours[] = {
+        "rank", "title", "inchikey", "smiles", "formula", "objective", "mw", "mw (u)", "logp", "tpsa", "tpsa (Angstrom^2)", "hbd",
+        "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)" };
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
+        found = strcmp(ours[i], name) == 0;
+    return found;
+}
+
 /* An SQL identifier in quotes: name, more words, and the unit in parentheses. */
 static void add_name(pl_text *sql, const char *name, const char *more, const char *unit)
 {
+    pl_text whole = { 0 };
+
+    pl_text_addf(&whole, "%s%s", name, more);
+    if (unit != NULL && unit[0] != '\0' && strcmp(unit, "1") != 0)
+        pl_text_addf(&whole, " (%s)", unit);
+    if (st_column_is_ours(pl_text_str(&whole)))
+        pl_text_add(&whole, " predicted");
     pl_text_add(sql, " AS \"");
-    for (; *name != '\0'; name++)
-        pl_text_add_n(sql, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
-    pl_text_add(sql, more);
-    if (unit != NULL && unit[0] != '\0' && strcmp(unit, "1") != 0 && strchr(unit, '"') == NULL)
-        pl_text_addf(sql, " (%s)", unit);
+    for (const char *c = pl_text_str(&whole); *c != '\0'; c++)
+        pl_text_add_n(sql, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
     pl_text_add(sql, "\"");
+    sql->refused = sql->refused || !pl_text_ok(&whole);
+    pl_text_free(&whole);
 }
 
 static void add_one(pl_text *sql, const char *table, const char *column, int64_t property_id)

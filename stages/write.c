@@ -15,6 +15,7 @@
 #include "stages/conformers.h"
 #include "stages/out_file.h"
 #include "stages/rows.h"
+#include "stages/score_columns.h"
 #include "stages/score_models.h"
 
 enum { FIXED = 17, MAX_COLUMNS = FIXED + 2 * ST_MODELS_MAX, FORMATS = 3, PROGRESS_EVERY = 1024 };
@@ -124,6 +125,14 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node, "write: nothing to write; set csv, sdf or smi");
 }
 
+/* "gap stdev (eV)"; one that another column has gets a word more. NULL: no memory. */
+static const char *column_name(const char *name, const char *more, const char *unit, pl_arena *mem)
+{
+    const char *whole = pl_sprintf(mem, unit[0] != '\0' ? "%s%s (%s)" : "%s%s%s", name, more, unit);
+
+    return whole && st_column_is_ours(whole) ? pl_sprintf(mem, "%s predicted", whole) : whole;
+}
+
 static pl_code name_columns(write_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -141,10 +150,9 @@ static pl_code name_columns(write_state *s, pl_error *err)
             break;
         name = (const char *)sqlite3_column_text(st, 1);
         unit = (const char *)sqlite3_column_text(st, 2);
-        unit = unit[0] != '\0' ? pl_sprintf(mem, " (%s)", unit) : "";
         s->property[s->n_properties++] = sqlite3_column_int64(st, 0);
-        s->name[s->n_columns++] = unit ? pl_sprintf(mem, "%s%s", name, unit) : NULL;
-        s->name[s->n_columns++] = unit ? pl_sprintf(mem, "%s stdev%s", name, unit) : NULL;
+        s->name[s->n_columns++] = column_name(name, "", unit, mem);
+        s->name[s->n_columns++] = column_name(name, " stdev", unit, mem);
         if (s->name[s->n_columns - 1] == NULL || s->name[s->n_columns - 2] == NULL)
             code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
     }

@@ -56,12 +56,14 @@ def sums_weights_caution_and_bounds_are_what_they_say():
         p.run("run", w, "-q")
         db = sqlite3.connect(p.path("run", "results.db"))  # scores as the stage `score` would leave them
         db.execute("INSERT INTO property(name, unit, task, better) VALUES('gap','eV','regression','low'),"
-                   "('sol, \"log\"','log(mol/l)','regression','high')")
+                   "('sol, \"log\"','log(mol/l)','regression','high'),('logp','','regression','none'),"
+                   "('energy','kcal/mol','regression','none')")
         ids = dict(db.execute("SELECT name, property_id FROM property"))
         gap, sol = ids["gap"], ids['sol, "log"']
         db.execute("INSERT INTO score SELECT mol_id, ?, (mol_id*37%101)/10.0, CASE WHEN mol_id%13<>5 THEN (mol_id%7)/10.0 END, 3 FROM molecule",
                    (gap,))  # no spread: one model of three gave a number, so nobody knows how sure it is
         db.execute("INSERT INTO score SELECT mol_id, ?, -(mol_id*53%97)/20.0, NULL, 1 FROM molecule WHERE mol_id%10<>3", (sol,))
+        db.execute("INSERT INTO score SELECT mol_id, property_id, 42, NULL, 1 FROM molecule, property WHERE name IN('logp','energy')")
         db.commit()
         db.close()
         w = p.workflow([p.path("a.smi")], READ + """  rank:
@@ -84,7 +86,12 @@ def sums_weights_caution_and_bounds_are_what_they_say():
         assert order == sorted(order, reverse=True)
         rows = list(csv.DictReader(gzip.open(p.path("run", "hits.csv.gz"), "rt")))
         assert len(rows) == len(got) and "gap stdev (eV)" in rows[0] and 'sol, "log" (log(mol/l))' in rows[0]
-        assert p.one("SELECT count(*) FROM v_hits") == 2 * len(got)
+        assert p.one("SELECT count(*) FROM v_hits") == 4 * len(got)
+        # Predictions that are called as our own columns are.
+        for header, row in ((list(rows[0]), rows[0]), *((x.fieldnames, next(x)) for x in [csv.DictReader(
+                p.run(*command)[1].splitlines()) for command in (("export", "csv", "run"), ("top", "--csv", "run"))])):
+            assert len(set(header)) == len(header) and float(row["logp predicted"]) == 42 != float(row["logp"]), header
+        assert float(rows[0]["energy (kcal/mol) predicted"]) == 42 and rows[0]["energy (kcal/mol)"] == ""
 
 
 def conformers_of_hits_are_written_as_sdf():
