@@ -9,7 +9,7 @@
 #include "stages/errors.h"
 #include "stages/plot.h"
 
-enum { N_WORST = 8, POINTS_MAX = 100000, FACT_MAX = 600 }; /* FACT_MAX: characters */
+enum { N_WORST = 8, POINTS_MAX = 100000, FACT_MAX = 600, MODELS_MAX = 20 }; /* FACT_MAX: characters */
 
 /* ---- what a model is: from the metadata of its file ---- */
 
@@ -318,8 +318,12 @@ static void add_model(st_report *r, sqlite3_stmt *st)
 
 void st_report_models(st_report *r)
 {
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT model_id, name, sha256, metadata_json FROM model ORDER BY model_id LIMIT 20");
-         st_report_row(r, &st);)
+    int64_t n = st_report_int(r, "SELECT count(*) FROM model");
+
+    if (n > MODELS_MAX)
+        pl_text_addf(r->out, "<p class=\"note\">The first %d of %lld.</p>\n", MODELS_MAX, (long long)n);
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT model_id, name, sha256, metadata_json FROM model ORDER BY model_id LIMIT %d",
+                                            MODELS_MAX); st_report_row(r, &st);)
         add_model(r, st);
     add_training(r);
 }

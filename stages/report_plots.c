@@ -6,7 +6,7 @@
 
 #include "stages/plot.h"
 
-enum { FINE = 4096, COLUMNS_MAX = 9 };
+enum { FINE = 4096, COLUMNS_MAX = 9, PROPERTIES_MAX = 20 };
 
 /* Numbers of one SELECT, several columns at once; the last column says: is it ranked? */
 typedef struct source {
@@ -131,7 +131,7 @@ static void add_source(st_report *r, const source *s)
 /* One figure for each property in the table: scores, or measured values. */
 static void add_properties(st_report *r, const char *what, const char *rows)
 {
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT property_id, name, unit FROM property ORDER BY name LIMIT 20");
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT property_id, name, unit FROM property ORDER BY name LIMIT %d", PROPERTIES_MAX);
          st_report_row(r, &st);) {
         source s = { .n = 1 };
         s.rows = pl_sprintf(r->mem, "%s%lld", rows, (long long)sqlite3_column_int64(st, 0));
@@ -152,11 +152,15 @@ void st_report_histograms(st_report *r)
           { "heavy atoms", "", true }, { "hydrogen bond donors", "", true }, { "hydrogen bond acceptors", "", true },
           { "rotatable bonds", "", true }, { "rings", "", true }, { "net charge", "e", true } }
     };
+    int64_t n = st_report_int(r, "SELECT count(*) FROM property");
 
     pl_text_add(r->out, "<p class=\"note\">Bars: all molecules");
     if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM hit)"))
         pl_text_add(r->out, "; orange line: the ranked ones, as a share of themselves");
-    pl_text_add(r->out, ". Descriptors: <code>molsieve query column_doc</code> says how each is defined.</p>\n<div class=\"figs\">\n");
+    pl_text_add(r->out, ". Descriptors: <code>molsieve query column_doc</code> says how each is defined.</p>\n");
+    if (n > PROPERTIES_MAX)
+        pl_text_addf(r->out, "<p class=\"note\">Of %lld properties the first %d by name.</p>\n", (long long)n, PROPERTIES_MAX);
+    pl_text_add(r->out, "<div class=\"figs\">\n");
     add_properties(r, ", predicted", "mean, " RANKED("score.mol_id") " FROM score WHERE property_id=");
     add_properties(r, ", measured", "value, 0 FROM label WHERE property_id=");
     add_source(r, &descriptors);

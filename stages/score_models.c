@@ -69,6 +69,7 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
 static void names_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
 {
     const char *const *word = wanted->items;
+    const pl_step *train = pl_workflow_step(wf, "train");
     const char *known[ST_MODELS_MAX];
     int n = 0;
 
@@ -79,11 +80,13 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
         if (!ref_named(wf, word[k]))
             pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
                            near ? "; did you mean " : "", near ? near : "");
+        if (train && strcmp(word[k], st_train_name(wf, train->conf)) == 0)
+            pl_problem_add(problems, step->node, "models: %s is the name of the model that this workflow trains, too", word[k]);
         for (int32_t j = 0; j < k; j++)
             if (strcmp(word[j], word[k]) == 0)
                 pl_problem_add(problems, step->node, "models: %s is listed twice", word[k]);
     }
-    if (!wanted->n && !wf->models.n && !pl_workflow_step(wf, "train"))
+    if (!wanted->n && !wf->models.n && !train)
         pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");
     if (wanted->n > ST_MODELS_MAX || wf->models.n > ST_MODELS_MAX)
         pl_problem_add(problems, step->node, "models: at most %d", ST_MODELS_MAX);

@@ -417,6 +417,9 @@ def another_file_in_the_place_of_the_trained_model_is_refused():
             assert "is not the file that" in p.run("run", "w.yaml", "-q", "--from", stage, expect=5)[2]
         shutil.copy(p.path("right"), p.path("whole/models/e2e.safetensors"))
         p.run("run", "w.yaml", "-q")
+        # Two models of one name would be one row.
+        p.workflow(["in.sdf"], train_stages() + "  score: {models: [e2e]}\n", extra="models: {e2e: {path: right}}\n")
+        assert "the model that this workflow trains, too" in p.run("check", "w.yaml", expect=2)[2]
         # As many models as a workflow may have: each has its columns, and can be ranked by.
         whole = open(p.path("right"), "rb").read()
         names = ["gap_%02d" % i for i in range(64)]
@@ -427,6 +430,8 @@ def another_file_in_the_place_of_the_trained_model_is_refused():
                    "  write: {}\n", workdir="many", extra="models:\n" + "".join("  %s: {path: %s}\n" % (n, n) for n in names))
         p.run("run", "w.yaml", "-q")
         assert open(p.path("many/hits.csv")).readline().count("gap_") == 128
+        page = p.run("report", "many", "-o", "-")[1]
+        assert "The first 20 of 64." in page and "Of 65 properties the first 20" in page
 
 
 def many_files_are_summed_up():
