@@ -94,6 +94,7 @@ static void find_gpu(st_findings *f)
     }
 }
 
+/* A plugin whose MPI is not loaded, as on a login node, harms nothing; any other that does not open is broken. */
 static void find_ranks(st_findings *f)
 {
     const char *path = st_plugin_path(ST_MPI_PLUGIN, f->mem);
@@ -103,7 +104,7 @@ static void find_ranks(st_findings *f)
     if (path == NULL)
         st_find(f, "ranks", ST_GOOD, "no plugin %s: ranks sum over TCP", ST_MPI_PLUGIN);
     else if (nn_collective_load(&kind, path, &err) != PL_OK)
-        st_find(f, "ranks", ST_NOTE, "%s", err.text);
+        st_find(f, "ranks", strstr(err.text, "cannot open shared object file") ? ST_NOTE : ST_BAD, "%s", err.text);
     else
         st_find(f, "ranks", ST_GOOD, "plugin %s, %s", path, kind->about());
 }

@@ -225,6 +225,12 @@ def what_cannot_work_is_said_before_any_work():
             text = run(p, mpirun(2), "workdir=no", expect=2)
             assert "libmolsieve_mpi.so" in text, text
             assert "bad" in p.run("doctor", expect=1)[1]
+            p.put("none.c", "int none(void) { return 0; }\n")
+            for out, more in (("libnone.so", []), ("bare/libmolsieve_mpi.so", ["-Wl,--no-as-needed", "-L" + p.dir, "-lnone"])):
+                subprocess.run(["cc", "-shared", "-fPIC", "-o", p.path(out), p.path("none.c"), *more], check=True)
+            os.unlink(p.path("libnone.so"))  # an MPI whose module is not loaded
+            text = p.run("doctor", expect=None)[1]
+            assert "note  ranks" in text and "libnone.so: cannot open shared object file" in text, text
         finally:
             sieve.PROGRAM = was
         assert not os.path.exists(p.path("no")), "something was done"
