@@ -161,7 +161,7 @@ static pl_code notice_write(const nn_meeting *m, int listening, const char *key,
     if (!rc) {
         pl_text_addf(&text, "molsieve ranks 1\njob %s\nkey %s\nport %d\n", m->job, key, (int)ntohs(at.sin_port));
         notice_addresses(&text);
-        rc = pl_text_ok(&text) ? pl_file_write(path, (pl_bytes){ pl_text_str(&text), strlen(pl_text_str(&text)) }, err)
+        rc = pl_text_ok(&text) ? pl_file_write_secret(path, (pl_bytes){ pl_text_str(&text), strlen(pl_text_str(&text)) }, err)
                                : pl_fail(err, PL_ENOMEM, "ranks");
     }
     pl_text_free(&text);

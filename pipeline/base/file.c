@@ -84,7 +84,7 @@ pl_code pl_file_sync_name(const char *path, pl_error *err)
     return code;
 }
 
-pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
+static pl_code file_write(const char *path, pl_bytes what, bool secret, pl_error *err)
 {
     char tmp[PATH_MAX];
     int fd, bad;
@@ -95,7 +95,7 @@ pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return pl_fail_errno(err, tmp);
-    bad = write_all(fd, what.data, what.len) != 0;
+    bad = (secret && fchmod(fd, 0600) != 0) || write_all(fd, what.data, what.len) != 0;
     if (close(fd) != 0 || bad || rename(tmp, path) != 0) {
         pl_code code = pl_fail_errno(err, path);
         (void)unlink(tmp);
@@ -103,6 +103,9 @@ pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err)
     }
     return pl_file_sync_name(path, err);
 }
+
+pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err) { return file_write(path, what, false, err); }
+pl_code pl_file_write_secret(const char *path, pl_bytes what, pl_error *err) { return file_write(path, what, true, err); }
 
 bool pl_path_leaves(const char *path)
 {

@@ -18,6 +18,7 @@ pl_code pl_file_read(pl_bytes *out, const char *path, pl_arena *mem, pl_error *e
 
 /* Temporary name, fsync, rename, fsync of the directory. */
 pl_code pl_file_write(const char *path, pl_bytes what, pl_error *err);
+pl_code pl_file_write_secret(const char *path, pl_bytes what, pl_error *err); /* for the user alone to read */
 
 /* fsync of the directory that holds path, so that a name just given to it outlives a power cut. */
 pl_code pl_file_sync_name(const char *path, pl_error *err);

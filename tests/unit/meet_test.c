@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -272,6 +273,26 @@ static void a_rank_with_another_key_or_job_is_not_taken(void **state)
     check_end(&b->rank[0], 7, "rank 1");
 }
 
+/* Who can read the key can be a rank. */
+static void the_key_is_for_the_user_alone(void **state)
+{
+    bench *b = *state;
+    const nn_meeting m = { .job = b->rank[0].launch.job, .folder = b->folder };
+    char path[256];
+    struct stat st;
+
+    assert_true(nn_meet_path(path, sizeof path, &m));
+    b->rank[0].launch.size = b->rank[1].launch.size = 2;
+    rank_start(&b->rank[0]);
+    for (int i = 0; i < 1000 && stat(path, &st) != 0; i++)
+        nap(0.01);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    rank_start(&b->rank[1]);
+    check_end(&b->rank[0], 0, "");
+    check_end(&b->rank[1], 0, "");
+}
+
 static void two_jobs_share_a_folder(void **state)
 {
     bench *b = *state;
@@ -433,6 +454,7 @@ int main(void)
         WITH_BENCH(without_rank_0_the_others_say_where_they_looked),
         WITH_BENCH(a_file_of_an_earlier_start_is_passed_over),
         WITH_BENCH(a_rank_with_another_key_or_job_is_not_taken),
+        WITH_BENCH(the_key_is_for_the_user_alone),
         WITH_BENCH(two_jobs_share_a_folder),
         WITH_BENCH(a_second_rank_of_the_same_number_is_refused),
         WITH_BENCH(a_rank_that_left_while_it_waited_may_come_again),
