@@ -64,7 +64,7 @@ pl_code pl_workflow_fresh(pl_workflow *wf, pl_arena *mem, pl_error *err);
 
 /* Tests only: MOLSIEVE_FAULT=stage.point:n ends the process with _exit(137) at the
  * n-th passage of that point. Points: <stage>.unit.before_commit, .after_commit,
- * .after_features, <stage>.finish.before_commit, .after_commit, train.checkpoint.* */
+ * .after_features, <stage>.finish.before_commit, .after_commit, train.checkpoint.*, ranks.met */
 void pl_fault(const char *stage, const char *point);
 
 #endif

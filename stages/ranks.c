@@ -8,6 +8,7 @@
 
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/text.h"
+#include "pipeline/run.h"
 #include "pipeline/stop.h"
 #include "stages/compute.h"
 #include "stages/share.h"
@@ -79,8 +80,8 @@ static pl_code bytes_open(nn_ranks *r, const nn_join *join, int which, pl_error 
     return rc ? rc : r->kind->open(r, join, err);
 }
 
-/* An error here is the same on all ranks. */
-static pl_code team_check(nn_ranks *r, const nn_launch *l, const st_train_conf *c, pl_error *err)
+/* An error here is the same on all ranks, but EDEVICE when *lost: one of them is gone. */
+static pl_code team_check(bool *lost, nn_ranks *r, const nn_launch *l, const st_train_conf *c, pl_error *err)
 {
     pl_error why = { 0 };
     char text[256];
@@ -95,8 +96,10 @@ static pl_code team_check(nn_ranks *r, const nn_launch *l, const st_train_conf *
     memset(text, 0, sizeof text);
     snprintf(text, sizeof text, "%s %s", st_version, st_commit);
     rc = nn_ranks_agree(r, text, sizeof text, "version and commit", &why);
-    return rc ? pl_fail(err, rc == PL_EDATA ? PL_ECONFIG : rc, "ranks of different builds: this one is molsieve %s; %s", text,
-                        why.text) : PL_OK;
+    *lost = rc && rc != PL_EDATA;
+    if (*lost)
+        return pl_fail(err, rc, "%s", why.text);
+    return rc ? pl_fail(err, PL_ECONFIG, "ranks of different builds: this one is molsieve %s; %s", text, why.text) : PL_OK;
 }
 
 /* NCCL over what carries bytes already; that is closed with it. */
@@ -124,6 +127,7 @@ static pl_code sum_open(st_team *team, const st_train_conf *c, nn_join *join, pl
 static pl_code team_start(st_team *team, const pl_workflow *wf, const st_train_conf *c, nn_join *join, pl_error *err)
 {
     int which = c ? choose(c, &join->launch) : ST_RANKS_NONE;
+    bool lost = false;
     pl_code rc;
 
     join->folder = wf->workdir;
@@ -131,11 +135,12 @@ static pl_code team_start(st_team *team, const pl_workflow *wf, const st_train_c
     rc = bytes_open(&team->ranks, join, which, err);
     if (rc || which == ST_RANKS_NONE)
         return rc;
+    pl_fault("ranks", "met");
     if (join->launch.size > 1)
         pl_stop_begin(&team->stop, 0, 0);
-    rc = team_check(&team->ranks, &join->launch, c, err);
+    rc = team_check(&lost, &team->ranks, &join->launch, c, err);
     if (rc)
-        team->state = ST_TEAM_REFUSED;
+        team->state = lost ? ST_TEAM_BUSY : ST_TEAM_REFUSED;
     return rc || which != ST_RANKS_NCCL ? rc : sum_open(team, c, join, err);
 }
 

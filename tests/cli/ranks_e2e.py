@@ -240,10 +240,10 @@ def what_cannot_work_is_said_before_any_work():
 class Started:
     """Ranks without an MPI: processes with the variables of torchrun, which is what any script can do."""
 
-    def __init__(self, p, n, *args, programs={}, **more):
+    def __init__(self, p, n, *args, programs={}, own={}, **more):
         self.p, self.children = p, []
         for rank in range(n):
-            env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(n), LOCAL_RANK=str(rank), **more)
+            env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(n), LOCAL_RANK=str(rank), **more, **own.get(rank, {}))
             command = p.command("run", "w.yaml", "-q", *args)
             command[0] = programs.get(rank, command[0])
             self.children.append(subprocess.Popen(command, cwd=p.dir, text=True, env=env,
@@ -298,6 +298,9 @@ def a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on():
         job.children[3].kill()
         status, text = job.end()
         assert status[:3] == [7, 7, 7], (status, text)
+        job = Started(p, 4, where, LONG, "stages.train.rank_timeout=3s", own={3: {"MOLSIEVE_FAULT": "ranks.met:1"}})
+        status, text = job.end()  # one dies when all have come
+        assert status == [7, 7, 7, 137] and "rank 3 is gone" in text[0] and "builds" not in text[0], (status, text)
         p.run("run", "w.yaml", "-q", where, LONG)
         assert train_e2e.trained(p, "killed") == want
 
