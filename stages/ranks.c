@@ -80,9 +80,10 @@ static pl_code bytes_open(nn_ranks *r, const nn_join *join, int which, pl_error 
     return rc ? rc : r->kind->open(r, join, err);
 }
 
-/* An error here is the same on all ranks, but EDEVICE when *lost: one of them is gone. */
-static pl_code team_check(bool *lost, nn_ranks *r, const nn_launch *l, const st_train_conf *c, pl_error *err)
+/* An error here is the same on all ranks, unless one of them is gone. */
+static pl_code team_check(st_team *team, const nn_launch *l, const st_train_conf *c, pl_error *err)
 {
+    nn_ranks *r = &team->ranks;
     pl_error why = { 0 };
     char text[256];
     pl_code rc;
@@ -96,9 +97,10 @@ static pl_code team_check(bool *lost, nn_ranks *r, const nn_launch *l, const st_
     memset(text, 0, sizeof text);
     snprintf(text, sizeof text, "%s %s", st_version, st_commit);
     rc = nn_ranks_agree(r, text, sizeof text, "version and commit", &why);
-    *lost = rc && rc != PL_EDATA;
-    if (*lost)
+    if (rc && rc != PL_EDATA) {
+        team->state = ST_TEAM_BUSY;
         return pl_fail(err, rc, "%s", why.text);
+    }
     return rc ? pl_fail(err, PL_ECONFIG, "ranks of different builds: this one is molsieve %s; %s", text, why.text) : PL_OK;
 }
 
@@ -127,7 +129,6 @@ static pl_code sum_open(st_team *team, const st_train_conf *c, nn_join *join, pl
 static pl_code team_start(st_team *team, const pl_workflow *wf, const st_train_conf *c, nn_join *join, pl_error *err)
 {
     int which = c ? choose(c, &join->launch) : ST_RANKS_NONE;
-    bool lost = false;
     pl_code rc;
 
     join->folder = wf->workdir;
@@ -138,9 +139,8 @@ static pl_code team_start(st_team *team, const pl_workflow *wf, const st_train_c
     pl_fault("ranks", "met");
     if (join->launch.size > 1)
         pl_stop_begin(&team->stop, 0, 0);
-    rc = team_check(&lost, &team->ranks, &join->launch, c, err);
-    if (rc)
-        team->state = lost ? ST_TEAM_BUSY : ST_TEAM_REFUSED;
+    team->state = ST_TEAM_REFUSED;
+    rc = team_check(team, &join->launch, c, err);
     return rc || which != ST_RANKS_NCCL ? rc : sum_open(team, c, join, err);
 }
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/train.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "models/checkpoint.h"
@@ -447,11 +445,10 @@ static const char *const reset_sql[] = {
 static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
 {
     const char *path = st_train_model_path(wf, step, mem);
-    struct stat st;
 
     if (path == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a path");
-    *out = stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR) ? path + strlen(wf->workdir) + 1 : NULL;
+    *out = pl_path_is_gone(path) ? path + strlen(wf->workdir) + 1 : NULL;
     return PL_OK;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/write.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -184,14 +183,13 @@ static pl_code open_files(write_state *s, const write_conf *c, pl_error *err)
 static pl_code missing(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err)
 {
     const write_conf *c = step->conf;
-    struct stat st;
 
     *path = NULL;
     for (int i = 0; i < FORMATS && *path == NULL; i++) {
         const char *full = is_wanted(c, i) ? full_path(wf, c->path[i], mem) : "/";
         if (full == NULL)
             return pl_fail(err, PL_ENOMEM, "no memory for a path");
-        if (stat(full, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        if (pl_path_is_gone(full))
             *path = c->path[i];
     }
     return PL_OK;

@@ -115,6 +115,13 @@ bool pl_path_leaves(const char *path)
     return false;
 }
 
+bool pl_path_is_gone(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool pl_path_is_in(const char *path, const char *dir)
 {
     const size_t n = strlen(dir);

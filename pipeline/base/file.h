@@ -26,6 +26,9 @@ pl_code pl_file_sync_name(const char *path, pl_error *err);
 /* A relative path with a "..": it may lead out of where it begins. */
 bool pl_path_leaves(const char *path);
 
+/* Nothing is there; false where nobody can tell. */
+bool pl_path_is_gone(const char *path);
+
 /* By name: does path begin with the directory? */
 bool pl_path_is_in(const char *path, const char *dir);
 
