@@ -48,6 +48,8 @@ static void launched(nn_gpu *g, const char *op)
 
 #include "models/cuda/streams.cuh"
 
+static cudaError_t tiles_allow(const nn_gpu *g); /* launch.cuh */
+
 /* ---- device and memory ---- */
 
 static bool device_describe(int32_t device, char *text, size_t n)
@@ -86,6 +88,19 @@ static void device_pci(int32_t device, char *text, size_t n)
     text[0] = '\0';
 }
 
+static void driver_missing(char *text, size_t n)
+{
+    int driver = 0, runtime = 0;
+
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (driver > 0)
+        snprintf(text, n, "the NVIDIA driver is for CUDA %d.%d, older than the %d.%d this was built with", driver / 1000,
+                 driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    else
+        snprintf(text, n, "no NVIDIA driver");
+}
+
 /* One sentence for each way of not having a GPU. */
 static bool device_find(int32_t device, char *text, size_t n)
 {
@@ -93,7 +108,7 @@ static bool device_find(int32_t device, char *text, size_t n)
     cudaError_t e = cudaGetDeviceCount(&count);
 
     if (e == cudaErrorInsufficientDriver)
-        snprintf(text, n, "no NVIDIA driver, or one older than the CUDA this was built with");
+        driver_missing(text, n);
     else if (e != cudaSuccess)
         snprintf(text, n, "no GPU: %s", cudaGetErrorString(e));
     else if (device < 0 || device >= count)
@@ -129,11 +144,12 @@ static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
         e = e == cudaSuccess ? streams_open(g) : e;
         e = e == cudaSuccess ? cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) : e;
         g->shared = (size_t)shared;
+        e = e == cudaSuccess ? tiles_allow(g) : e;
     }
     if (e == cudaSuccess)
         return g;
     cudaGetLastError();
-    snprintf(text, n, "GPU %d gives no stream: %s", (int)device, cudaGetErrorString(e));
+    snprintf(text, n, "GPU %d cannot be used: %s", (int)device, cudaGetErrorString(e));
     gpu_close(g);
     return NULL;
 }
@@ -145,20 +161,29 @@ static void gpu_memory(nn_gpu *g, size_t *left, size_t *all)
     note(g, cudaMemGetInfo(left, all), "asking for memory");
 }
 
+/* Being refused memory is no fault; any other answer is one, perhaps of a kernel of long before. */
+static void refused(nn_gpu *g, cudaError_t e, const char *where)
+{
+    cudaGetLastError();
+    if (e != cudaErrorMemoryAllocation)
+        note(g, e, where);
+}
+
 static void *gpu_alloc(nn_gpu *g, size_t bytes)
 {
     void *p = NULL;
+    cudaError_t e;
 
     cudaSetDevice(g->device);
-    if (cudaMalloc(&p, bytes) == cudaSuccess)
+    e = cudaMalloc(&p, bytes);
+    if (e == cudaSuccess)
         return p;
-    cudaGetLastError(); /* being refused memory is not a fault of what follows */
+    refused(g, e, "taking memory");
     return NULL;
 }
 
 static void gpu_free(nn_gpu *g, void *p)
 {
-    cudaSetDevice(g->device);
     streams_wait(g);
     if (!g->lost)
         cudaFree(p);
@@ -167,11 +192,13 @@ static void gpu_free(nn_gpu *g, void *p)
 static void *gpu_host_alloc(nn_gpu *g, size_t bytes)
 {
     void *p = NULL;
+    cudaError_t e;
 
     cudaSetDevice(g->device);
-    if (cudaMallocHost(&p, bytes) == cudaSuccess)
+    e = cudaMallocHost(&p, bytes);
+    if (e == cudaSuccess)
         return p;
-    cudaGetLastError();
+    refused(g, e, "taking memory of the host");
     return NULL;
 }
 

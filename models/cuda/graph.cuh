@@ -74,10 +74,10 @@ static cudaError_t graph_run(graph_set *s, nn_gpu *g)
     if (e != cudaSuccess || !captured)
         return e;
     e = cudaGraphGetNodes(captured, NULL, &nodes);
-    exec = e == cudaSuccess ? graph_again(s, captured, nodes) : NULL;
-    if (e == cudaSuccess && !exec)
+    exec = e == cudaSuccess && nodes ? graph_again(s, captured, nodes) : NULL;
+    if (e == cudaSuccess && nodes && !exec)
         e = graph_new(s, captured, nodes, g, &exec);
-    if (e == cudaSuccess)
+    if (e == cudaSuccess && nodes) /* a rank without molecules has nothing between two buckets */
         e = cudaGraphLaunch(exec, stream);
     cudaGraphDestroy(captured);
     return e;

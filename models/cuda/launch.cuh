@@ -14,6 +14,25 @@ template <int P> static size_t tile_bytes(const nn_gpu_so2 *s)
     return (size_t)(TILE_STAGES * tile_stage() + 2 * most) * sizeof(uint32_t);
 }
 
+template <int P> static cudaError_t tile_allow(const nn_gpu *g)
+{
+    cudaError_t e = SHARED_ALLOW(so2_mma<P>, (int)g->shared);
+
+    return e == cudaSuccess ? SHARED_ALLOW(tile_conv<P>, (int)g->shared) : e;
+}
+
+/* Once, not before each launch: a capture need not permit it, and it may wait for copies. */
+static cudaError_t tiles_allow(const nn_gpu *g)
+{
+    cudaError_t (*const allow[])(const nn_gpu *) = { tile_allow<NN_GPU_BF16X3>, tile_allow<NN_GPU_BF16>,
+                                                     tile_allow<NN_GPU_TF32>, tile_allow<NN_GPU_FP16> };
+    cudaError_t e = cudaSuccess;
+
+    for (int i = 0; i < 4 && e == cudaSuccess; i++)
+        e = allow[i](g);
+    return e;
+}
+
 /* On tensor cores, where the tile fits in shared memory. */
 template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
 {
@@ -21,7 +40,6 @@ template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
 
     if (bytes > g->shared)
         return false;
-    note(g, SHARED_ALLOW(so2_mma<P>, (int)g->shared), "so2");
     LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s);
     launched(g, "so2");
     return true;
@@ -57,7 +75,6 @@ template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
 
     if (bytes > g->shared || (int64_t)c->key_channels * 8 > TILE_STAGES * tile_stage())
         return false;
-    note(g, SHARED_ALLOW(tile_conv<P>, (int)g->shared), "conv");
     if (c->s.n_tiles)
         LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c);
     launched(g, "conv");

@@ -393,6 +393,7 @@ typedef struct nn_gpu_ops {
     void (*free)(nn_gpu *g, void *p);
     void *(*host_alloc)(nn_gpu *g, size_t bytes); /* host memory, pinned         */
     void (*host_free)(nn_gpu *g, void *p);
+    /* host stays as it is until the work is waited for. */
     void (*upload)(nn_gpu *g, void *to, const void *host, size_t bytes);
     void (*download)(nn_gpu *g, void *host, const void *from, size_t bytes); /* waits */
     void (*zero)(nn_gpu *g, void *p, size_t bytes);

@@ -15,8 +15,9 @@
  *   UNROLL, UNROLL_BY(n)                   the loop that follows, all of it, n times
  *   SHARED_BYTES(name)                     the block's dynamic shared memory
  *   LAUNCH(kernel, grid, block, shared, stream, ...)
- *   SHARED_ALLOW(kernel, bytes)            before launches with more than 48 KB of it: always the same, for
- *                                          it is the kernel's, in all threads and graphs
+ *   SHARED_ALLOW(kernel, bytes)            before launches with more than 48 KB of it, and never while a
+ *                                          stream is captured: always the same, for it is the
+ *                                          kernel's, in all threads and graphs
  *
  * Needs compute capability 8.0. */
 #ifndef NN_CUDA_PRIM_CUH

@@ -55,8 +55,10 @@ static void stream_wait(nn_gpu *g, cudaStream_t stream)
         note(g, cudaStreamSynchronize(stream), "waiting");
 }
 
+/* A thread that never chose a device would make a context on the first one. */
 static void streams_wait(nn_gpu *g)
 {
+    cudaSetDevice(g->device);
     stream_wait(g, g->copies);
     stream_wait(g, g->lent);
     stream_wait(g, g->stream);

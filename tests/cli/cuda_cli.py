@@ -111,6 +111,8 @@ class Cuda(unittest.TestCase):
     def test_without_a_driver_cuda_is_refused_and_auto_is_the_cpu(self):
         said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")
         self.assertIn("no NVIDIA driver", said)
+        said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="12040")
+        self.assertIn("the NVIDIA driver is for CUDA 12.4, older than the 13.0 this was built with", said)
         said, auto = self.scores("auto", MOLSIEVE_EMULATOR_NO_DRIVER="1")
         self.assertIn("engine auto: the cpu; engine cuda: no NVIDIA driver", said)
         self.assertEqual(auto, self.scores("cpu")[1])

@@ -9,9 +9,22 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
 };
 
-static const char *cudaGetErrorString(cudaError_t e) { return e == cudaErrorNotReady ? "device not ready" : "refused"; }
-static cudaError_t cudaDriverGetVersion(int *v) { return *v = 0, cudaSuccess; }
-static cudaError_t cudaRuntimeGetVersion(int *v) { return *v = 0, cudaSuccess; }
+static const char *cudaGetErrorString(cudaError_t e)
+{
+    return e == cudaErrorNotReady ? "device not ready"
+           : e == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "refused";
+}
+
+/* MOLSIEVE_EMULATOR_NO_DRIVER=12040: one, but for no newer CUDA than 12.4. */
+static cudaError_t cudaDriverGetVersion(int *v)
+{
+    const char *old = getenv("MOLSIEVE_EMULATOR_NO_DRIVER");
+    int version = old ? (int)strtol(old, nullptr, 10) : 13000;
+
+    return *v = version < 1000 ? 0 : version, cudaSuccess;
+}
+
+static cudaError_t cudaRuntimeGetVersion(int *v) { return *v = 13000, cudaSuccess; }
 
 static cudaError_t cudaGetDeviceCount(int *n)
 {

@@ -118,6 +118,7 @@ struct emu_machine {
 };
 
 static thread_local emu_machine emu;
+static thread_local int emu_capturing; /* streams of this thread */
 static thread_local dim3 emu_thread, blockIdx, blockDim, gridDim;
 
 EMU_OWN static dim3 emu_thread_now() { return emu_thread; }
@@ -533,7 +534,7 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
 }
 
 /* Shared memory is allowed to a kernel for all its launches: of other threads, and of graphs that were
- * made before. So nobody may take back what was allowed. */
+ * made before. So nobody may take back what was allowed. Nor allow it while capturing: that is promised nowhere. */
 static size_t emu_allowed(const void *kernel, size_t bytes)
 {
     static std::mutex turn;
@@ -541,6 +542,8 @@ static size_t emu_allowed(const void *kernel, size_t bytes)
     std::lock_guard<std::mutex> mine(turn);
     size_t &now = all.emplace(kernel, (size_t)EMU_SHARED_PLAIN).first->second;
 
+    if (bytes && emu_capturing)
+        emu_fail("shared memory is allowed while a stream is captured");
     if (bytes && bytes < now)
         emu_fail("less shared memory is allowed to a kernel than before");
     return now = bytes ? bytes : now;
@@ -553,6 +556,7 @@ static inline void emu_device_check(int, const char *) {}
 template <class S, class... P, class A>
 static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
 {
+    static_assert((sizeof(P) + ... + 0) <= 4096, "more arguments than every driver takes");
     std::tuple<P...> kept(args);
 
     emu.kernel = name;

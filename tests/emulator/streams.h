@@ -4,19 +4,20 @@
  * again too early, or freed, shows. MOLSIEVE_EMULATOR_EAGER=1: work of a stream that has
  * nothing before it is done at once, so that the stream of copies runs ahead of the
  * stream of kernels and device memory that is used again too early shows. Host memory
- * that is not pinned is read when it is named, as CUDA does. What CUDA forbids while a
- * stream is captured ends the program, and so does a kernel on a stream of another device than the
- * thread's. Threads take turns. Once another library (the emulated
- * NCCL) has given work to a stream a thread goes on with all work, as a device would.
+ * that is not pinned is read late, too, as on machines whose GPU reads all memory. What CUDA forbids
+ * while a stream is captured ends the program, and so does a kernel on a stream of another device than
+ * the thread's, and a call of a thread that never chose a device: CUDA would take the first. Threads
+ * take turns. Once another library (the emulated NCCL) has given work to a stream a thread goes on with
+ * all work, as a device would.
  *
  * MOLSIEVE_EMULATOR_DEVICES=3: so many devices; MOLSIEVE_EMULATOR_MB=64,0,8: what memory
- * each has, the last for all that follow. */
+ * each has, the last for all that follow. MOLSIEVE_EMULATOR_FAULT=3: the third piece of work reads
+ * where it must not; nothing is done from then on, and every call that can says so. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
 #include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -32,6 +33,7 @@ enum cudaError_t {
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNotReady = 600,
+    cudaErrorIllegalAddress = 700,
     cudaErrorGraphExecUpdateFailure = 910
 };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
@@ -54,7 +56,7 @@ struct cudaGraphExecUpdateResultInfo {};
 
 static std::map<const char *, size_t> emu_pinned;
 static std::set<emu_stream *> emu_streams;
-static thread_local int emu_capturing, emu_device;
+static thread_local int emu_device = -1; /* none was chosen */
 static thread_local cudaError_t emu_last; /* what cudaGetLastError says */
 static std::recursive_mutex emu_mutex;
 static std::map<void *, std::pair<int, size_t>> emu_memory; /* whose, and how much */
@@ -82,17 +84,38 @@ static void emu_device_check(emu_stream *s, const char *call)
         emu_refuse(call, "on a stream of another device than the current one");
 }
 
+static void emu_chosen(const char *call)
+{
+    if (emu_device < 0)
+        emu_refuse(call, "in a thread that never chose a device");
+}
+
 static void emu_not_captured(const char *call)
 {
+    emu_chosen(call);
     if (emu_capturing)
         emu_refuse(call, "while a stream is captured");
 }
+
+/* Whether the fault that was asked for has come; another piece of work begins. */
+static bool emu_faulted(bool another)
+{
+    EMU_TURN;
+    static long begun;
+    const char *at = getenv("MOLSIEVE_EMULATOR_FAULT");
+
+    begun = at ? begun + another : 0;
+    return at && begun >= strtol(at, nullptr, 10);
+}
+
+/* What a call says that has nothing else to say. */
+static cudaError_t emu_state() { return emu_faulted(false) ? emu_error(cudaErrorIllegalAddress) : cudaSuccess; }
 
 /* As far as it goes; whether that is far enough. */
 static bool emu_run(emu_stream *s, uint64_t until)
 {
     while (s->done < until) {
-        if (!s->queue.front().run())
+        if (!emu_faulted(true) && !s->queue.front().run())
             return false;
         s->queue.pop_front();
         s->done++;
@@ -181,21 +204,21 @@ static cudaError_t cudaStreamSynchronize(cudaStream_t s)
     EMU_TURN;
     emu_not_captured("cudaStreamSynchronize");
     emu_wait(s, s->done + s->queue.size());
-    return cudaSuccess;
+    return emu_state();
 }
 
 static cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     EMU_TURN;
     emu_not_captured("cudaStreamQuery");
-    return emu_run(s, s->done + s->queue.size()) ? cudaSuccess : emu_error(cudaErrorNotReady);
+    return emu_run(s, s->done + s->queue.size()) ? emu_state() : emu_error(cudaErrorNotReady);
 }
 
 static void emu_settle()
 {
     EMU_TURN;
     for (emu_stream *s : emu_streams)
-        cudaStreamSynchronize(s);
+        emu_wait(s, s->done + s->queue.size());
 }
 
 static cudaError_t cudaStreamDestroy(cudaStream_t s)
@@ -214,6 +237,7 @@ static cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSucces
 static cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     EMU_TURN;
+    emu_chosen("cudaEventRecord");
     if (s->graph)
         emu_refuse("cudaEventRecord", "while its stream is captured");
     *e = { s, s->done + s->queue.size() };
@@ -226,20 +250,21 @@ static cudaError_t cudaEventSynchronize(cudaEvent_t e)
     emu_not_captured("cudaEventSynchronize");
     if (e->on)
         emu_wait(e->on, e->at);
-    return cudaSuccess;
+    return emu_state();
 }
 
 static cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     EMU_TURN;
     emu_not_captured("cudaEventQuery");
-    return !e->on || emu_run(e->on, e->at) ? cudaSuccess : emu_error(cudaErrorNotReady);
+    return !e->on || emu_run(e->on, e->at) ? emu_state() : emu_error(cudaErrorNotReady);
 }
 
 static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
 {
     emu_event now = *e;
 
+    emu_chosen("cudaStreamWaitEvent");
     if (s->graph)
         emu_refuse("cudaStreamWaitEvent", "for an event of before the capture");
     if (now.on)
@@ -263,15 +288,18 @@ static cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
     EMU_TURN;
     size_t used = 0;
 
+    emu_chosen("cudaMemGetInfo");
     for (const auto &m : emu_memory)
         used += m.second.first == emu_device ? m.second.second : 0;
     *all = emu_memory_of(emu_device);
     *left = used < *all ? *all - used : 0;
-    return cudaSuccess;
+    return emu_state();
 }
 
 static cudaError_t emu_alloc(void **p, size_t bytes)
 {
+    if (emu_faulted(false))
+        return emu_state();
     *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (!*p)
         return cudaErrorMemoryAllocation;
@@ -324,17 +352,13 @@ static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int
 {
     bool pinned = emu_is_pinned(kind == cudaMemcpyHostToDevice ? from : to);
 
+    emu_chosen("cudaMemcpyAsync");
     if (!pinned && s->graph)
         emu_refuse("cudaMemcpyAsync", "host memory that is not pinned, while the stream is captured");
     if (!bytes)
         return cudaSuccess;
-    if (!pinned && kind == cudaMemcpyHostToDevice) {
-        auto kept = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
-        emu_enqueue(s, "upload", [=] { memcpy(to, kept->data(), bytes); });
-        return cudaSuccess;
-    }
     emu_enqueue(s, kind == cudaMemcpyHostToDevice ? "upload" : "download", [=] { memcpy(to, from, bytes); });
-    return pinned ? cudaSuccess : cudaStreamSynchronize(s);
+    return pinned || kind == cudaMemcpyHostToDevice ? emu_state() : cudaStreamSynchronize(s);
 }
 
 static cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
@@ -389,7 +413,7 @@ static cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
     EMU_TURN;
     for (const emu_task &t : g->task)
         emu_add(s, t);
-    return cudaSuccess;
+    return emu_state();
 }
 
 #endif

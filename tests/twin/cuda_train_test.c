@@ -41,6 +41,7 @@ static float *upload(const float *x, size_t n)
     float *p = room((n + 1) * sizeof *p);
 
     ops->upload(gpu, p, x, n * sizeof *p);
+    assert_null(ops->status(gpu)); /* x has been read */
     return p;
 }
 
@@ -67,6 +68,7 @@ static nn_gpu_loss_scale *scale_upload(double by, int64_t good)
     nn_gpu_loss_scale s = { by, good }, *p = room(sizeof s);
 
     ops->upload(gpu, p, &s, sizeof s);
+    assert_null(ops->status(gpu));
     return p;
 }
 
@@ -143,6 +145,7 @@ static nn_gpu_lamb lamb_open(void)
     l.n_pieces = n;
     ops->upload(gpu, (void *)l.piece, piece, sizeof piece);
     ops->upload(gpu, (void *)l.tensor, tensor, sizeof tensor);
+    assert_null(ops->status(gpu));
     return l;
 }
 
@@ -161,6 +164,7 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
     ops->upload(gpu, o.result, &result, sizeof result);
     if (c->lamb)
         o.lamb = lamb_open();
+    assert_null(ops->status(gpu));
     return o;
 }
 

@@ -12,7 +12,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
-#include "emulator/emulator.h"
+#include "emulator/streams.h"
 
 __global__ void block_sum(const float *x, float *y, bool barrier)
 {
@@ -222,8 +222,6 @@ __global__ void one_byte(char *out)
     out[0] = bytes[0];
 }
 
-enum { cudaSuccess };
-
 /* Launches of other threads, and graphs made before, count on what a kernel was allowed. */
 static void shared_memory_is_allowed_for_good(void **)
 {
@@ -238,6 +236,16 @@ static void shared_memory_is_allowed_for_good(void **)
     assert_true(aborts([] { (void)SHARED_ALLOW(one_byte, 60 << 10); }));
 }
 
+/* A thread without a device would make a context on the first; what a capture need not permit. */
+static void what_the_runtime_may_refuse_ends_the_program(void **)
+{
+    void *p = nullptr;
+
+    assert_true(aborts([&] { (void)cudaMalloc(&p, 4); }));
+    assert_false(aborts([&] { emu_device = 0, (void)cudaMalloc(&p, 4); }));
+    assert_true(aborts([] { emu_capturing = 1, (void)SHARED_ALLOW(one_byte, 200 << 10); }));
+}
+
 int main()
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +258,7 @@ int main()
         cmocka_unit_test(numbers_are_rounded_to_nearest),
         cmocka_unit_test(a_barrier_that_some_threads_miss_ends_the_program),
         cmocka_unit_test(shared_memory_is_allowed_for_good),
+        cmocka_unit_test(what_the_runtime_may_refuse_ends_the_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
