@@ -101,7 +101,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
         return rc;
     e->gpu = e->ops->open(e->conf.device, text, sizeof text);
     if (!e->gpu)
-        return pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
+        return pl_fail(err, PL_EDEVICE, "engine cuda: %s", text);
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
     e->parts = getenv("MOLSIEVE_CUDA_PARTS") != NULL;
     e->table_bytes = nn_cuda_table_bytes();
@@ -131,12 +131,17 @@ static pl_code cuda_open(nn_engine **out, const nn_se3 *model, const nn_engine_c
 
 /* ---- what the device says ----------------------------------------------------------------- */
 
+pl_code nn_cuda_said(const char *fault, pl_error *err)
+{
+    return fault ? pl_fail(err, PL_EDEVICE, "engine cuda: %s", fault) : PL_OK;
+}
+
 pl_code nn_cuda_check(nn_engine *e, pl_error *err)
 {
-    const char *bad = e->ops->status(e->gpu);
+    pl_code rc = nn_cuda_said(e->ops->status(e->gpu), err);
 
-    if (bad)
-        return pl_fail(err, PL_EBUG, "engine cuda: %s", bad);
+    if (rc)
+        return rc;
     for (int32_t i = 0; e->fences && i < e->n_fences; i++)
         if (!e->ops->intact(e->gpu, e->fence[i]))
             return pl_fail(err, PL_EBUG, "engine cuda: an operation wrote behind array %d of its memory", (int)i);
@@ -205,6 +210,8 @@ pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int
         rc = nn_cuda_prep_make(&e->prep, in, prep_grow, e, err);
     to->host = e->prep.host;
     to->host_room = e->prep.room;
+    if (rc == PL_ENOMEM && e->ops->status(e->gpu))
+        return nn_cuda_check(e, err);
     return rc ? rc : nn_cuda_batch_memory(e, in, keep, to, err);
 }
 

@@ -142,7 +142,7 @@ bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host     
 /* Room for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
 pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err);
 /* EDEVICE: how much is needed and free, and how large a batch would fit (molecules: of the one that
- * did not; 0: not a batch). */
+ * did not; 0: not a batch). What nn_cuda_check finds, where that is the reason. */
 pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err);
 
 /* engine.c */
@@ -155,7 +155,7 @@ void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* the batch on the dev
 /* e->dy -> e->grad, overwritten. done, or NULL: called after each of the training's buckets. */
 void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket));
 pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broken fences */
-
+pl_code nn_cuda_said(const char *fault, pl_error *err);  /* NULL is PL_OK, all else EDEVICE */
 pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *err);
 
 /* together.c */

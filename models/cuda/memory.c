@@ -70,7 +70,10 @@ pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t 
 {
     char hint[120] = "";
     size_t left, all, held = e->arena_room, fit;
+    pl_code rc = nn_cuda_check(e, err);
 
+    if (rc)
+        return rc;
     e->ops->memory(e->gpu, &left, &all);
     fit = bytes ? (size_t)molecules * (left + held) / (bytes + bytes / 4) : 0; /* an eighth is added to every piece */
     if (molecules > 1 && fit >= 1)

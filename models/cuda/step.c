@@ -57,6 +57,7 @@ static pl_code lamb_upload(nn_engine *e, pl_error *err)
         e->ops->upload(e->gpu, (void *)l->piece, piece, (size_t)l->n_pieces * sizeof *piece);
         e->ops->upload(e->gpu, (void *)l->tensor, tensor, ((size_t)model->n_params + 1) * sizeof *tensor);
     }
+    (void)e->ops->status(e->gpu); /* both have been read */
     free(piece);
     free(tensor);
     return there ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
@@ -249,9 +250,10 @@ static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_ste
     nn_cuda_training *t = &e->training;
     int32_t targets = in->n_graphs * e->plan->head[1].n_out;
     int slot = (int)(t->laid % NN_CUDA_SLOTS);
-    const char *bad = t->laid < NN_CUDA_SLOTS ? NULL : e->ops->wait(e->gpu, slot);
-    pl_code rc = bad ? pl_fail(err, PL_EBUG, "engine cuda: %s", bad) : nn_cuda_batch(e, in, true, slot, targets, err);
+    pl_code rc = t->laid < NN_CUDA_SLOTS ? PL_OK : nn_cuda_said(e->ops->wait(e->gpu, slot), err);
 
+    if (!rc)
+        rc = nn_cuda_batch(e, in, true, slot, targets, err);
     if (rc)
         return rc;
     memcpy(e->prep.target, s->target, (size_t)targets * sizeof *s->target);
@@ -321,7 +323,7 @@ static pl_code cuda_result(nn_engine *e, nn_training_result *out, pl_error *err)
     if (t->lost.code)
         return lost(e, err);
     if (bad)
-        return pl_fail(err, PL_EBUG, "engine cuda: %s", bad);
+        return nn_cuda_said(bad, err);
     t->given++;
     *out = (nn_training_result){ .loss = { r->loss, r->abs, r->square, r->measured }, .n_graphs = t->graphs_of[slot],
                                  .taken = r->taken != 0, .scale = { r->scale.by, r->scale.good } };

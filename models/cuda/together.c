@@ -70,10 +70,10 @@ static pl_code one_begin(nn_engine *const *e, const nn_batch *const *in, int k, 
 
 static pl_code one_end(nn_engine *e, const nn_batch *in, float *y, pl_error *err)
 {
-    const char *bad = e->ops->wait(e->gpu, DONE);
+    pl_code rc = nn_cuda_said(e->ops->wait(e->gpu, DONE), err);
 
-    if (bad)
-        return pl_fail(err, PL_EBUG, "engine cuda: %s", bad);
+    if (rc)
+        return rc;
     memcpy(y, e->host, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *y);
     return e->fences ? nn_cuda_check(e, err) : PL_OK;
 }

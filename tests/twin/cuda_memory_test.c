@@ -130,12 +130,44 @@ static void forward_takes_what_it_needs(void **state)
     pl_arena_free(f.mem);
 }
 
+/* After a fault every request is refused: what wants more memory then tells the fault. */
+static void a_fault_is_not_taken_for_a_want_of_memory(void **state)
+{
+    static const nn_se3_conf net = { 1, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 };
+    const nn_engine_conf conf = { .threads = 1 };
+    fixture small = fixture_open(&net, 3), large = fixture_open(&net, 30);
+    float *params = PL_NEW(small.mem, float, small.model->n_floats), y[30];
+    const nn_training rule = { .adam = { 0.9, 0.999, 1e-8, 0.1 } };
+    pl_error err[2] = { { 0 } };
+    nn_engine *e;
+    (void)state;
+
+    nn_se3_init(small.model, params, 5);
+    DONE(nn_engine_cuda.open(&e, small.model, &conf, &why));
+    DONE(nn_engine_cuda.set_params(e, params, &why));
+    DONE(nn_engine_cuda.forward(e, &small.made.b, false, y, &why));
+    setenv("MOLSIEVE_EMULATOR_FAULT", "1", 1);
+    if (nn_engine_cuda.set_params(e, params, NULL)) { /* a GPU has no such fault */
+        (void)nn_engine_cuda.forward(e, &large.made.b, false, y, &err[0]);
+        (void)nn_engine_cuda.training->begin(e, &rule, &(nn_adamw_arrays){ .p = params, .m = params, .v = params }, 0, &err[1]);
+    }
+    for (int i = 0; i < 2 && err[0].code; i++) {
+        assert_int_equal(err[i].code, PL_EDEVICE);
+        assert_non_null(strstr(err[i].text, "an illegal memory access"));
+    }
+    unsetenv("MOLSIEVE_EMULATOR_FAULT");
+    nn_engine_cuda.close(e);
+    pl_arena_free(small.mem);
+    pl_arena_free(large.mem);
+}
+
 /* An argument names the tests to run. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recompute_gives_the_same_bits_in_less_memory),
         cmocka_unit_test(forward_takes_what_it_needs),
+        cmocka_unit_test(a_fault_is_not_taken_for_a_want_of_memory),
     };
 
     if (argc > 1)
