@@ -14,6 +14,9 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/engine.h"
+#include "pipeline/store.h"
+
+enum { HOLDER = 512 }; /* bytes of the line that says who */
 
 /* The holder writes one line just after it got the lock: wait a moment for it. */
 static void read_holder(int fd, char *buf, size_t size)
@@ -32,24 +35,24 @@ static void read_holder(int fd, char *buf, size_t size)
         (void)snprintf(buf, size, "another process");
 }
 
-static pl_code write_holder(int fd, const char *path, pl_error *err)
+static pl_code write_holder(int fd, const char *path, char line[HOLDER], pl_error *err)
 {
-    char line[512], host[128] = "?", now[32];
+    char host[128] = "?", now[32];
     const char *job, *task, *scheduler = pl_scheduler(&job, &task);
     int n;
 
     (void)gethostname(host, sizeof host - 1);
-    n = snprintf(line, sizeof line, "host %s, pid %ld%s%s%s%.64s, since %s\n", host, (long)getpid(),
-                 scheduler ? ", " : "", scheduler ? scheduler : "", scheduler ? " job " : "", scheduler ? job : "",
-                 pl_utc_now(now));
+    n = snprintf(line, HOLDER, "host %s, pid %ld%s%s%s%.64s, since %s\n", host, (long)getpid(), scheduler ? ", " : "",
+                 scheduler ? scheduler : "", scheduler ? " job " : "", scheduler ? job : "", pl_utc_now(now));
     if (ftruncate(fd, 0) != 0 || pwrite(fd, line, (size_t)n, 0) != n)
         return pl_fail_errno(err, path);
+    line[n - 1] = '\0';
     return PL_OK;
 }
 
 static pl_code refuse(int fd, const char *what, const char *path, pl_error *err)
 {
-    char holder[512];
+    char holder[HOLDER];
     int why = errno;
 
     if (why == EWOULDBLOCK) {
@@ -94,6 +97,7 @@ static bool take(int fd)
 
 static pl_code take_file(pl_lock *lock, const char *path, const char *what, pl_error *err)
 {
+    char who[HOLDER], claim[PATH_MAX + 8];
     pl_code code;
 
     lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -102,7 +106,10 @@ static pl_code take_file(pl_lock *lock, const char *path, const char *what, pl_e
     if (!take(lock->fd))
         code = refuse(lock->fd, what, path, err);
     else
-        code = write_holder(lock->fd, path, err);
+        code = write_holder(lock->fd, path, who, err);
+    (void)snprintf(claim, sizeof claim, "%s.host", path);
+    if (code == PL_OK && pl_is_network_fs(path))
+        code = pl_claim_take(&lock->claim, claim, what, who, PL_CLAIM_BEAT_MS, err);
     if (code != PL_OK)
         pl_lock_drop(lock);
     return code;
@@ -113,7 +120,7 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
     char path[PATH_MAX];
     pl_code code = pl_mkdirs(workdir, err);
 
-    lock->fd = -1;
+    *lock = PL_LOCK_NONE;
     if (code != PL_OK) {
         pl_at(err, "work directory (workdir=DIR chooses another)");
         return code;
@@ -144,7 +151,7 @@ pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err)
 {
     pl_code code;
 
-    l->workdir.fd = l->results.fd = l->features.fd = -1;
+    l->workdir = l->results = l->features = PL_LOCK_NONE;
     code = pl_lock_take(&l->workdir, wf->workdir, err);
     if (code == PL_OK)
         code = take_outside(&l->results, wf->storage.results, wf->workdir, err);
@@ -164,7 +171,8 @@ void pl_locks_drop(pl_locks *l)
 
 void pl_lock_drop(pl_lock *lock)
 {
+    pl_claim_drop(lock->claim);
     if (lock->fd >= 0)
         (void)close(lock->fd);
-    lock->fd = -1;
+    *lock = PL_LOCK_NONE;
 }

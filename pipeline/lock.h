@@ -2,15 +2,20 @@
  *
  * flock on <workdir>/.lock: the kernel drops it when the holder dies, so there
  * is nothing to clean up, ever. The file says who holds it (host, pid, job,
- * since when) for the message of the second run (PL_ELOCK). */
+ * since when) for the message of the second run (PL_ELOCK). On a network file
+ * system flock may not reach other hosts: there <workdir>/.lock.host does (pipeline/claim.h). */
 #ifndef PL_LOCK_H
 #define PL_LOCK_H
 
+#include "pipeline/claim.h"
 #include "pipeline/workflow.h"
 
 typedef struct pl_lock {
-    int fd; /* -1: not held */
+    int fd;          /* -1: not held                 */
+    pl_claim *claim; /* NULL: on a local file system */
 } pl_lock;
+
+#define PL_LOCK_NONE ((pl_lock){ .fd = -1 })
 
 pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err);
 void    pl_lock_drop(pl_lock *lock);

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/base/log.h"
@@ -24,10 +25,13 @@ static void reserve_path(const pl_workflow *wf, char out[PATH_MAX])
 static void reserve_make(const pl_workflow *wf)
 {
     char path[PATH_MAX];
+    struct stat at;
     int fd;
 
     reserve_path(wf, path);
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (stat(path, &at) == 0 && at.st_size == RESERVE_BYTES)
+        return;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* it is read where there is no fallocate(2) */
     if (fd < 0)
         return;
     if (posix_fallocate(fd, 0, RESERVE_BYTES) != 0)

@@ -5,6 +5,7 @@ target_include_directories(toy PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 
 molsieve_test(store unit/store_test.c LABEL unit USES toy)
 molsieve_test(lock unit/lock_test.c LABEL unit USES toy)
+molsieve_test(claim unit/claim_test.c LABEL unit threads USES toy)
 molsieve_test(progress unit/progress_test.c LABEL unit threads USES toy)
 molsieve_test(run unit/run_test.c LABEL unit threads USES toy)
 molsieve_test(plan_oom oom/plan_test.c LABEL oom USES toy)

@@ -26,6 +26,11 @@ molsieve_crash(damage
   databases_of_other_programs_and_other_times_are_left_alone a_truncated_database_is_reported_and_kept
   a_directory_that_cannot_be_written_is_said)
 
+# On sshfs: the work directory of several hosts (root).
+molsieve_crash(network
+  a_second_host_is_refused_and_harms_nothing a_host_that_died_holds_nothing_for_long
+  a_lost_connection_ends_with_6_and_the_run_goes_on)
+
 molsieve_crash(small valgrind_finds_nothing)
 # Also run by the build with sanitizers (labels san, threads).
 molsieve_script_test(small.every_stage_and_command_runs_clean crash/small.py LABEL crash san threads

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/claim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/base/log.h"
+
+enum { MOST = 640, LOOKS = 5 }; /* bytes of a claim; looks a beat while somebody waits */
+
+struct pl_claim {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool ended;
+    int beat_ms;
+    unsigned beat;
+    char path[PATH_MAX], what[PATH_MAX], who[512], boot[64];
+};
+
+static void say(const pl_claim *c, char text[MOST])
+{
+    (void)snprintf(text, MOST, "%s\nboot %s, beat %010u\n", c->who, c->boot, c->beat);
+}
+
+static void sleep_ms(int ms)
+{
+    struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
+
+    while (nanosleep(&t, &t) != 0 && errno == EINTR)
+        ;
+}
+
+/* This boot of this kernel; a machine of the same name is another. */
+static void read_boot(char boot[64])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, boot, 63) : 0;
+
+    boot[n > 0 ? n : 0] = '\0';
+    boot[strcspn(boot, "\n")] = '\0';
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+/* 0 or what errno says. */
+static int look(const char *path, char text[MOST])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), why = errno;
+    ssize_t n;
+
+    text[0] = '\0';
+    if (fd < 0)
+        return why;
+    n = read(fd, text, MOST - 1);
+    why = errno;
+    (void)close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n < 0 ? why : 0;
+}
+
+/* As long as before, in one write: whoever reads it reads this one or that one. */
+static bool put(const pl_claim *c, int flags)
+{
+    char text[MOST];
+    int fd = open(c->path, O_WRONLY | O_CLOEXEC | flags, 0666);
+    bool whole;
+
+    if (fd < 0)
+        return false;
+    say(c, text);
+    whole = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    return close(fd) == 0 && whole;
+}
+
+/* Of a process of this machine that is dead; one that has its number now costs only the wait. */
+static bool died_here(const pl_claim *c, const char *text)
+{
+    char host[128], boot[64], own[160];
+    long pid;
+
+    if (c->boot[0] == '\0' || sscanf(text, "host %127[^,], pid %ld%*[^\n]\nboot %63[^,]", host, &pid, boot) != 3)
+        return false;
+    (void)snprintf(own, sizeof own, "host %s, ", host);
+    return strncmp(c->who, own, strlen(own)) == 0 && strcmp(c->boot, boot) == 0 && pid > 0 && kill((pid_t)pid, 0) != 0 &&
+           errno == ESRCH;
+}
+
+static pl_code refuse(const pl_claim *c, char *text, pl_error *err)
+{
+    text[strcspn(text, "\n")] = '\0';
+    return pl_fail(err, PL_ELOCK, "%s is in use from elsewhere, held by %s; wait for it or stop it", c->what,
+                   text[0] ? text : "another process");
+}
+
+/* PL_OK: gone, or *dead when it did not change for so long that its owner must be. */
+static pl_code wait_for_a_sign(const pl_claim *c, const char *seen, bool *dead, pl_error *err)
+{
+    char now[MOST];
+
+    pl_log(PL_WARN, "%s: a run from elsewhere did not end there (%.*s); waiting up to %.0f s for a sign of its life", c->what,
+           (int)strcspn(seen, "\n"), seen, PL_CLAIM_BEATS * c->beat_ms / 1e3);
+    for (int i = 0; i < PL_CLAIM_BEATS * LOOKS; i++) {
+        int why;
+        sleep_ms(c->beat_ms / LOOKS);
+        why = look(c->path, now);
+        if (why == ENOENT)
+            return PL_OK;
+        if (why == 0 && strcmp(now, seen) != 0)
+            return refuse(c, now, err);
+    }
+    *dead = true;
+    return PL_OK;
+}
+
+/* Only one of those who saw the same dead claim gets it; who gets a living one by mistake puts it back. */
+static pl_code take_away(const pl_claim *c, const char *seen, pl_error *err)
+{
+    char aside[PATH_MAX + 32], text[MOST];
+    bool same;
+
+    (void)snprintf(aside, sizeof aside, "%s.%.8s%ld", c->path, c->boot, (long)getpid());
+    if (rename(c->path, aside) != 0)
+        return errno == ENOENT ? PL_OK : pl_fail_errno(err, c->path);
+    same = look(aside, text) == 0 && strcmp(text, seen) == 0;
+    if (!same)
+        (void)!link(aside, c->path);
+    (void)unlink(aside);
+    return same ? PL_OK : refuse(c, text, err);
+}
+
+/* why: errno of making it; not every file system says EEXIST where a file is in the way. */
+static pl_code make_way(const pl_claim *c, int why, pl_error *err)
+{
+    char seen[MOST];
+    bool dead = false;
+    int now = look(c->path, seen);
+    pl_code code = PL_OK;
+
+    if (now == ENOENT && why == EEXIST)
+        return PL_OK;
+    if (now != 0) {
+        errno = now == ENOENT ? why : now;
+        return pl_fail_errno(err, c->path);
+    }
+    if (died_here(c, seen))
+        dead = true;
+    else
+        code = wait_for_a_sign(c, seen, &dead, err);
+    return code == PL_OK && dead ? take_away(c, seen, err) : code;
+}
+
+static pl_code make(const pl_claim *c, pl_error *err)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        pl_code code;
+        if (put(c, O_CREAT | O_EXCL))
+            return PL_OK;
+        code = make_way(c, errno, err);
+        if (code != PL_OK)
+            return code;
+    }
+    return pl_fail(err, PL_ELOCK, "%s is in use: others come and go there; try again", c->what);
+}
+
+/* A file that cannot be read says nothing: the server may be away for everybody. */
+static void beat(pl_claim *c)
+{
+    char now[MOST], mine[MOST];
+    int why = look(c->path, now);
+
+    say(c, mine);
+    if (why == ENOENT || (why == 0 && strcmp(now, mine) != 0)) {
+        now[strcspn(now, "\n")] = '\0';
+        pl_log(PL_ERROR, "%s was taken over while this process stood still (%s); it ends here", c->what, now[0] ? now : "claim gone");
+        _exit(pl_code_exit(PL_ELOCK));
+    }
+    c->beat++;
+    if (why != 0 || !put(c, 0))
+        c->beat--;
+}
+
+static void *work(void *ctx)
+{
+    pl_claim *c = ctx;
+    struct timespec next;
+
+    (void)pthread_mutex_lock(&c->lock);
+    while (!c->ended) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_nsec += (long)(c->beat_ms % 1000) * 1000000;
+        next.tv_sec += c->beat_ms / 1000 + next.tv_nsec / 1000000000;
+        next.tv_nsec %= 1000000000;
+        while (!c->ended && pthread_cond_timedwait(&c->wake, &c->lock, &next) == 0)
+            ;
+        if (!c->ended)
+            beat(c);
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static int start(pl_claim *c)
+{
+    pthread_condattr_t steady;
+    sigset_t all, old;
+    int bad;
+
+    (void)pthread_mutex_init(&c->lock, NULL);
+    (void)pthread_condattr_init(&steady);
+    (void)pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&c->wake, &steady);
+    (void)pthread_condattr_destroy(&steady);
+    (void)sigfillset(&all); /* signals are for the main thread */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    bad = pthread_create(&c->thread, NULL, work, c);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return bad;
+}
+
+pl_code pl_claim_take(pl_claim **out, const char *path, const char *what, const char *who, int beat_ms, pl_error *err)
+{
+    pl_claim *c = calloc(1, sizeof *c);
+    pl_code code;
+
+    *out = NULL;
+    if (c == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the claim of %s", what);
+    c->beat_ms = beat_ms;
+    (void)snprintf(c->path, sizeof c->path, "%s", path);
+    (void)snprintf(c->what, sizeof c->what, "%s", what);
+    (void)snprintf(c->who, sizeof c->who, "%s", who);
+    read_boot(c->boot);
+    code = make(c, err);
+    if (code == PL_OK && start(c) != 0) {
+        (void)unlink(c->path);
+        code = pl_fail(err, PL_ENOMEM, "no thread for the claim of %s", what);
+    }
+    if (code != PL_OK)
+        free(c);
+    else
+        *out = c;
+    return code;
+}
+
+void pl_claim_drop(pl_claim *c)
+{
+    if (c == NULL)
+        return;
+    (void)pthread_mutex_lock(&c->lock);
+    c->ended = true;
+    (void)pthread_cond_signal(&c->wake);
+    (void)pthread_mutex_unlock(&c->lock);
+    (void)pthread_join(c->thread, NULL);
+    (void)unlink(c->path);
+    (void)pthread_cond_destroy(&c->wake);
+    (void)pthread_mutex_destroy(&c->lock);
+    free(c);
+}

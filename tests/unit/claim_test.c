@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Other hosts are claims that this test writes: with other names, beating or not. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/claim.h"
+#include "toy.h"
+
+enum { BEAT_MS = 200, MANY = 6 };
+
+static char dir[256], path[300];
+
+static int make(void **state)
+{
+    (void)state;
+    toy_directory(dir);
+    (void)snprintf(path, sizeof path, "%s/.lock.host", dir);
+    return dir[0] == '\0';
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    toy_remove(dir);
+    return 0;
+}
+
+static void write_claim(const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void read_claim(char out[700])
+{
+    FILE *f = fopen(path, "r");
+
+    assert_non_null(f);
+    out[fread(out, 1, 699, f)] = '\0';
+    (void)fclose(f);
+}
+
+static pl_code take(pl_claim **c, pl_error *err)
+{
+    char who[100];
+
+    (void)snprintf(who, sizeof who, "host here, pid %ld, since today", (long)getpid());
+    return pl_claim_take(c, path, "screen", who, BEAT_MS, err);
+}
+
+static void a_claim_beats_and_is_gone_when_dropped(void **state)
+{
+    char first[700], later[700];
+    pl_claim *c;
+
+    (void)state;
+    assert_int_equal(take(&c, NULL), PL_OK);
+    read_claim(first);
+    for (int i = 0; i < 200; i++) {
+        (void)usleep(BEAT_MS * 1000);
+        read_claim(later);
+        if (strcmp(first, later) != 0)
+            break;
+    }
+    assert_string_not_equal(first, later);
+    assert_int_equal(strlen(first), strlen(later));
+    assert_int_equal(strncmp(first, "host here, pid ", 15), 0);
+    pl_claim_drop(c);
+    assert_int_not_equal(access(path, F_OK), 0);
+    pl_claim_drop(NULL);
+}
+
+/* A process that takes the claim and lives until it is killed. */
+static pid_t other(const char *who)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        pl_claim *c;
+        if (pl_claim_take(&c, path, "screen", who, BEAT_MS, NULL) != PL_OK || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    return pid;
+}
+
+static void a_living_claim_of_another_host_is_respected_a_dead_one_is_not(void **state)
+{
+    pid_t pid = other("host there, pid 7, slurm job 9, since today");
+    pl_error err = { 0 };
+    pl_claim *c;
+
+    (void)state;
+    assert_int_equal(take(&c, &err), PL_ELOCK);
+    assert_null(c);
+    assert_non_null(strstr(err.text, "screen is in use from elsewhere, held by host there, pid 7, slurm job 9, since today; wait"));
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    assert_int_equal(take(&c, &err), PL_OK);
+    pl_claim_drop(c);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void who_was_taken_for_dead_ends_at_once_when_it_wakes(void **state)
+{
+    pid_t pid = other("host there, pid 7, since today");
+    char mine[700];
+    pl_claim *c;
+    int status;
+
+    (void)state;
+    (void)kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_int_equal(take(&c, NULL), PL_OK);
+    (void)kill(pid, SIGCONT);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 4);
+    read_claim(mine);
+    assert_int_equal(strncmp(mine, "host here", 9), 0);
+    pl_claim_drop(c);
+}
+
+/* One of many takes it over and keeps it until the others have given up: with two this would wait for ever. */
+static void a_dead_claim_is_taken_over_once(void **state)
+{
+    int status, hold[2], kept = 0;
+
+    (void)state;
+    assert_int_equal(pipe(hold), 0);
+    write_claim("host there, pid 7, since 1970\nboot x, beat 0000000001\n");
+    for (int i = 0; i < MANY; i++) {
+        if (fork() == 0) {
+            pl_claim *c;
+            char who[60], byte;
+            (void)close(hold[1]);
+            (void)snprintf(who, sizeof who, "host n%d, pid 1, since today", i);
+            _exit(pl_claim_take(&c, path, "screen", who, BEAT_MS, NULL) != PL_OK || read(hold[0], &byte, 1) != 0 ? 4 : 0);
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        if (i == MANY - 1)
+            (void)close(hold[1]);
+        assert_true(wait(&status) > 0);
+        assert_true(WIFEXITED(status));
+        kept += WEXITSTATUS(status) == 0;
+    }
+    (void)close(hold[0]);
+    assert_int_equal(kept, 1);
+}
+
+/* Texts of claims that nobody finished, or that are none. */
+static void half_a_claim_waits_and_holds_nothing(void **state)
+{
+    static const char *const texts[] = { "", "host there, pid 99999999999999999999\nboot" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        pl_claim *c;
+        write_claim(texts[i]);
+        assert_int_equal(take(&c, NULL), PL_OK);
+        pl_claim_drop(c);
+    }
+}
+
+static void a_directory_in_the_way_is_an_error(void **state)
+{
+    pl_error err = { 0 };
+    pl_claim *c;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/no/such", dir);
+    assert_int_equal(take(&c, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "no/such"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_claim_beats_and_is_gone_when_dropped, make, drop),
+        cmocka_unit_test_setup_teardown(a_living_claim_of_another_host_is_respected_a_dead_one_is_not, make, drop),
+        cmocka_unit_test_setup_teardown(who_was_taken_for_dead_ends_at_once_when_it_wakes, make, drop),
+        cmocka_unit_test_setup_teardown(a_dead_claim_is_taken_over_once, make, drop),
+        cmocka_unit_test_setup_teardown(half_a_claim_waits_and_holds_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(a_directory_in_the_way_is_an_error, make, drop),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
