@@ -18,6 +18,8 @@ foreach(case ranks_over_tcp_give_the_same_model a_rank_lost_over_tcp_ends_all_wi
         ranks_that_do_not_fit_are_refused_over_tcp)
   molsieve_script_test(ranks.${case} cli/ranks_e2e.py LABEL hpc ARGS ${case})
 endforeach()
+molsieve_script_test(ranks.ranks_on_hosts_give_the_same_model_and_a_cut_cable_ends_all_with_7 cli/hosts_e2e.py LABEL hpc
+  ARGS ranks_on_hosts_give_the_same_model_and_a_cut_cable_ends_all_with_7)
 
 # Job scripts, in a Slurm that is started for it and under stubs of qsub and bsub.
 foreach(case scripts_ask_for_what_the_settings_say
