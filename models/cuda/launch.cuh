@@ -117,7 +117,7 @@ static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
 
 template <int P> static void outer_launch(nn_gpu *g, const nn_gpu_so2 *a)
 {
-    bool fours = a->x_size % 4 == 0 && a->y_size % 4 == 0;
+    bool fours = ((uintptr_t)a->x | (uintptr_t)a->y) % 16 == 0 && (a->x_size | a->y_size) % 4 == 0;
     unsigned tiles = 0, rows = (unsigned)(a->n_nodes + 2 * a->slots);
 
     for (int m = 0; m < a->n_orders; m++) {
@@ -143,7 +143,8 @@ static void op_so2_outer(nn_gpu *g, const nn_gpu_so2 *a)
         outer_launch<NN_GPU_FP16>(g, a);
     else
         outer_launch<NN_GPU_FP32>(g, a);
-    LAUNCH(outer_add, dim3((unsigned)a->n_nodes, blocks(a->table_size, 256)), 256, 0, g->stream, *a);
+    if (a->slots)
+        LAUNCH(outer_add, (unsigned)a->n_nodes * blocks(a->table_size, 256), 256, 0, g->stream, *a);
     launched(g, "so2_outer");
 }
 

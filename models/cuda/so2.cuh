@@ -336,18 +336,20 @@ template <int P> __global__ void __launch_bounds__(GEMM_THREADS, outer_kind<P>::
         outer_store<P>(p, o, s.table_at[p.m] + p.b, b);
 }
 
-/* What the blocks of longer cells made, in the order of rows. */
+/* What the blocks of longer cells made, in the order of rows. grid: 256 numbers of a node's table, node after node
+ * (large tables have more parts than a grid may have along y). */
 __global__ void outer_add(nn_gpu_so2 s)
 {
-    int64_t i = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
-    int added = 0;
-    float *to = (float *)s.table + (int64_t)blockIdx.x * s.table_size + i, sum = 0;
+    unsigned parts = (unsigned)((s.table_size + blockDim.x - 1) / blockDim.x);
+    int node = (int)(blockIdx.x / parts), added = 0;
+    int64_t i = (int64_t)(blockIdx.x % parts) * blockDim.x + threadIdx.x;
+    float *to = (float *)s.table + node * s.table_size + i, sum = 0;
 
     if (i >= s.table_size)
         return;
     for (int j = 0; j < 2; j++) {
         int first, end;
-        outer_range(s, (int)blockIdx.x, j, &first, &end);
+        outer_range(s, node, j, &first, &end);
         for (int row = first + NN_GPU_OUTER; row < end; row += NN_GPU_OUTER, added++)
             sum += s.work[(int64_t)(j * s.slots + (row - s.first_row) / NN_GPU_OUTER) * s.table_size + i];
     }
