@@ -483,6 +483,74 @@ static void attention_back_in_one_is_dots_turns_and_a_sum(void **state)
     all_near(from_device(one_call.dq.to, NODES * 72), from_device(sum.to, NODES * 72), NODES * 72);
 }
 
+/* ---- products along edges on tensor cores: more columns and stages than shared memory holds at once ---- */
+
+enum { LINES = 84, WIDE_X = 114, WIDE_Y = 400, WIDE_A = 40 * 200, WIDE_B = 40 * 104, WIDE = WIDE_A + 2 * WIDE_B };
+
+static const nn_gpu_tile wide_tiles[] = { { 0, 64, { 0, 1 } }, { 64, LINES - 64, { 1, -1 } } };
+static const nn_gpu_so2 wide = { .n_orders = 2, .n_tiles = 2, .x_size = WIDE_X, .y_size = WIDE_Y, .most_n = 200, .most_k = 40,
+                                 .k = { 40, 37 }, .n = { 200, 100 }, .x_at = { 0, 40 }, .y_at = { 0, 200 }, .sign = 1,
+                                 .table_size = WIDE, .table_at = { 0, WIDE_A }, .n_nodes = 2, .end_row = LINES };
+
+/* Number `at` of a row; *size: of all terms. */
+static double wide_want(const float *table, const float *x, const float *phi, int row, int at, double *size)
+{
+    int m = at >= 200, minus = at >= 300, n = m ? at % 100 : at;
+    double sum = *size = 0;
+
+    for (int j = 0; j < (row < 64 ? 2 : 1); j++)
+        for (int k = 0; k < wide.k[m]; k++) {
+            const float *t = table + (row < 64 ? j : 1) * WIDE + m * WIDE_A + n * 40 + k, *in = x + row * WIDE_X + m * 40 + k;
+            double a = (double)phi[2 * row + j] * t[0] * in[minus * 37];
+            double b = m ? (double)phi[2 * row + j] * t[WIDE_B] * in[37 - minus * 37] : 0;
+            sum += minus ? a + b : a - b;
+            *size += fabs(a) + fabs(b);
+        }
+    return sum;
+}
+
+/* As the engine has it made, here from itself times 1. */
+static void *wide_table(float *t, nn_gpu_precision p)
+{
+    static const float eye[] = { 1, 0, 0, 1 };
+    nn_gpu_gemm g = { .m = 2, .n = WIDE, .k = 2, .splits = 1, .c_as = p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p, .a_k = one,
+                      .a_m = { 1 << 30, 0, 2 }, .b_k = { 1 << 30, 0, WIDE }, .b_n = one, .c_m = { 1 << 30, 0, WIDE },
+                      .c_n = one, .a = kept(eye, 4) };
+
+    for (int i = 0; i < 2 * WIDE; i++) /* the filling is zero */
+        t[i] = i % WIDE >= WIDE_A && (i % 40 >= 37 || (i % WIDE - WIDE_A) / 40 % 104 >= 100) ? 0 : t[i];
+    g.b = kept(t, 2 * WIDE);
+    g.c = kept(t, 2 * WIDE);
+    return ops->gemm(gpu, &g, 1), g.c;
+}
+
+static void products_wider_than_shared_memory(void **state)
+{
+    static const double tol[] = { 0, 3e-5, 8e-3, 1e-3, 1e-3 };
+    float *x = random_floats(LINES * WIDE_X), *phi = random_floats(2 * LINES), *table = random_floats(2 * WIDE), *got[2];
+    nn_gpu_so2 s = wide;
+    (void)state;
+
+    s.tile = bytes_kept(wide_tiles, sizeof wide_tiles);
+    s.x = kept(x, LINES * WIDE_X);
+    s.phi = kept(phi, 2 * LINES);
+    s.y = kept(random_floats(LINES * WIDE_Y), LINES * WIDE_Y);
+    for (s.precision = NN_GPU_BF16X3; s.precision <= NN_GPU_FP16; s.precision++) {
+        s.table = wide_table(table, s.precision);
+        for (int i = 0; i < 2; i++, setenv("MOLSIEVE_EMULATOR_SEED", "77", 1)) {
+            assert_true(ops->so2(gpu, &s)); /* once lock-step, once as on a device: tests/emulator/emulator.h */
+            got[i] = from_device(s.y, LINES * WIDE_Y);
+        }
+        unsetenv("MOLSIEVE_EMULATOR_SEED");
+        assert_memory_equal(got[0], got[1], LINES * WIDE_Y * sizeof *got[0]);
+        for (int i = 0; i < LINES * WIDE_Y; i++) {
+            double size, want = wide_want(table, x, phi, i / WIDE_Y, i % WIDE_Y, &size);
+            if (!(fabs(got[0][i] - want) <= tol[s.precision] * size))
+                fail_msg("precision %d: number %d is %g, should be %g", (int)s.precision, i, (double)got[0][i], want);
+        }
+    }
+}
+
 static int open_device(void **state)
 {
     char text[240];
@@ -521,6 +589,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(frames_are_those_of_the_host),
         cmocka_unit_test(attention_in_one_is_softmax_and_a_sum),
         cmocka_unit_test(attention_back_in_one_is_dots_turns_and_a_sum),
+        cmocka_unit_test(products_wider_than_shared_memory),
         cmocka_unit_test(a_fence_that_was_written_on_is_reported),
     };
 
