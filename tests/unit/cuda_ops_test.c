@@ -165,7 +165,7 @@ static void a_group_of_products_is_what_each_is_alone(void **state)
 }
 
 /* One order pair (0, 1) of K channels in and N out; cells of 1100 and 200 rows on three nodes. */
-enum { LONG = 1300, LONG_K = 5, LONG_N = 7, LONG_SIZE = 3 * 64 };
+enum { LONG = 1300, LONG_K = 5, LONG_N = 21, LONG_EACH = 8 * 24, LONG_SIZE = 3 * LONG_EACH };
 
 static double outer_want(const float *x, const float *y, const float *phi, int node, int m, int b, int k, int n)
 {
@@ -188,7 +188,7 @@ static void gradients_of_tables_of_long_cells(void **state)
     float *x = random_floats(LONG * 3 * LONG_K), *y = random_floats(LONG * 3 * LONG_N), *phi = random_floats(2 * LONG);
     nn_gpu_so2 a = { .n_orders = 2, .x_size = 3 * LONG_K, .y_size = 3 * LONG_N, .most_n = LONG_N, .most_k = LONG_K,
                      .k = { LONG_K, LONG_K }, .n = { LONG_N, LONG_N }, .x_at = { 0, LONG_K }, .y_at = { 0, LONG_N },
-                     .table_size = LONG_SIZE, .table_at = { 0, 64 }, .n_nodes = 3, .end_row = LONG,
+                     .table_size = LONG_SIZE, .table_at = { 0, LONG_EACH }, .n_nodes = 3, .end_row = LONG,
                      .slots = (LONG + NN_GPU_OUTER - 1) / NN_GPU_OUTER, .x = to_device(x, LONG * 3 * LONG_K),
                      .y = to_device(y, LONG * 3 * LONG_N), .phi = to_device(phi, 2 * LONG) };
     nn_gpu_span *spans = ops->alloc(gpu, sizeof span);
@@ -204,9 +204,9 @@ static void gradients_of_tables_of_long_cells(void **state)
         ops->so2_outer(gpu, &a);
         got = from_device(a.table, 3 * LONG_SIZE);
         for (int i = 0; i < 3 * LONG_SIZE; i++) {
-            int node = i / LONG_SIZE, at = i % LONG_SIZE, b = at >= 128, k = at % 64 / 8, n = at % 8;
+            int node = i / LONG_SIZE, at = i % LONG_SIZE, b = at >= 2 * LONG_EACH, k = at % LONG_EACH / 24, n = at % 24;
             bool filling = k >= LONG_K || n >= LONG_N;
-            double want = filling ? 0 : outer_want(x, y, phi, node, at >= 64, b, k, n);
+            double want = filling ? 0 : outer_want(x, y, phi, node, at >= LONG_EACH, b, k, n);
             if (!(fabs(got[i] - want) <= tol[p] * (filling ? 0 : 30)))
                 fail_msg("precision %d: node %d, number %d is %g, should be %g", p, node, at, (double)got[i], want);
         }
