@@ -121,6 +121,7 @@ static void default_model_gives_the_stored_numbers(void **state)
     model_check("b4_default_full", 5e-6, 2e-4);
 }
 
+/* [cuda [which tests]] */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +132,8 @@ int main(int argc, char **argv)
 
     if (argc > 1 && !strcmp(argv[1], "cuda"))
         kind = &nn_engine_cuda;
+    if (argc > 2)
+        cmocka_set_test_filter(argv[2]);
     golden_folder();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,12 @@ static nn_gpu *gpu;
 static pl_rng rng;
 static pl_arena *mem;
 
+static void works(const char *fault)
+{
+    if (fault)
+        fail_msg("%s", fault);
+}
+
 static float *random_floats(size_t n)
 {
     float *x = PL_NEW(mem, float, n + 1);
@@ -35,6 +41,7 @@ static float *to_device(const float *x, size_t n)
 {
     float *p = ops->alloc(gpu, (n + 1) * sizeof *p);
 
+    works(p ? NULL : ops->status(gpu));
     assert_non_null(p);
     ops->upload(gpu, p, x, n * sizeof *p);
     return p;
@@ -45,7 +52,7 @@ static float *from_device(const float *p, size_t n)
     float *x = PL_NEW(mem, float, n + 1);
 
     ops->download(gpu, x, p, n * sizeof *x);
-    assert_null(ops->status(gpu));
+    works(ops->status(gpu));
     return x;
 }
 
@@ -232,6 +239,7 @@ static nn_gpu_frame_rule *rule_to_device(void)
             flat.term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0,
                                              rule.term[l][i].w };
     }
+    works(p ? NULL : ops->status(gpu));
     assert_non_null(p);
     ops->upload(gpu, p, &flat, sizeof flat);
     return p;
@@ -328,6 +336,7 @@ static void *bytes_kept(const void *x, size_t bytes)
 {
     void *p = ops->alloc(gpu, bytes);
 
+    works(p ? NULL : ops->status(gpu));
     assert_non_null(p);
     assert_true(n_kept < KEPT);
     ops->upload(gpu, p, x, bytes);
