@@ -100,6 +100,7 @@ struct emu_machine {
     const void *home_stack;
     size_t home_bytes;
     unsigned n, now, done, at_block, at_warp[EMU_THREADS / 32];
+    int line[EMU_THREADS / 32]; /* where the lanes that wait are */
     uint64_t seed;
     unsigned order[EMU_THREADS];
     char sync[2 + EMU_THREADS / 16], over; /* what ThreadSanitizer knows barriers by: two each, in turn */
@@ -252,16 +253,21 @@ EMU_OWN static void emu_meet(unsigned first, unsigned end, unsigned *came, emu_s
 
 EMU_OWN static void __syncthreads() { emu_meet(0, emu.n, &emu.at_block, EMU_AT_BLOCK, 0); }
 
-EMU_OWN static void __syncwarp()
+/* All lanes at one instruction, by its line: a shuffle or an mma in two branches is none. */
+EMU_OWN static void __syncwarp(int line = __builtin_LINE())
 {
     unsigned warp = emu.now / 32, first = warp * 32, end = first + 32 < emu.n ? first + 32 : emu.n;
 
+    if (!emu.at_warp[warp])
+        emu.line[warp] = line;
+    if (emu.line[warp] != line)
+        emu_fail("lanes of a warp meet at two instructions");
     emu_meet(first, end, &emu.at_warp[warp], EMU_AT_WARP, 1 + warp);
 }
 
 /* ---- primitives of warps, see models/cuda/prim.cuh -------------------------------- */
 
-template <class T> EMU_OWN static T warp_get(T value, int lane)
+template <class T> EMU_OWN static T warp_get(T value, int lane, int line = __builtin_LINE())
 {
     emu_fiber *f = &emu.fiber[emu.now];
     unsigned from = emu.now / 32 * 32 + (unsigned)lane;
@@ -269,14 +275,17 @@ template <class T> EMU_OWN static T warp_get(T value, int lane)
 
     f->parity ^= 1;
     memcpy(&f->slot[f->parity], &value, sizeof value);
-    __syncwarp();
+    __syncwarp(line);
     if (from >= emu.n)
         emu_fail("a shuffle from a lane that is not there");
     memcpy(&out, &emu.fiber[from].slot[f->parity], sizeof out);
     return out;
 }
 
-template <class T> EMU_OWN static T warp_xor(T value, int mask) { return warp_get(value, (int)(emu.now % 32) ^ mask); }
+template <class T> EMU_OWN static T warp_xor(T value, int mask, int line = __builtin_LINE())
+{
+    return warp_get(value, (int)(emu.now % 32) ^ mask, line);
+}
 
 #include "emulator/matrix.h"
 

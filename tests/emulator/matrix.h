@@ -112,7 +112,8 @@ static float emu_add(float c, const double *p, int n)
 
 /* Fragments as in the PTX manual: lane = 4 g + t has a: (g, t), (g+8, t), (g, t+4), (g+8, t+4);
  * b: (t, g), (t+4, g) in words along k; c: (g, 2t..), (g+8, 2t..). */
-EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsigned per, float (*get)(uint32_t, unsigned))
+EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsigned per, float (*get)(uint32_t, unsigned),
+                              int line)
 {
     emu_fiber *f = &emu.fiber[emu.now];
     unsigned lane = emu.now % 32, first = emu.now - lane, g = lane / 4, t = lane % 4;
@@ -120,7 +121,7 @@ EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2]
     f->parity ^= 1;
     memcpy(f->slot[f->parity].frag, a, 4 * sizeof *a);
     memcpy(f->slot[f->parity].frag + 4, b, 2 * sizeof *b);
-    __syncwarp();
+    __syncwarp(line);
     for (unsigned i = 0; i < 4; i++)
         for (unsigned half = 0; half < 2; half++) {
             double p[8];
@@ -134,8 +135,19 @@ EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2]
         }
 }
 
-static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma(c, a, b, 2, emu_bf16); }
-static void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma(c, a, b, 2, emu_fp16); }
-static void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma(c, a, b, 1, emu_tf32); }
+static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
+{
+    emu_mma(c, a, b, 2, emu_bf16, line);
+}
+
+static void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
+{
+    emu_mma(c, a, b, 2, emu_fp16, line);
+}
+
+static void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
+{
+    emu_mma(c, a, b, 1, emu_tf32, line);
+}
 
 #endif

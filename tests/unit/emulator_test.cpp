@@ -225,6 +225,14 @@ __global__ void lost_lane(int *out)
     out[threadIdx.x] = warp_get((int)threadIdx.x, 0);
 }
 
+__global__ void two_shuffles(int *out)
+{
+    if (threadIdx.x < 16)
+        out[threadIdx.x] = warp_get((int)threadIdx.x, 0);
+    else
+        out[threadIdx.x] = warp_get((int)threadIdx.x, 1);
+}
+
 /* Runs it in a child; true if that was ended by abort. */
 template <class F> static bool aborts(F f)
 {
@@ -249,6 +257,8 @@ static void a_barrier_that_some_threads_miss_ends_the_program(void **)
 
     assert_true(aborts([] { LAUNCH(split_barrier, 1, 32, 0, 0); }));
     assert_true(aborts([&] { LAUNCH(lost_lane, 1, 32, 0, 0, out); }));
+    assert_true(aborts([&] { LAUNCH(two_shuffles, 1, 32, 0, 0, out); }));
+    assert_false(aborts([&] { LAUNCH(two_shuffles, 1, 16, 0, 0, out); }));
     assert_true(aborts([] { LAUNCH(split_barrier, 1, 2048, 0, 0); }));
     assert_false(aborts([] { LAUNCH(split_barrier, 1, 16, 0, 0); }));
 }
