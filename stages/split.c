@@ -11,9 +11,10 @@
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/prepare.h"
+#include "stages/scaffolds.h"
 
 enum { TRAIN, VALID, TEST, CALIBRATION, PARTS, NO_PART = -1, SKELETON = 14 };
-enum { BY_RANDOM, BY_COLUMN, BY_FILE };
+enum { BY_RANDOM, BY_COLUMN, BY_FILE, BY_SCAFFOLD };
 enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
 
 static const char *const part_name[PARTS] = { "train", "valid", "test", "calibration" };
@@ -27,16 +28,17 @@ typedef struct split_conf {
 
 #define AT(member) offsetof(split_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file", NULL,
-      "random by seed; from a numeric label (0 train, 1 valid, 2 test); or from a file of lines `InChIKey-or-title part`",
+    { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file|scaffold", NULL,
+      "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; or "
+      "whole scaffolds (Bemis-Murcko), the largest to train",
       0, NULL, 0 },
-    { PL_REAL, "fractions.train", AT(fraction[TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random: share to train on", 0, NULL, 0 },
+    { PL_REAL, "fractions.train", AT(fraction[TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold: share to train on", 0, NULL, 0 },
     { PL_REAL, "fractions.valid", AT(fraction[VALID]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random: share to choose the epoch by", 0, NULL, 0 },
+      "random, scaffold: share to choose the epoch by", 0, NULL, 0 },
     { PL_REAL, "fractions.test", AT(fraction[TEST]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random: share that no choice depends on", 0, NULL, 0 },
+      "random, scaffold: share that no choice depends on", 0, NULL, 0 },
     { PL_REAL, "fractions.calibration", AT(fraction[CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
-      "random: share kept for calibration", 0, NULL, 0 },
+      "random, scaffold: share kept for calibration", 0, NULL, 0 },
     { PL_INT, "limit.train", AT(limit[TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
       "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
     { PL_INT, "limit.valid", AT(limit[VALID]), 0, 0, 1e12, NULL, NULL, "molecules",
@@ -54,6 +56,7 @@ typedef struct member {
     int64_t mol_id;
     uint64_t order;          /* hash of (seed, skeleton)    */
     uint64_t own;            /* hash of (seed, InChIKey)    */
+    uint64_t scaffold;       /* ch_scaffold                 */
     char key[28];
     int part;
 } member;
@@ -79,15 +82,16 @@ static uint64_t hash_text(uint64_t seed, const char *text, size_t n)
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const split_conf *c = step->conf;
+    const bool shares = c->method == BY_RANDOM || c->method == BY_SCAFFOLD;
     double sum = 0;
 
     if (c->method == BY_COLUMN)
         st_label_check(wf, step, c->column, problems);
     for (int p = 0; p < PARTS; p++)
         sum += c->fraction[p];
-    if (c->method == BY_RANDOM && !(fabs(sum - 1.0) <= 1e-6))
+    if (shares && !(fabs(sum - 1.0) <= 1e-6))
         pl_problem_add(problems, step->node, "fractions add up to %g, not to 1", sum);
-    if (c->method == BY_RANDOM && !(c->fraction[TRAIN] > 0))
+    if (shares && !(c->fraction[TRAIN] > 0))
         pl_problem_add(problems, step->node, "fractions.train is 0: nothing to train on");
     if (c->method == BY_FILE && !c->path)
         pl_problem_add(problems, step->node, "method: file needs `path`");
@@ -346,6 +350,79 @@ static pl_code split_file(split_state *s, pl_error *err)
     return rc ? rc : pl_db_exec(db, "DROP TABLE temp.split_line", err);
 }
 
+/* ---- whole scaffolds ---- */
+
+typedef struct group {
+    uint64_t scaffold, order; /* order: hash of (seed, scaffold)      */
+    int64_t n, first;         /* members, in a row from the first one */
+} group;
+
+static void scaffold_set(void *ctx, int64_t mol_id, uint64_t scaffold)
+{
+    member *m = member_of(ctx, mol_id);
+
+    if (m)
+        m->scaffold = scaffold;
+}
+
+static int compare_scaffold(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+
+    return (x->scaffold > y->scaffold) - (x->scaffold < y->scaffold);
+}
+
+/* The largest first; among equals, which are most, chance decides. */
+static int compare_group(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* A group goes to the first part that has room for it; the largest to train, the last part takes the rest. */
+static void groups_deal(split_state *s, const group *g, int64_t n)
+{
+    int64_t have[PARTS] = { 0 };
+    int last = TRAIN;
+
+    for (int p = 0; p < PARTS; p++)
+        last = s->conf->fraction[p] > 0 ? p : last;
+    for (int64_t i = 0; i < n; i++) {
+        int p = TRAIN;
+        while (i > 0 && p < last && (double)(have[p] + g[i].n) > s->conf->fraction[p] * (double)s->n + 1e-9)
+            p++;
+        have[p] += g[i].n;
+        for (int64_t k = g[i].first; k < g[i].first + g[i].n; k++)
+            s->m[k].part = p;
+    }
+}
+
+static pl_code split_scaffold(split_state *s, pl_error *err)
+{
+    group *g = PL_NEW(s->env->mem, group, s->n + 1);
+    int64_t n = 0;
+    pl_code rc = g ? st_scaffolds_read(s->env, scaffold_set, s, err) : pl_fail(err, PL_ENOMEM, "scaffolds");
+
+    if (rc)
+        return rc;
+    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_scaffold);
+    for (int64_t i = 0; i < s->n; i++) {
+        if (!i || s->m[i].scaffold != s->m[i - 1].scaffold)
+            g[n++] = (group){ .scaffold = s->m[i].scaffold, .first = i,
+                              .order = pl_splitmix64(s->m[i].scaffold ^ pl_splitmix64(s->env->seed)) };
+        g[n - 1].n++;
+    }
+    qsort(g, (size_t)n, sizeof *g, compare_group);
+    groups_deal(s, g, n);
+    if (n == 0)
+        return PL_OK;
+    return pl_event_add(s->env, PL_INFO, "%lld scaffolds; the largest group, %s, has %lld of %lld molecules", (long long)n,
+                        g[0].scaffold ? "of one scaffold" : "without rings", (long long)g[0].n, (long long)s->n);
+}
+
 /* ---- afterwards ---------------------------------------------------------- */
 
 static bool group_held_out(const split_state *s, int64_t from, int64_t to)
@@ -423,6 +500,8 @@ static pl_code assign(split_state *s, pl_error *err)
         rc = split_column(s, err);
     else if (s->conf->method == BY_FILE)
         rc = split_file(s, err);
+    else if (s->conf->method == BY_SCAFFOLD)
+        rc = split_scaffold(s, err);
     qsort(s->m, (size_t)s->n, sizeof *s->m, compare_order);
     if (s->conf->method == BY_RANDOM)
         split_random(s);
@@ -473,8 +552,9 @@ static void stage_close(void *state)
 
 static bool reads_blocks(const pl_step *step)
 {
-    (void)step;
-    return false;
+    const split_conf *c = step->conf;
+
+    return c->method == BY_SCAFFOLD;
 }
 
 static const char *const needs[] = { "prepare", NULL };

@@ -318,6 +318,41 @@ SMILES = ["CCO", "CCN", "CCC", "CCCl", "c1ccccc1", "CC(=O)O", "CCOC", "CC#N", "C
 PARTS = "SELECT inchikey, part FROM split JOIN molecule USING(mol_id) ORDER BY 1"
 
 
+SCAFFOLDS = [  # molecules with one scaffold a line
+    "c1ccccc1 Cc1ccccc1 CCc1ccccc1 Oc1ccccc1 Nc1ccccc1 Clc1ccccc1 OC(=O)c1ccccc1 COc1ccccc1", "CCO CCC CC(=O)O C=CC",
+    "CC1CCCCC1 OC1CCCCC1 NC1CCCCC1", "Cc1ccncc1 Oc1cccnc1", "O=C1CCCCC1 CC1CCCCC1=O", "C1CCC2CCCCC2C1", "C1CCCC1C1CCCC1",
+    "c1ccoc1", "c1ccsc1", "c1cc[nH]c1"]
+
+
+def whole_scaffolds_are_in_one_part():
+    """The largest one in train, the others where there is room, equals by chance; the order of records does not matter."""
+    molecules = [(s, "s%d" % i) for i, line in enumerate(SCAFFOLDS) for s in line.split()]
+    by = "SELECT title, part, count(*) FROM split JOIN record USING(mol_id) GROUP BY 1, 2 ORDER BY 1"
+    with sieve.Project() as p:
+        p.put("a.smi", "".join("%s %s\n" % m for m in molecules))
+        p.put("b.smi", "".join("%s %s\n" % m for m in molecules[::-1]))
+        for name in "ab":
+            p.workflow([name + ".smi"], "  read: {unit: 5}\n  prepare: {conformers: {source: none}}\n  split: {method: scaffold, "
+                       "fractions: {train: 0.5, valid: 0.25, test: 0.25}}\n", name=name + ".yaml", workdir=name)
+            p.run("run", name + ".yaml", "-q")
+        got = p.rows(by, workdir="a")
+        assert got == p.rows(by, workdir="b")
+        assert [title for title, _, _ in got] == ["s%d" % i for i in range(len(SCAFFOLDS))], got
+        size = {part: sum(n for _, its, n in got if its == part) for part in ("train", "valid", "test")}
+        assert size == {"train": 12, "valid": 6, "test": 6}, size
+        assert got[0][1:] == ("train", 8) and got[1][1:] == ("train", 4), got
+        note = p.one("SELECT message FROM event WHERE message LIKE '%scaffolds%'", workdir="a")
+        assert note == "10 scaffolds; the largest group, of one scaffold, has 8 of 24 molecules", note
+        os.unlink(p.path("a/features.db"))
+        seeds = set()
+        for seed in range(1, 6):
+            p.run("run", "a.yaml", "-q", "--from", "split", "seed=%d" % seed)
+            seeds.add(tuple(p.rows(by, workdir="a")))
+        assert len(seeds) > 1, "another seed"
+        _, _, err = p.run("run", "a.yaml", "stages.split.fractions.train=0.9", expect=2)
+        assert "add up to 1.4" in err, err
+
+
 def a_split_depends_on_the_seed_and_the_molecules_alone():
     """Not on the order of the records; stereoisomers stay together; columns and files say what they say."""
     prepare = "  read: {}\n  prepare: {conformers: {source: none}}\n"
@@ -461,7 +496,8 @@ def many_files_are_summed_up():
 
 
 if __name__ == "__main__":
-    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
+    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part,
+                the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
                 a_prediction_in_another_unit_than_its_label_is_another_property,
