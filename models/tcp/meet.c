@@ -245,7 +245,8 @@ static void guest_take(nn_wires *w, const nn_meeting *m, const char *key, int fd
         one->fd[0] = fd;
         one->patience = ANSWER_S;
         /* One that has hung up already is taken when it comes again. */
-        if (nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK && nn_wires_watch(one, NULL) == PL_OK) {
+        if (nn_wires_came(fd, sizeof h, ANSWER_S) && nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK
+            && nn_wires_watch(one, NULL) == PL_OK) {
             bool wanted = is_wanted(&h, w, m, key, &why);
             pl_code rc = nn_wires_send(one, 0, wanted ? NN_WIRE_WELCOME : NN_WIRE_REFUSED, &why, sizeof why, NULL);
             if (wanted && !rc) {

@@ -100,6 +100,15 @@ pl_code nn_wires_watch(nn_wires *w, pl_error *err)
     return look(w, -1, 0, 0, &ready, err);
 }
 
+bool nn_wires_came(int fd, size_t n, double seconds)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    int whole = (int)(sizeof(head) + n), any = 1;
+    bool came = setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &whole, sizeof whole) == 0 && poll(&p, 1, (int)(1000 * seconds)) == 1;
+
+    return setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &any, sizeof any) == 0 && came;
+}
+
 /* ---- bytes --------------------------------------------------------------- */
 
 static bool try_again(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that find each other over TCP: real processes, on loopback and in a folder. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -356,23 +357,42 @@ static int say_hello_and_hang_up(const char *port)
     return fd;
 }
 
+/* A stranger that begins like a rank and then says a byte now and again. */
+static void *dribble(void *port)
+{
+    const struct { uint32_t kind, zero; uint64_t n; } head = { NN_WIRE_HELLO, 0, 204 };
+    int fd = connect_silently(port);
+    bool heard = send(fd, &head, sizeof head, MSG_NOSIGNAL) == sizeof head;
+
+    for (int i = 0; heard && i < 200; i++) {
+        nap(0.2);
+        heard = send(fd, "x", 1, MSG_NOSIGNAL) == 1;
+    }
+    (void)close(fd);
+    return heard ? port : NULL;
+}
+
 /* It said who it is and went while rank 0 listened to a stranger; then it comes again. */
 static void a_rank_that_left_while_it_waited_may_come_again(void **state)
 {
     bench *b = *state;
-    int stranger, left;
+    pthread_t stranger;
+    void *heard_out;
+    int left;
 
     masters_set(b);
     b->rank[0].launch.size = b->rank[1].launch.size = 2;
     b->rank[0].work = b->rank[1].work = work_sum;
     rank_start(&b->rank[0]);
     nap(0.5);
-    stranger = connect_silently(b->rank[0].launch.port);
+    assert_int_equal(pthread_create(&stranger, NULL, dribble, (void *)(uintptr_t)b->rank[0].launch.port), 0);
+    nap(0.5);
     left = say_hello_and_hang_up(b->rank[0].launch.port);
     rank_start(&b->rank[1]);
     check_end(&b->rank[1], 0, "");
     check_end(&b->rank[0], 0, "");
-    (void)close(stranger);
+    assert_int_equal(pthread_join(stranger, &heard_out), 0);
+    assert_null(heard_out);
     (void)close(left);
 }
 
