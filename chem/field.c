@@ -143,9 +143,9 @@ static void xyz_fields(gather *g, const char *s, const char *end)
 static void csv_fields(gather *g, const ch_reader *r, const char *s, const char *end)
 {
     pl_text field = { 0 };
-    bool open;
+    ch_quote quote;
 
-    for (int i = 0; i < r->n_columns && ch_csv_field(&s, end, r->delimiter, &field, &open); i++)
+    for (int i = 0; i < r->n_columns && ch_csv_field(&s, end, r->delimiter, &field, &quote); i++)
         if (r->columns[i][0] != '\0') /* the row numbers that pandas puts in front have no name */
             field_add(g, r->columns[i], strlen(r->columns[i]), pl_text_str(&field), field.len);
     g->refused = g->refused || !pl_text_ok(&field);

@@ -69,8 +69,9 @@ void ch_reader_set_title(ch_reader *r, const char *s, size_t n); /* cleaned */
 void ch_reader_set_problem(ch_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the first one stays */
 
 /* One field of a csv row from *at on; false at the end of the row. Quotes are
- * taken off. *open says that a quote was still open at the end. */
-bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, bool *open);
+ * taken off. OPEN: one was still open at the end. LOOSE: text stands behind the closing one. */
+typedef enum ch_quote { CH_QUOTE_GOOD, CH_QUOTE_OPEN, CH_QUOTE_LOOSE } ch_quote;
+bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, ch_quote *quote);
 
 /* Little words about lines. */
 bool ch_line_blank(const char *s, size_t n);

@@ -9,7 +9,9 @@
  *   smi            a line; blank lines and lines that begin with '#' are not records
  *   inchi          a line that begins with "InChI="; all others are commentary
  *   sdf mol mdl    up to and including the line $$$$; what follows the last
- *                  $$$$ is a record unless it is all blank
+ *                  $$$$ is a record unless it is all blank. One with several M  END
+ *                  before its data, or with more lines than its V2000 counts
+ *                  announce, has a problem: readers would take a part of it for all
  *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not
  *   cif mmcif      from data_NAME to the next; comments before the first are not
  *   xyz            a count line, a comment line, count atom lines. After a
@@ -18,7 +20,8 @@
  *                  QM9's original files (comment "gdb N ...") keep their atoms
  *                  only; the lines after them belong to the same record
  *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else the whole file
- *   csv tsv        a row (quotes may span lines); the first row names the columns
+ *   csv tsv        a row (quotes may span lines); the first row names the columns.
+ *                  A row with values behind the last of them has a problem
  *   anything else  the whole file is given to the chemistry worker, which lists
  *                  its molecules (opts.lister); each comes back as a record of
  *                  format sdf. A file it cannot list is one record with a problem, and

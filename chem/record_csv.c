@@ -8,53 +8,58 @@
 
 enum { QUOTED_LINES_MAX = 100, COLUMNS_MAX = 4096 };
 
-bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, bool *open)
+bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, ch_quote *quote)
 {
     const char *s = *at;
     bool quoted;
 
-    *open = false;
+    *quote = CH_QUOTE_GOOD;
     pl_text_reset(out);
     if (s > end)
         return false;
     quoted = s < end && *s == '"';
     if (quoted) {
-        *open = true;
-        for (s++; s < end && *open; s++) {
+        *quote = CH_QUOTE_OPEN;
+        for (s++; s < end && *quote == CH_QUOTE_OPEN; s++) {
             if (*s == '"' && s + 1 < end && s[1] == '"')
                 pl_text_add_n(out, s++, 1);
             else if (*s == '"')
-                *open = false;
+                *quote = CH_QUOTE_GOOD;
             else
                 pl_text_add_n(out, s, 1);
         }
     }
-    while (s < end && *s != delimiter)
-        pl_text_add_n(out, s++, 1);
+    for (; s < end && *s != delimiter; s++) {
+        if (quoted && !ch_line_blank(s, 1))
+            *quote = CH_QUOTE_LOOSE;
+        pl_text_add_n(out, s, 1);
+    }
     *at = s + 1; /* beyond the end: that was the last field */
     return true;
 }
 
-static bool quote_is_open(ch_reader *r, const char *s, size_t n, pl_text *field)
+/* Of a whole row: open, else loose if one is. */
+static ch_quote quotes_of(const ch_reader *r, pl_text *field)
 {
-    const char *at = s, *end = s + n;
-    bool open = false;
+    const char *at = r->raw.s, *end = r->raw.s + r->raw.len;
+    ch_quote one = CH_QUOTE_GOOD, all = CH_QUOTE_GOOD;
 
-    while (!open && ch_csv_field(&at, end, r->delimiter, field, &open))
-        continue;
-    return open;
+    while (one != CH_QUOTE_OPEN && ch_csv_field(&at, end, r->delimiter, field, &one))
+        all = one == CH_QUOTE_GOOD ? all : one;
+    return all;
 }
 
-/* More lines, while a quote is open. A quote that is never closed costs its own
- * line only: the lines after it are read again. */
+/* More lines, while a quote is open. A quote that is never closed costs its own line only: the lines after it are
+ * read again. So does one that seems to end where, lines later, another begins: text stands behind it. */
 static pl_code read_quoted(ch_reader *r, const ch_line *first, pl_text *field, pl_error *err)
 {
     const size_t first_len = r->raw.len;
     const int64_t first_number = first->number;
     int64_t second_offset = -1;
+    ch_quote how = quotes_of(r, field);
     bool more = true;
 
-    for (int i = 0; i < QUOTED_LINES_MAX && quote_is_open(r, r->raw.s, r->raw.len, field); i++) {
+    for (int i = 0; i < QUOTED_LINES_MAX && how == CH_QUOTE_OPEN; i++) {
         ch_line line;
         pl_code code = ch_source_line(r->src, &line, &more, err);
         if (code != PL_OK)
@@ -65,8 +70,9 @@ static pl_code read_quoted(ch_reader *r, const ch_line *first, pl_text *field, p
             break;
         pl_text_add_n(&r->raw, "\n", 1);
         pl_text_add_n(&r->raw, line.s, line.len);
+        how = quotes_of(r, field);
     }
-    if (!quote_is_open(r, r->raw.s, r->raw.len, field))
+    if (how == CH_QUOTE_GOOD || (how == CH_QUOTE_LOOSE && second_offset < 0))
         return PL_OK;
     r->raw.len = first_len;
     r->raw.s[first_len] = '\0';
@@ -123,13 +129,13 @@ static pl_code split_header(ch_reader *r, pl_error *err)
 {
     const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
     pl_text field = { 0 };
-    bool open;
+    ch_quote quote;
     pl_code code = PL_OK;
 
     r->columns = calloc(COLUMNS_MAX, sizeof *r->columns);
     if (r->columns == NULL)
         return pl_fail(err, PL_ENOMEM, "%s", r->path);
-    while (code == PL_OK && r->n_columns < COLUMNS_MAX && ch_csv_field(&at, end, r->delimiter, &field, &open)) {
+    while (code == PL_OK && r->n_columns < COLUMNS_MAX && ch_csv_field(&at, end, r->delimiter, &field, &quote)) {
         const char *s = pl_text_str(&field);
         size_t n = strlen(s);
         while (n > 0 && ch_line_blank(s + n - 1, 1))
@@ -212,16 +218,19 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
     return code;
 }
 
-/* SMILES and title of the row, with a tab between, as the SMILES reader wants it. */
+/* SMILES and title of the row, with a tab between, as the SMILES reader wants it. A value behind the last name says
+ * that the row is not what its author meant: 1,5 is two values. */
 static void take_molecule(ch_reader *r, pl_text *field)
 {
     const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
-    bool open;
-    int n = 0;
+    ch_quote quote;
+    int n = 0, used = 0;
 
-    for (; ch_csv_field(&at, end, r->delimiter, field, &open); n++) {
+    for (; ch_csv_field(&at, end, r->delimiter, field, &quote); n++) {
         const char *s = pl_text_str(field), *from = s;
         size_t len;
+        if (!ch_line_blank(s, field->len))
+            used = n + 1;
         if (n == r->title_column)
             ch_reader_set_title(r, s, field->len);
         if (n == r->smiles_column && (from = ch_word(&s, s + field->len, &len)) != NULL)
@@ -229,6 +238,9 @@ static void take_molecule(ch_reader *r, pl_text *field)
     }
     if (n <= r->smiles_column)
         ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
+    else if (used > r->n_columns && r->n_columns < COLUMNS_MAX)
+        ch_reader_set_problem(r, "csv: %d columns, and the first row names %d; what holds a '%c' stands in quotes", used,
+                              r->n_columns, r->delimiter);
     else if (r->text.len == 0)
         ch_reader_set_problem(r, "csv: no SMILES in this row");
     pl_text_add_n(&r->text, "\t", 1);

@@ -67,46 +67,6 @@ pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
     return PL_OK;
 }
 
-/* The value of "> <NAME>" wanted as a title is the line after it. */
-static void sdf_watch_title(ch_reader *r, const ch_line *line, bool *wanted)
-{
-    const size_t n = r->title_from ? strlen(r->title_from) : 0;
-    const char *name;
-
-    if (*wanted) {
-        ch_reader_set_title(r, line->s, line->len);
-        *wanted = false;
-    }
-    if (n == 0 || line->len < n + 3 || line->s[0] != '>')
-        return;
-    name = memchr(line->s, '<', line->len);
-    *wanted = name != NULL && (size_t)(line->s + line->len - name) > n + 1 && name[n + 1] == '>' &&
-              memcmp(name + 1, r->title_from, n) == 0;
-}
-
-pl_code ch_next_sdf(ch_reader *r, bool *more, pl_error *err)
-{
-    bool blank = true, wanted = false;
-    ch_line line;
-
-    for (;;) {
-        pl_code code = ch_source_line(r->src, &line, more, err);
-        if (code != PL_OK)
-            return code;
-        if (!*more)
-            break;
-        blank = blank && ch_line_blank(line.s, line.len);
-        if (!r->begun && r->title_from == NULL)
-            ch_reader_set_title(r, line.s, line.len);
-        ch_reader_add(r, &line);
-        sdf_watch_title(r, &line, &wanted);
-        if (ch_line_starts(&line, "$$$$"))
-            return PL_OK;
-    }
-    *more = !blank; /* blank lines after the last $$$$ are nothing */
-    return PL_OK;
-}
-
 /* The line with which a record begins: of mol2, else of cif (any letter case). */
 static bool is_header(const ch_reader *r, const ch_line *line)
 {

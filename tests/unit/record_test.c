@@ -150,6 +150,37 @@ static void an_sdf_record_ends_at_its_delimiter_or_at_the_end_of_the_file(void *
     forget(&s);
 }
 
+#define ATOM "    0.0000    0.0000    0.0000 C   0  0\n"
+#define MOLFILE(counts, block) "x\n\n\n" counts "  0  0  0  0  0  0  0  0999 V2000\n" block "M  END\n"
+#define ETHANE MOLFILE("  2  1", ATOM ATOM "  1  2  1  0\n")
+
+/* Open Babel reads the first of several, and the bonds that are announced. */
+static void an_sdf_record_of_which_readers_take_a_part_is_bad(void **state)
+{
+    seen s;
+
+    (void)state;
+    read_text(&s, ".sdf", ETHANE ETHANE ETHANE "$$$$\n" ETHANE "$$$$\n");
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.problem[0], "sdf: 3 molecules in one record; a line $$$$ has to stand between them");
+    assert_null(s.problem[1]);
+    forget(&s);
+    read_text(&s, ".sdf", ETHANE "> <drawn>\n" ETHANE "\n$$$$\n" "$RXN\n\n\n\n$MOL\n" ETHANE "$MOL\n" ETHANE "$$$$\n");
+    assert_int_equal(s.n, 2);
+    assert_null(s.problem[0]);
+    assert_null(s.problem[1]); /* a reaction: the worker says so */
+    forget(&s);
+    read_text(&s, ".sdf", MOLFILE("  3  1", ATOM ATOM ATOM "  1  2  1  0\n  2  3  1  0\n") "$$$$\n"
+              MOLFILE("  1  0", ATOM ATOM) "$$$$\n" MOLFILE("  2  1", ATOM ATOM "  1  2  1  0\nM  CHG  1   1   1\n") "$$$$\n"
+              MOLFILE("  2  1  1", ATOM ATOM "  1  2  1  0\n  2 T    1   6\n") "$$$$\n" MOLFILE("2 1 0", ATOM ATOM "  1  2  1  0\n"));
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.problem[0], "sdf: line 9 is one atom or bond more than the fourth line of the record announces");
+    assert_string_equal(s.problem[1], "sdf: line 17 is one atom or bond more than the fourth line of the record announces");
+    for (int i = 2; i < 5; i++)
+        assert_null(s.problem[i]);
+    forget(&s);
+}
+
 static void a_title_can_come_from_a_data_field(void **state)
 {
     static const char text[] = "x\n\n\nM  END\n> <id>\n7\n\n> <ident>\n8\n\n$$$$\n";
@@ -267,6 +298,38 @@ static void a_quote_that_is_not_closed_costs_one_row(void **state)
     assert_string_equal(s.text[1], "CCC\t2");
     assert_string_equal(s.text[2], "CCCC\t3");
     assert_int_equal(s.line[2], 4);
+    forget(&s);
+}
+
+/* The quote of the second row would end at that of the fourth, and take two rows along. */
+static void a_quote_that_ends_where_another_begins_costs_one_row(void **state)
+{
+    static const char text[] = "name,smiles\n\"one\"\",C\ntwo,CC\n\"three, really\",CCC\n\"fo\"ur,CCCC\n";
+    seen s;
+
+    (void)state;
+    read_text(&s, ".csv", text);
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[0], "csv: a quote that is not closed");
+    for (int i = 1; i < 4; i++)
+        assert_null(s.problem[i]);
+    assert_string_equal(s.text[1], "CC\ttwo");
+    assert_string_equal(s.text[2], "CCC\tthree, really");
+    assert_string_equal(s.text[3], "CCCC\tfour");
+    forget(&s);
+}
+
+/* 1,5 are two values; a label would be 1. */
+static void a_csv_row_with_more_values_than_names_is_bad(void **state)
+{
+    seen s;
+
+    (void)state;
+    read_text(&s, ".csv", "smiles,logS\nC,1,5\nCC,2\nCCC,3,, \nCCCC,\"1,5\"\nCCCCC\n");
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.problem[0], "csv: 3 columns, and the first row names 2; what holds a ',' stands in quotes");
+    for (int i = 1; i < 5; i++)
+        assert_null(s.problem[i]);
     forget(&s);
 }
 
@@ -454,6 +517,7 @@ int main(void)
         cmocka_unit_test(an_empty_or_blank_file_has_no_records),
         cmocka_unit_test(a_line_of_ten_megabytes_is_one_bad_record_and_its_neighbours_live),
         cmocka_unit_test(an_sdf_record_ends_at_its_delimiter_or_at_the_end_of_the_file),
+        cmocka_unit_test(an_sdf_record_of_which_readers_take_a_part_is_bad),
         cmocka_unit_test(a_title_can_come_from_a_data_field),
         cmocka_unit_test(a_mol2_record_begins_at_its_header),
         cmocka_unit_test(a_cif_record_begins_at_its_header),
@@ -462,6 +526,8 @@ int main(void)
         cmocka_unit_test(pdb_models_are_records),
         cmocka_unit_test(csv_quotes_may_hold_commas_and_line_ends),
         cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
+        cmocka_unit_test(a_quote_that_ends_where_another_begins_costs_one_row),
+        cmocka_unit_test(a_csv_row_with_more_values_than_names_is_bad),
         cmocka_unit_test(a_missing_csv_column_is_a_wrong_setting),
         cmocka_unit_test(gzip_is_known_by_content_and_damage_is_a_record),
         cmocka_unit_test(a_run_that_goes_on_after_damage_does_not_meet_it_again),
