@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,12 +79,12 @@ static bool holder_lives(int fd)
 
 /* A child process that was being started when its parent was killed holds the
  * parent's lock until its exec, a moment later: that is no holder to refuse for. */
-static bool take(int fd)
+static bool take(int fd, int how)
 {
     static const struct timespec moment = { 0, 20000000 };
 
     for (int tries = 0; tries < 50; tries++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        if (flock(fd, how | LOCK_NB) == 0)
             return true;
         if (errno != EWOULDBLOCK && errno != EINTR)
             return false;
@@ -103,7 +104,7 @@ static pl_code take_file(pl_lock *lock, const char *path, const char *what, pl_e
     lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock->fd < 0)
         return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
-    if (!take(lock->fd))
+    if (!take(lock->fd, LOCK_EX))
         code = refuse(lock->fd, what, path, err);
     else
         code = write_holder(lock->fd, path, who, err);
@@ -130,19 +131,53 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
     return take_file(lock, path, workdir, err);
 }
 
-/* A database in the work directory is behind that one's lock already. */
-static pl_code take_outside(pl_lock *lock, const char *file, const char *workdir, pl_error *err)
+/* Our own work directory under another name is held already. */
+static bool is_same(int a, int b)
+{
+    struct stat x, y;
+
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static pl_code share_folder(pl_lock *lock, const char *folder, const pl_lock *own, pl_error *err)
+{
+    char path[PATH_MAX], who[HOLDER];
+    pl_code code = PL_OK;
+
+    if (snprintf(path, sizeof path, "%s/.lock", folder) >= (int)sizeof path)
+        return pl_fail(err, PL_EIO, "%s: path too long", folder);
+    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock->fd < 0)
+        return pl_fail_errno(err, path);
+    if (is_same(lock->fd, own->fd))
+        pl_lock_drop(lock);
+    else if (!take(lock->fd, LOCK_SH))
+        code = refuse(lock->fd, folder, path, err);
+    else
+        code = write_holder(lock->fd, path, who, err);
+    if (code != PL_OK)
+        pl_lock_drop(lock);
+    return code;
+}
+
+/* A database right in the work directory is behind that one's lock already. */
+static pl_code take_outside(pl_lock *lock, pl_lock *folder, const char *file, const pl_workflow *wf, const pl_lock *own,
+                            pl_error *err)
 {
     const char *slash = strrchr(file, '/');
     char path[PATH_MAX];
     pl_code code;
 
-    if (slash == NULL || slash == file || pl_path_is_in(file, workdir))
+    if (slash == NULL || slash == file)
         return PL_OK;
     if (snprintf(path, sizeof path, "%s.lock", file) >= (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", file);
     path[slash - file] = '\0';
+    if (strcmp(path, wf->workdir) == 0)
+        return PL_OK;
     code = pl_mkdirs(path, err);
+    if (code == PL_OK)
+        code = share_folder(folder, path, own, err);
     path[slash - file] = '/';
     return code == PL_OK ? take_file(lock, path, file, err) : code;
 }
@@ -151,12 +186,12 @@ pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err)
 {
     pl_code code;
 
-    l->workdir = l->results = l->features = PL_LOCK_NONE;
+    l->workdir = l->results = l->features = l->folder[0] = l->folder[1] = PL_LOCK_NONE;
     code = pl_lock_take(&l->workdir, wf->workdir, err);
     if (code == PL_OK)
-        code = take_outside(&l->results, wf->storage.results, wf->workdir, err);
+        code = take_outside(&l->results, &l->folder[0], wf->storage.results, wf, &l->workdir, err);
     if (code == PL_OK)
-        code = take_outside(&l->features, wf->storage.features, wf->workdir, err);
+        code = take_outside(&l->features, &l->folder[1], wf->storage.features, wf, &l->workdir, err);
     if (code != PL_OK)
         pl_locks_drop(l);
     return code;
@@ -166,6 +201,8 @@ void pl_locks_drop(pl_locks *l)
 {
     pl_lock_drop(&l->features);
     pl_lock_drop(&l->results);
+    pl_lock_drop(&l->folder[1]);
+    pl_lock_drop(&l->folder[0]);
     pl_lock_drop(&l->workdir);
 }
 

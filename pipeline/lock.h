@@ -20,9 +20,10 @@ typedef struct pl_lock {
 pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err);
 void    pl_lock_drop(pl_lock *lock);
 
-/* The work directory, and the databases that lie elsewhere: FILE.lock beside them. */
+/* The work directory, and the databases that lie elsewhere: FILE.lock beside them, and the .lock of their folder, which
+ * may be another's work directory; that one is shared with others whose databases lie there. */
 typedef struct pl_locks {
-    pl_lock workdir, results, features;
+    pl_lock workdir, results, features, folder[2];
 } pl_locks;
 
 pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err);

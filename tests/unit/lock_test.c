@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +137,63 @@ static void two_work_directories_do_not_share_a_database_elsewhere(void **state)
     pl_locks_drop(&second);
 }
 
+static pl_workflow uses(const char *workdir, const char *results, const char *features)
+{
+    static char path[32][300];
+    static int n;
+    char *at[3];
+
+    for (int i = 0; i < 3; i++) {
+        at[i] = path[n++ % 32];
+        (void)snprintf(at[i], sizeof path[0], "%s/%s", dir, (const char *const[]){ workdir, results, features }[i]);
+    }
+    return (pl_workflow){ .workdir = at[0], .storage.results = at[1], .storage.features = at[2] };
+}
+
+static void check_one_of(const pl_workflow *a, const pl_workflow *b, pl_code want)
+{
+    pl_error err = { 0 };
+    pl_locks first, second;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pl_locks_take(&first, i ? b : a, NULL), PL_OK);
+        assert_int_equal(pl_locks_take(&second, i ? a : b, &err), want);
+        if (want == PL_ELOCK)
+            assert_non_null(strstr(err.text, "in use, held by host"));
+        pl_locks_drop(&second);
+        pl_locks_drop(&first);
+    }
+}
+
+/* The folder of the one's database is the other's work directory. */
+static void a_database_in_anothers_work_directory_is_behind_its_lock(void **state)
+{
+    const pl_workflow own = uses("a", "a/r.db", "a/f.db"), guest = uses("b", "a/r.db", "b/f.db");
+    const pl_workflow deep = uses("a", "a/sub/r.db", "a/f.db"), deep_guest = uses("b", "a/sub/r.db", "b/f.db");
+    const pl_workflow one = uses("a", "x/1.db", "x/2.db"), two = uses("b", "x/3.db", "x/4.db");
+
+    (void)state;
+    check_one_of(&own, &guest, PL_ELOCK);
+    check_one_of(&deep, &deep_guest, PL_ELOCK);
+    check_one_of(&one, &two, PL_OK);
+}
+
+static void a_work_directory_may_be_named_in_two_ways(void **state)
+{
+    char path[4][300];
+    pl_workflow a = { 0 };
+    pl_locks locks;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        (void)snprintf(path[i], sizeof path[i], "%s/%s", dir, (const char *const[]){ "a", "link", "link/r.db", "a/f.db" }[i]);
+    assert_int_equal(symlink("a", path[1]), 0);
+    a.workdir = path[0], a.storage.results = path[2], a.storage.features = path[3];
+    assert_int_equal(mkdir(path[0], 0777), 0);
+    assert_int_equal(pl_locks_take(&locks, &a, NULL), PL_OK);
+    pl_locks_drop(&locks);
+}
+
 static void a_job_name_of_any_length_is_one_short_line(void **state)
 {
     char job[4000], path[300], line[600] = "";
@@ -179,6 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_a_dead_holder_wrote_holds_nothing, make, drop),
         cmocka_unit_test_setup_teardown(a_dropped_lock_can_be_taken_and_the_directory_is_made, make, drop),
         cmocka_unit_test_setup_teardown(two_work_directories_do_not_share_a_database_elsewhere, make, drop),
+        cmocka_unit_test_setup_teardown(a_database_in_anothers_work_directory_is_behind_its_lock, make, drop),
+        cmocka_unit_test_setup_teardown(a_work_directory_may_be_named_in_two_ways, make, drop),
         cmocka_unit_test_setup_teardown(a_job_name_of_any_length_is_one_short_line, make, drop),
         cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),
     };
