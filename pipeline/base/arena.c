@@ -111,7 +111,7 @@ void *pl_arena_raw(pl_arena *mem, size_t bytes)
 
     if (refuse_nth > 0 && --refuse_nth == 0)
         return NULL;
-    if (bytes > SIZE_MAX - align)
+    if (bytes > PTRDIFF_MAX - align) /* a negative count, and room for the block's head */
         return NULL;
     need = (bytes + align - 1) / align * align;
     b = block_with_room(mem, need);

@@ -15,6 +15,22 @@ pl_code pl_fail_errno(pl_error *err, const char *path)
     return pl_fail(err, PL_EIO, "%s: %s", path, strerror(errno));
 }
 
+int pl_open_regular(const char *path, pl_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* of a file NONBLOCK changes nothing */
+
+    if (fd < 0 || fstat(fd, &st) != 0)
+        (void)pl_fail_errno(err, path);
+    else if (!S_ISREG(st.st_mode))
+        (void)pl_fail(err, PL_EIO, "%s: not a regular file", path);
+    else
+        return fd;
+    if (fd >= 0)
+        (void)close(fd);
+    return -1;
+}
+
 static pl_code read_all(int fd, char *to, size_t n, const char *path, pl_error *err)
 {
     for (size_t have = 0; have < n;) {
@@ -35,14 +51,12 @@ pl_code pl_file_read(pl_bytes *out, const char *path, pl_arena *mem, pl_error *e
     struct stat st;
     char *data = NULL;
     pl_code code;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = pl_open_regular(path, err);
 
     if (fd < 0)
-        return pl_fail_errno(err, path);
+        return PL_EIO;
     if (fstat(fd, &st) != 0)
         code = pl_fail_errno(err, path);
-    else if (!S_ISREG(st.st_mode))
-        code = pl_fail(err, PL_EIO, "%s: not a regular file", path);
     else if ((data = PL_NEW(mem, char, st.st_size + 1)) == NULL)
         code = pl_fail(err, PL_ENOMEM, "%s: %lld bytes", path, (long long)st.st_size);
     else

@@ -13,6 +13,9 @@ typedef struct pl_bytes {
     size_t len;
 } pl_bytes; /* borrowed view */
 
+/* To read; -1 with EIO in err. A pipe or a device is refused, not waited for. */
+int pl_open_regular(const char *path, pl_error *err);
+
 /* The whole file, plus one NUL byte that len does not count. */
 pl_code pl_file_read(pl_bytes *out, const char *path, pl_arena *mem, pl_error *err);
 

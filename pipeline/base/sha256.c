@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/base/sha256.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/sha256_blocks.h"
@@ -129,20 +131,18 @@ pl_code pl_sha256_file(const char *path, char out[65], pl_error *err)
 {
     char buf[1 << 16];
     pl_sha256 s;
-    size_t n;
-    FILE *f = fopen(path, "rbe");
+    pl_code code = PL_OK;
+    ssize_t n;
+    int fd = pl_open_regular(path, err);
 
-    if (f == NULL)
-        return pl_fail_errno(err, path);
+    if (fd < 0)
+        return PL_EIO;
     pl_sha256_start(&s);
-    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
-        pl_sha256_add(&s, buf, n);
-    if (ferror(f)) {
-        pl_code code = pl_fail_errno(err, path);
-        (void)fclose(f);
-        return code;
-    }
-    (void)fclose(f);
+    while ((n = read(fd, buf, sizeof buf)) != 0 && (n > 0 || errno == EINTR))
+        pl_sha256_add(&s, buf, n > 0 ? (size_t)n : 0);
+    if (n < 0)
+        code = pl_fail_errno(err, path);
+    (void)close(fd);
     pl_sha256_hex(&s, out);
-    return PL_OK;
+    return code;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -220,6 +221,28 @@ static void a_file_is_written_whole_and_read_back(void **unused)
     pl_arena_free(mem);
 }
 
+/* To open it would wait for ever. */
+static void a_pipe_is_refused_and_not_waited_for(void **unused)
+{
+    char dir[] = "/tmp/molsieve-base-XXXXXX", path[128], hex[65];
+    pl_arena *mem = pl_arena_new(0);
+    pl_error err = { 0 };
+    pl_bytes got;
+
+    (void)unused;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/f", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(pl_file_read(&got, path, mem, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "not a regular file"));
+    err.text[0] = '\0';
+    assert_int_equal(pl_sha256_file(path, hex, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "not a regular file"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+    pl_arena_free(mem);
+}
+
 enum { SLOTS = 8 };
 
 typedef struct pool_test {
@@ -334,6 +357,7 @@ static void a_refused_request_is_null_and_nothing_else_changes(void **unused)
     assert_null(PL_NEW(mem, int, 4));
     assert_non_null(PL_NEW(mem, int, 1000));
     assert_null(pl_arena_get(mem, SIZE_MAX / 2, 4));
+    assert_null(PL_NEW(mem, char, -17)); /* with the head of a block it would be a few bytes */
     pl_arena_free(mem);
     pl_arena_free(NULL);
 }
@@ -353,6 +377,7 @@ int main(void)
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),
+        cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
         cmocka_unit_test(every_slot_comes_out_with_its_own_result_for_any_number_of_workers),
         cmocka_unit_test(the_smallest_rank_is_computed_first),
         cmocka_unit_test(closing_drops_what_waits),
