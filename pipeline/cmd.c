@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/cmd.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,9 +292,26 @@ static int dispatch(const pl_app *app, int argc, char **argv)
     return unknown_command(app, argv[1]);
 }
 
+/* What whoever started us may have left: closed standard descriptors, which the next file would take and messages be
+ * written into it (writing to these fails, as to closed ones), and children that nobody can wait for. */
+static void settle_inherited(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+    (void)signal(SIGCHLD, SIG_DFL);
+}
+
 int pl_main(const pl_app *app, int argc, char **argv)
 {
-    int status = dispatch(app, argc, argv);
+    int status;
+
+    settle_inherited();
+    status = dispatch(app, argc, argv);
 
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* a failure has been told already */
         pl_cmd_say("standard output: the result could not be written");

@@ -1,15 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "pipeline/stop.h"
 #include "pipeline/store.h"
+
+/* ---- waiting for others ---- */
+
+enum { NAP_MS = 50, SAY_AFTER = 5000 / NAP_MS, SAY_AGAIN = 600000 / NAP_MS }; /* naps */
 
 static const char *file_of(sqlite3 *db)
 {
     const char *name = db ? sqlite3_db_filename(db, "main") : NULL;
     return name && name[0] ? name : "database";
 }
+
+/* "sqlite3, pid 1234", by the kernel's table of locks; SQLite's are on the file or, with a log, on its -shm. */
+static void name_holder(const char *file, char *out, size_t size)
+{
+    char path[PATH_MAX], line[256], name[64] = "";
+    struct stat at, shm = { 0 };
+    long pid = 0, found = 0;
+    unsigned long long inode;
+    FILE *f = fopen("/proc/locks", "re");
+
+    (void)snprintf(path, sizeof path, "%s-shm", file);
+    (void)stat(path, &shm);
+    while (f != NULL && stat(file, &at) == 0 && found == 0 && fgets(line, sizeof line, f) != NULL)
+        if (sscanf(line, "%*d: POSIX %*s %*s %ld %*x:%*x:%llu", &pid, &inode) == 2 && pid != (long)getpid() &&
+            (inode == at.st_ino || inode == shm.st_ino))
+            found = pid;
+    if (f != NULL)
+        (void)fclose(f);
+    (void)snprintf(path, sizeof path, "/proc/%ld/comm", found);
+    f = fopen(path, "re");
+    if (f == NULL || fgets(name, sizeof name, f) == NULL)
+        (void)snprintf(name, sizeof name, "another program");
+    if (f != NULL)
+        (void)fclose(f);
+    name[strcspn(name, "\n")] = '\0';
+    (void)snprintf(out, size, found ? "%s, pid %ld" : "%s", name, found);
+}
+
+static int nap(void *ctx, int naps)
+{
+    static const struct timespec moment = { 0, NAP_MS * 1000000L };
+    const char *file = file_of(ctx);
+    char holder[96];
+
+    if (*pl_stop_flag() > 0)
+        return 0;
+    if (naps == SAY_AFTER || (naps > 0 && naps % SAY_AGAIN == 0)) {
+        name_holder(file, holder, sizeof holder);
+        pl_log(PL_WARN, "%s is in use by %s; this run goes on when that is closed", file, holder);
+    }
+    (void)nanosleep(&moment, NULL);
+    return 1;
+}
+
+void pl_db_patient(sqlite3 *db) { (void)sqlite3_busy_handler(db, nap, db); }
+
+/* ---- what SQLite says ---- */
 
 static pl_code fail_full(sqlite3 *db, pl_error *err)
 {
@@ -38,6 +94,8 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
         return pl_fail(err, PL_EDATA, "%s: not a database; move it away, or choose another workdir", file);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+        if (*pl_stop_flag() > 0)
+            return pl_fail(err, PL_ESTOP, "stopped by %s while another program used %s", pl_stop_reason(), file);
         return pl_fail(err, PL_EIO, "%s: locked by another program (%s); close it and run again", file, said);
     case SQLITE_READONLY:
     case SQLITE_PERM:

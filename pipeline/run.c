@@ -47,12 +47,26 @@ static void reserve_release(const pl_workflow *wf)
     (void)unlink(path);
 }
 
+/* SQLite goes on in a file that nobody can see any more. */
+static pl_code check_is_there(const pl_runner *r, pl_error *err)
+{
+    int moved = 0;
+
+    if (sqlite3_file_control(r->store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved)
+        return PL_OK;
+    return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or it is made "
+                   "anew", r->wf->storage.results);
+}
+
 pl_code pl_disk_check(const pl_runner *r, pl_error *err)
 {
     const char *const places[] = { r->wf->storage.results, r->wf->storage.features };
     double least = r->wf->limits.disk_free_min;
     char have[32], want[32];
+    pl_code code = check_is_there(r, err);
 
+    if (code != PL_OK)
+        return code;
     for (int i = 0; least > 0 && i < 2; i++) {
         double left = places[i] ? pl_disk_free(places[i]) : -1;
         if (left >= 0 && left < least)
@@ -217,6 +231,8 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
     if (code == PL_OK)
         code = run_steps(r, err);
     if (code == PL_OK)
+        code = check_is_there(r, err);
+    if (code == PL_OK)
         drop_previous(r);
     if (code == PL_EIO)
         reserve_release(r->wf);
@@ -238,6 +254,8 @@ static pl_code run_locked(pl_runner *r, pl_error *err)
         pl_stop_again(r->opts->requeue_exit);
     code = pl_store_open(&r->store, r->wf, r->schema, err);
     if (code == PL_OK) {
+        pl_db_patient(r->store->db);
+        r->store->patient = true;
         code = run_recorded(r, err);
         pl_store_close(r->store);
     }

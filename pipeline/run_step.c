@@ -89,13 +89,21 @@ pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err)
 }
 
 /* So that queries are planned well and the file is whole without its WAL. A
- * failure here costs speed only: the stage is done. */
+ * failure here costs speed only, the stage is done: who reads meanwhile is not waited for. */
+static void tidy_one(sqlite3 *db, const char *sql)
+{
+    if (db == NULL)
+        return;
+    (void)sqlite3_busy_timeout(db, 0);
+    (void)pl_db_exec(db, sql, NULL);
+    pl_db_patient(db);
+}
+
 static void tidy(pl_store *s)
 {
-    (void)pl_db_exec(s->db, "ANALYZE", NULL);
-    (void)pl_db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
-    if (s->features != NULL)
-        (void)pl_db_exec(s->features, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
+    tidy_one(s->db, "ANALYZE");
+    tidy_one(s->db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    tidy_one(s->features, "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 /* ---- from open to close ---- */

@@ -81,6 +81,9 @@ typedef struct pl_stage {
                                      name in parentheses, "(split)", is used if present */
     const char *item;             /* "records", "molecules", "steps": for progress      */
 
+    /* Optional: gives settings that have no effect beside the others their defaults, so that the key does not know them. */
+    void (*settle)(void *conf);
+
     /* Everything that can be wrong before any work: cross checks of settings, files,
      * models. Optional. Problems are added, never printed. */
     void (*check)(const pl_workflow *wf, const pl_step *step, pl_problems *problems);

@@ -31,6 +31,7 @@ static void on_signal(int sig)
 void pl_stop_begin(pl_stop *s, double max_time, double grace)
 {
     struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    const struct sigaction ignore = { .sa_handler = SIG_IGN };
     struct itimerval timer = { .it_value = { 0, 0 } };
 
     asked = 0;
@@ -40,6 +41,7 @@ void pl_stop_begin(pl_stop *s, double max_time, double grace)
     (void)sigemptyset(&act.sa_mask);
     for (int i = 0; i < N_CAUGHT; i++)
         (void)sigaction(caught[i], &act, &s->old[i]);
+    (void)sigaction(SIGPIPE, &ignore, &s->old_pipe);
     if (max_time > 0) {
         timer.it_value.tv_sec = (time_t)max_time;
         timer.it_value.tv_usec = (suseconds_t)((max_time - (double)(time_t)max_time) * 1e6) + 1;
@@ -54,6 +56,7 @@ void pl_stop_end(pl_stop *s)
     (void)setitimer(ITIMER_REAL, &none, NULL);
     for (int i = 0; i < N_CAUGHT; i++)
         (void)sigaction(caught[i], &s->old[i], NULL);
+    (void)sigaction(SIGPIPE, &s->old_pipe, NULL);
 }
 
 const atomic_int *pl_stop_flag(void)

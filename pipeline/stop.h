@@ -1,5 +1,6 @@
 /* pipeline/stop.h - signals and time limits become one flag.
  *
+ * PIPE is ignored meanwhile: that nobody reads the progress any more ends no run.
  * TERM, INT, USR1, USR2, XCPU and the end of --max-time set the flag; the work
  * stops at the next good place. A second signal, or `grace` seconds without
  * having stopped, ends the process at once: the databases are safe then too. */
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 
 typedef struct pl_stop {
-    struct sigaction old[6];
+    struct sigaction old[6], old_pipe;
 } pl_stop;
 
 /* max_time, grace: seconds; 0 means none. */

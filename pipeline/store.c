@@ -338,15 +338,20 @@ static bool is_at_rest(sqlite3 *db, const char *path)
  * made, so it is opened as a file that nobody changes. */
 static pl_code open_immutable(sqlite3 **db, const char *path, identity *is, pl_error *err)
 {
-    char *uri = sqlite3_mprintf("file:%s?immutable=1", path);
+    pl_text uri = { 0 };
     pl_code code;
 
     (void)sqlite3_close(*db);
     *db = NULL;
-    if (uri == NULL)
-        return pl_fail(err, PL_ENOMEM, "a path");
-    code = open_file(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, 5000, err);
-    sqlite3_free(uri);
+    pl_text_add(&uri, "file:");
+    for (const char *c = path; *c != '\0'; c++)
+        pl_text_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c); /* they mean something there */
+    pl_text_add(&uri, "?immutable=1");
+    if (!pl_text_ok(&uri))
+        code = pl_fail(err, PL_ENOMEM, "a path");
+    else
+        code = open_file(db, uri.s, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, 5000, err);
+    pl_text_free(&uri);
     return code == PL_OK ? read_identity(*db, is, err) : code;
 }
 
@@ -460,6 +465,8 @@ static pl_code open_features(pl_store *s, pl_error *err)
         code = check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err);
     if (code == PL_OK)
         code = set_writer(s->features, fresh, &features_kind, pl_is_network_fs(s->features_path), s->journal, err);
+    if (s->patient)
+        pl_db_patient(s->features);
     if (code == PL_OK && fresh)
         code = create_features(s->features, err);
     return code == PL_OK ? pl_db_exec(s->features, cache_sql, err) : code;

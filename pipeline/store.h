@@ -34,6 +34,7 @@ struct pl_store {
     sqlite3 *features;               /* features.db; NULL until pl_store_features        */
     const char *results_path, *features_path;
     bool network;                    /* results.db lies on a network file system         */
+    bool patient;                    /* features.db too is waited for, see pl_db_patient */
     int journal;                     /* as workflow.storage.journal                      */
     const pl_schema *schema;
     int64_t n_puts;                  /* blocks put so far; the runner's                  */
@@ -61,6 +62,9 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err);        /* what SQLite just said,
 pl_code pl_db_begin(sqlite3 *db, pl_error *err);
 pl_code pl_db_commit(sqlite3 *db, pl_error *err);      /* rolls back when it fails */
 void    pl_db_rollback(sqlite3 *db);
+/* Another program that reads or writes is waited for until it lets go or the run is asked to stop (ESTOP), and named
+ * in the log; without this call a minute. */
+void    pl_db_patient(sqlite3 *db);
 
 /* ---- blocks of features.db: (kind, key of the producing stage, unit) -> bytes ----
  * Written before the unit is marked done in results.db; writing again replaces. */
@@ -106,7 +110,7 @@ pl_code pl_event_add(pl_env *env, pl_level level, const char *fmt, ...) __attrib
 void    pl_further_add(pl_env *env, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value, pl_error *err);
 
-/* SHA-256 of a file, remembered by (path, size, mtime, inode). store may be NULL. */
+/* SHA-256 of a file, remembered by (path, size, ctime, inode) when it has not changed for seconds. store may be NULL. */
 pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err);
 
 /* ---- maintenance ---- */

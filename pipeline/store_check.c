@@ -291,15 +291,29 @@ static pl_code sync_and_rename(const char *tmp, const char *to, pl_error *err)
     return bad || rename(tmp, to) != 0 ? pl_fail_errno(err, to) : pl_file_sync_name(to, err);
 }
 
+/* Who writes holds the lock, and overwrites what a killed one left; readers may make the same copy at once. */
+static bool name_tmp(const pl_store *s, const char *to, char tmp[PATH_MAX])
+{
+    char who[24] = "", journal[PATH_MAX];
+
+    if (sqlite3_db_readonly(s->db, "main") == 1)
+        (void)snprintf(who, sizeof who, "%ld", (long)getpid());
+    if (snprintf(journal, sizeof journal, "%s.tmp%s-journal", to, who) >= (int)sizeof journal)
+        return false;
+    (void)snprintf(tmp, PATH_MAX, "%s.tmp%s", to, who);
+    (void)unlink(tmp);
+    (void)unlink(journal);
+    return true;
+}
+
 pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err)
 {
     char tmp[PATH_MAX];
     char *sql;
     pl_code code;
 
-    if (snprintf(tmp, sizeof tmp, "%s.tmp%ld", to, (long)getpid()) >= (int)sizeof tmp)
+    if (!name_tmp(s, to, tmp))
         return pl_fail(err, PL_EIO, "%s: path too long", to);
-    (void)unlink(tmp);
     sql = sqlite3_mprintf("VACUUM INTO %Q", tmp);
     code = sql ? pl_db_exec(s->db, sql, err) : pl_fail(err, PL_ENOMEM, "a copy");
     sqlite3_free(sql);

@@ -170,6 +170,14 @@ pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split
 
 /* ---- hashes of files, remembered ---- */
 
+enum { SETTLED_S = 3 }; /* no clock of a file system is coarser than two seconds */
+
+/* The time of the last change cannot be set, other than mtime, which rsync, tar and touch put where they like. */
+static int64_t change_ns(const struct stat *at) { return (int64_t)at->st_ctim.tv_sec * 1000000000 + at->st_ctim.tv_nsec; }
+
+/* One that was just written may be written again with the same time. */
+static bool is_settled(const struct stat *at) { return time(NULL) - at->st_ctim.tv_sec >= SETTLED_S; }
+
 static bool remembered_hash(pl_store *s, const char *path, const struct stat *at, char out[65])
 {
     static const char sql[] = "SELECT sha256 FROM file_hash WHERE path=? AND size_bytes=? AND mtime_ns=? AND inode=?";
@@ -180,7 +188,7 @@ static bool remembered_hash(pl_store *s, const char *path, const struct stat *at
         return false;
     (void)sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(st, 2, at->st_size);
-    (void)sqlite3_bind_int64(st, 3, (int64_t)at->st_mtim.tv_sec * 1000000000 + at->st_mtim.tv_nsec);
+    (void)sqlite3_bind_int64(st, 3, change_ns(at));
     (void)sqlite3_bind_int64(st, 4, (int64_t)at->st_ino);
     if (pl_db_step(st, &row, NULL) == PL_OK && row)
         (void)snprintf(out, 65, "%s", (const char *)sqlite3_column_text(st, 0));
@@ -197,7 +205,7 @@ static void remember_hash(pl_store *s, const char *path, const struct stat *at, 
         return;
     (void)sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(st, 2, at->st_size);
-    (void)sqlite3_bind_int64(st, 3, (int64_t)at->st_mtim.tv_sec * 1000000000 + at->st_mtim.tv_nsec);
+    (void)sqlite3_bind_int64(st, 3, change_ns(at));
     (void)sqlite3_bind_int64(st, 4, (int64_t)at->st_ino);
     (void)sqlite3_bind_text(st, 5, sha256, -1, SQLITE_STATIC);
     (void)sqlite3_step(st); /* a cache: losing it costs time, not truth */
@@ -215,7 +223,7 @@ pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err)
     if (s != NULL && remembered_hash(s, full, &at, out))
         return PL_OK;
     code = pl_sha256_file(full, out, err);
-    if (code == PL_OK && s != NULL)
+    if (code == PL_OK && s != NULL && is_settled(&at))
         remember_hash(s, full, &at, out);
     return code;
 }

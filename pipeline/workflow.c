@@ -123,12 +123,23 @@ static void check_place(const pl_workflow *wf, const pl_settings *ctx, const cha
                        "storage: %s leads out of the workdir; give an absolute path if that is meant", path);
 }
 
+static size_t length_without_slashes(const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return n;
+}
+
 static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
 {
     if (wf->name == NULL || wf->name[0] == '\0')
         wf->name = name_of(wf->path, ctx->mem);
     if (wf->workdir == NULL && wf->name != NULL)
         wf->workdir = pl_sprintf(ctx->mem, "%s/runs/%s", ctx->folder, wf->name);
+    if (wf->workdir != NULL) /* DIR/ is DIR, whose neighbour is DIR-2 */
+        wf->workdir = pl_strndup(ctx->mem, wf->workdir, length_without_slashes(wf->workdir));
     if (wf->name == NULL || wf->workdir == NULL)
         return false;
     check_place(wf, ctx, wf->storage.results);

@@ -49,6 +49,8 @@ static bool add_step(pl_workflow *wf, const pl_stage *stage, const pl_node *node
         return false;
     (void)snprintf(path, sizeof path, "stages.%s", stage->name);
     pl_settings_read(ctx, stage->fields, step->conf, node, path, pl_step_keys);
+    if (stage->settle != NULL)
+        stage->settle(step->conf);
     wf->n_steps++;
     return true;
 }

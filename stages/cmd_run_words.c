@@ -49,7 +49,7 @@ static void sink(void *ctx, pl_level level, const char *line)
 bool st_log_open(st_log *log, const char *path, const char *form, pl_level max, bool tty)
 {
     *log = (st_log){ .json = form != NULL && strcmp(form, "json") == 0, .tty = tty, .max = max };
-    if (path != NULL && (log->file = fopen(path, "a")) == NULL)
+    if (path != NULL && (log->file = fopen(path, "ae")) == NULL)
         return false;
     pl_log_to(sink, log, max);
     return true;

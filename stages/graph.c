@@ -34,6 +34,19 @@ static const pl_field fields[] = {
     { 0 },
 };
 
+static void settle(void *conf)
+{
+    graph_conf *c = conf, dflt;
+
+    pl_fields_default(fields, &dflt);
+    if (c->edges != CH_EDGES_RADIUS) {
+        c->cutoff = dflt.cutoff;
+        c->max_neighbours = dflt.max_neighbours;
+    }
+    if (c->edges != CH_EDGES_KNN)
+        c->k = dflt.k;
+}
+
 typedef struct graph_state {
     pl_env *env;
     ch_graph_opts opts;
@@ -253,6 +266,7 @@ const pl_stage st_graph = {
     .worker_size = sizeof(graph_worker),
     .needs = needs,
     .item = "molecules",
+    .settle = settle,
     .estimate = graph_estimate,
     .open = graph_open,
     .next = graph_next,

@@ -44,7 +44,7 @@ const char *const st_schema_docs[][4] = {
     { "input_file", "n_records", NULL, "records found, unusable ones included; NULL until all are read" },
     { "file_hash", "path", NULL, "file whose hash is remembered" },
     { "file_hash", "size_bytes", "byte", "size when it was hashed" },
-    { "file_hash", "mtime_ns", "ns", "modification time when it was hashed, since 1970" },
+    { "file_hash", "mtime_ns", "ns", "time of the last change to its bytes, name or rights (ctime) when it was hashed, since 1970" },
     { "file_hash", "inode", NULL, "inode when it was hashed" },
     { "file_hash", "sha256", NULL, "SHA-256 of its bytes" },
 

@@ -12,6 +12,7 @@
 
 #include "pipeline/base/log.h"
 #include "pipeline/stop.h"
+#include "pipeline/engine.h"
 #include "toy.h"
 
 static char dir[256], other[256];
@@ -512,6 +513,55 @@ static void a_full_enough_disk_is_refused_before_any_work(void **state)
     toy_free(&t);
 }
 
+static sqlite3_stmt *start_reading(const toy *t, sqlite3 **db)
+{
+    sqlite3_stmt *st = NULL;
+
+    assert_int_equal(sqlite3_open(t->wf.storage.results, db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(*db, "SELECT name FROM sqlite_master", -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    return st;
+}
+
+/* Somebody has left a query open: each of the two ends of stages waited a minute for it. */
+static void who_reads_holds_up_no_run(void **state)
+{
+    double began;
+    sqlite3_stmt *st;
+    sqlite3 *db;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    must_run(&t, 1);
+    st = start_reading(&t, &db);
+    change_offset(&t);
+    began = pl_clock();
+    must_run(&t, 1);
+    assert_true(pl_clock() - began < 55);
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(db);
+    toy_free(&t);
+}
+
+/* SQLite goes on in a file without a name, and all of it would be lost at the end, with status 0. */
+static void results_that_are_moved_away_end_the_run(void **state)
+{
+    char away[300];
+    pid_t pid;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 3000);
+    (void)snprintf(away, sizeof away, "%s/away.db", dir);
+    pid = toy_start(dir, 3000, 0.005, NULL);
+    while (toy_int(&t, "SELECT count(*) FROM unit") < 1)
+        toy_sleep_ms(5);
+    assert_int_equal(rename(t.wf.storage.results, away), 0);
+    assert_int_equal(toy_ended(pid), 6);
+    toy_free(&t);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh_dirs, drop_dirs)
 
 int main(void)
@@ -538,6 +588,8 @@ int main(void)
         CASE(a_stage_that_left_the_workflow_is_cleared_with_what_it_stood_on),
         CASE(no_units_at_all_is_a_finished_stage),
         CASE(a_full_enough_disk_is_refused_before_any_work),
+        CASE(who_reads_holds_up_no_run),
+        CASE(results_that_are_moved_away_end_the_run),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Databases: made, opened, migrated, refused, copied, checked; blocks; hashes of files. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "pipeline/stop.h"
 #include "toy.h"
 
 static toy t;
@@ -201,6 +204,108 @@ static void a_directory_that_cannot_be_written_is_an_io_error(void **state)
     assert_int_equal(status, 0);
 }
 
+/* Such a database is named by a URI, in which some signs mean something. */
+static void a_database_that_cannot_be_written_is_read_whatever_its_name(void **state)
+{
+    char path[400];
+    int status = 0;
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("only root can become somebody else here\n");
+        skip();
+    }
+    pl_store_close(s);
+    s = NULL;
+    (void)snprintf(path, sizeof path, "%s/odd%%41?x#y 'z'.db", dir);
+    assert_int_equal(rename(t.wf.storage.results, path), 0);
+    assert_int_equal(chmod(dir, 0555), 0);
+    pid = fork();
+    if (pid == 0) {
+        pl_store *r = NULL;
+        int64_t n = 0;
+
+        if (setuid(65534) != 0 || pl_store_open_read(&r, path, &toy_schema, NULL) != PL_OK ||
+            pl_db_int(r->db, &n, NULL, "SELECT count(*) FROM meta") != PL_OK)
+            _exit(1);
+        _exit(n > 0 ? 0 : 2);
+    }
+    (void)waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+/* A program that reads holds up a rollback journal's commit; the message lets it go. */
+typedef struct reader {
+    pid_t pid;
+    int go[2];
+    char said[512];
+} reader;
+
+static void let_go(void *ctx, pl_level level, const char *line)
+{
+    reader *r = ctx;
+
+    if (level != PL_WARN)
+        return;
+    (void)snprintf(r->said, sizeof r->said, "%s", line);
+    if (write(r->go[1], "x", 1) != 1)
+        r->said[0] = '\0';
+}
+
+static void start_reader(reader *r)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(r->go), 0);
+    assert_int_equal(pipe(ready), 0);
+    r->pid = fork();
+    if (r->pid == 0) {
+        sqlite3 *db;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (sqlite3_open(t.wf.storage.results, &db) != SQLITE_OK ||
+            sqlite3_exec(db, "BEGIN; SELECT count(*) FROM meta", NULL, NULL, NULL) != SQLITE_OK || write(ready[1], "x", 1) != 1 ||
+            read(r->go[0], &byte, 1) != 1)
+            _exit(1);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
+static void one_who_reads_is_named_and_waited_for_until_a_stop(void **state)
+{
+    reader r = { .said = "" };
+    pl_stop stop;
+    pl_error err = { 0 };
+    char want[64];
+    int status;
+
+    (void)state;
+    pl_store_close(s);
+    t.wf.storage.journal = 2;
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    pl_db_patient(s->db);
+    start_reader(&r);
+    (void)snprintf(want, sizeof want, "pid %ld; this run goes on", (long)r.pid);
+    pl_log_to(let_go, &r, PL_INFO);
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(1,10)", &err), PL_OK);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    assert_non_null(strstr(r.said, want));
+    assert_int_equal(waitpid(r.pid, &status, 0), r.pid);
+    assert_int_equal(status, 0);
+    start_reader(&r);
+    pl_stop_begin(&stop, 0, 0);
+    assert_int_equal(raise(SIGTERM), 0);
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(2,10)", &err), PL_ESTOP);
+    assert_non_null(strstr(err.text, "stopped by signal TERM while another program used"));
+    pl_stop_end(&stop);
+    assert_int_equal(write(r.go[1], "x", 1), 1);
+    assert_int_equal(waitpid(r.pid, &status, 0), r.pid);
+}
+
 static void blocks_come_back_as_they_were_put(void **state)
 {
     char big[100000];
@@ -298,13 +403,17 @@ static void the_digest_sees_content_and_not_order(void **state)
 static void a_copy_is_whole_and_old_or_new(void **state)
 {
     pl_store *copy = NULL;
-    char path[400], a[65], b[65];
+    char path[400], a[480], b[65];
 
     (void)state;
     assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(1,10)", NULL), PL_OK);
     (void)snprintf(path, sizeof path, "%s/copy.db", dir);
     write_file("copy.db", "old");
+    write_file("copy.db.tmp", "half of one that was killed");
+    write_file("copy.db.tmp-journal", "its journal");
     assert_int_equal(pl_store_copy(s, path, NULL), PL_OK);
+    assert_int_not_equal(access(strcat(strcpy(a, path), ".tmp"), F_OK), 0);
+    assert_int_not_equal(access(strcat(a, "-journal"), F_OK), 0);
     assert_int_equal(pl_store_open_read(&copy, path, &toy_schema, NULL), PL_OK);
     assert_int_equal(pl_store_digest(s, a, NULL), PL_OK);
     assert_int_equal(pl_store_digest(copy, b, NULL), PL_OK);
@@ -338,18 +447,37 @@ static void a_files_hash_follows_its_content_and_not_its_time(void **state)
     (void)state;
     write_file("x.smi", "CCO\n");
     (void)snprintf(path, sizeof path, "%s/x.smi", dir);
-    assert_int_equal(pl_file_hash(s, path, a, NULL), PL_OK);
-    assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM file_hash"), PL_OK);
-    assert_int_equal(n, 1);
     assert_int_equal(utime(path, &then), 0);
+    assert_int_equal(pl_file_hash(s, path, a, NULL), PL_OK);
     assert_int_equal(pl_file_hash(s, path, b, NULL), PL_OK);
     assert_string_equal(a, b);
     write_file("x.smi", "CCN\n");
+    assert_int_equal(utime(path, &then), 0); /* as rsync and tar do */
     assert_int_equal(pl_file_hash(s, path, c, NULL), PL_OK);
     assert_string_not_equal(a, c);
+    assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM file_hash"), PL_OK);
+    assert_int_equal(n, 0); /* just written, and perhaps once more in the same second */
     assert_int_equal(pl_file_hash(NULL, path, b, NULL), PL_OK);
     assert_string_equal(b, c);
     assert_int_equal(pl_file_hash(s, "/not/there", a, NULL), PL_EIO);
+}
+
+static void an_old_files_hash_is_remembered_until_it_changes(void **state)
+{
+    char full[PATH_MAX], a[65], b[65];
+    int64_t n;
+
+    (void)state;
+    assert_non_null(realpath("/bin/sh", full)); /* nobody has just written that */
+    assert_int_equal(pl_file_hash(s, full, a, NULL), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM file_hash WHERE sha256=%Q", a), PL_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(pl_db_exec(s->db, "UPDATE file_hash SET sha256='as remembered'", NULL), PL_OK);
+    assert_int_equal(pl_file_hash(s, full, b, NULL), PL_OK);
+    assert_string_equal(b, "as remembered");
+    assert_int_equal(pl_db_exec(s->db, "UPDATE file_hash SET mtime_ns=mtime_ns-1", NULL), PL_OK);
+    assert_int_equal(pl_file_hash(s, full, b, NULL), PL_OK);
+    assert_string_equal(a, b);
 }
 
 static void a_failed_commit_leaves_no_transaction_open(void **state)
@@ -393,6 +521,8 @@ int main(void)
         CASE(a_missing_database_and_an_empty_one_are_told_apart),
         CASE(an_older_database_is_migrated_after_a_copy),
         CASE(a_directory_that_cannot_be_written_is_an_io_error),
+        CASE(a_database_that_cannot_be_written_is_read_whatever_its_name),
+        CASE(one_who_reads_is_named_and_waited_for_until_a_stop),
         CASE(blocks_come_back_as_they_were_put),
         CASE(a_flipped_bit_in_a_block_is_seen),
         CASE(a_row_without_its_unit_is_seen),
@@ -400,6 +530,7 @@ int main(void)
         CASE(a_copy_is_whole_and_old_or_new),
         CASE(pruning_removes_only_what_no_stage_uses),
         CASE(a_files_hash_follows_its_content_and_not_its_time),
+        CASE(an_old_files_hash_is_remembered_until_it_changes),
         CASE(a_failed_commit_leaves_no_transaction_open),
         CASE(metrics_are_replaced_and_never_nan),
     };

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the world around a run may do to it: files that change behind its back, descriptors and signals as odd
+launchers leave them, names as people write them."""
+import os
+import signal
+import subprocess
+
+from sieve import Project, main
+
+FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
+BONDS = "  read: {}\n  prepare: {}\n  graph: {edges: bonds%s}\n"
+
+
+def other_content_with_the_old_time_is_other_content():
+    with Project() as p:
+        a = p.put("a.smi", "CCO one\n")
+        w = p.workflow([a], FLAT)
+        p.run("run", w, "-q")
+        was = os.stat(a)
+        with open(a, "r+") as f:  # in place: the same inode and size
+            f.write("CCN one\n")
+        os.utime(a, ns=(was.st_atime_ns, was.st_mtime_ns))
+        p.run("run", w, "-q")
+        assert p.rows("SELECT smiles FROM molecule") == [("CCN",)], p.rows("SELECT smiles FROM molecule")
+
+
+def a_setting_without_effect_runs_nothing_again():
+    with Project() as p:
+        a = p.put("a.smi", "C one\n")
+        p.run("run", p.workflow([a], BONDS % ""), "-q")
+        w = p.workflow([a], BONDS % ", cutoff: 4, k: 3, max_neighbours: 9")
+        assert "everything is done already" in p.run("run", w)[1]
+        assert "cutoff: 5 -> 4" in p.run("plan", w, "stages.graph.edges=radius")[1] + p.run("explain", w, "graph", "stages.graph.edges=radius")[1]
+
+
+def closed_descriptors_are_not_taken_for_files():
+    for closed in (1,), (2,), (0, 1, 2):
+        with Project() as p:
+            w = p.workflow([p.put("a.smi", "CCO one\n")], FLAT)
+            p.run("check", w)
+            ended = subprocess.run(p.command("run", w), cwd=p.dir, capture_output=True,
+                                   preexec_fn=lambda: [os.close(fd) for fd in closed])
+            assert ended.returncode == (6 if 1 in closed else 0), (closed, ended)  # the summary could not be written
+            with open(p.path("run", ".lock")) as f:
+                assert f.read().startswith("host "), closed
+            assert p.one("SELECT state FROM run") == "done"
+
+
+def who_reads_the_progress_may_leave():
+    with Project() as p:
+        w = p.workflow([p.put("a.smi", "CCO one\n")], FLAT)
+        end, ours = os.pipe()
+        os.close(end)
+        ended = subprocess.run(p.command("run", w), cwd=p.dir, stderr=ours, stdout=subprocess.DEVNULL)
+        os.close(ours)
+        assert ended.returncode == 0 and p.one("SELECT state FROM run") == "done", ended
+
+
+def a_worker_is_waited_for_whatever_was_said_of_children():
+    with Project() as p:
+        slow = "C(C)" * 900 + ".CC slow\n"  # the parts are named before they are counted
+        w = p.workflow([p.put("a.smi", "CCO one\n" + slow)], "  read: {}\n  prepare: {conformers: {source: none, "
+                       "cpu_limit: 50ms, retry_cpu_limit: 50ms}}\n", extra="limits: {failures: {max_fraction: 1}}\n")
+        p.run("run", w, "-q", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        assert p.rows("SELECT code, signal FROM failure") == [("timeout", int(signal.SIGPROF))], p.rows("SELECT * FROM failure")
+
+
+def a_fresh_directory_lies_beside_the_old_one():
+    with Project() as p:
+        w = p.workflow([p.put("a.smi", "CCO one\n")], FLAT, workdir="run/")
+        p.run("run", w, "-q")
+        p.run("run", w, "-q", "--fresh")
+        assert sorted(d for d in os.listdir(p.dir) if d.startswith("run")) == ["run", "run-2"], os.listdir(p.dir)
+
+
+main([other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
+      closed_descriptors_are_not_taken_for_files, who_reads_the_progress_may_leave,
+      a_worker_is_waited_for_whatever_was_said_of_children, a_fresh_directory_lies_beside_the_old_one])
