@@ -56,13 +56,31 @@ static double correlation(const double *x, const double *y, int64_t n)
     return sx > 0 && sy > 0 ? sum / ((double)n * sx * sy) : NAN;
 }
 
+static int number_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The largest error but those of one in ten, counting a further one as the largest. */
+static double interval90(double *error, const double *y, const double *p, int64_t n)
+{
+    const int64_t k = (9 * (n + 1) + 9) / 10;
+
+    for (int64_t i = 0; i < n; i++)
+        error[i] = fabs(p[i] - y[i]);
+    qsort(error, (size_t)n, sizeof *error, number_compare);
+    return k <= n ? error[k - 1] : NAN;
+}
+
 pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, pl_arena *mem, pl_error *err)
 {
     double *ry = PL_NEW(mem, double, n + 1), *rp = PL_NEW(mem, double, n + 1);
     ranked *sorted = PL_NEW(mem, ranked, n + 1);
     double mean, stdev, abs = 0, square = 0;
 
-    *out = (nn_fit){ n, NAN, NAN, NAN, NAN };
+    *out = (nn_fit){ n, NAN, NAN, NAN, NAN, NAN };
     if (!ry || !rp || !sorted)
         return pl_fail(err, PL_ENOMEM, "ranks of %lld predictions", (long long)n);
     if (n == 0)
@@ -78,6 +96,7 @@ pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, 
     out->rmse = sqrt(square / (double)n);
     out->r2 = stdev > 0 ? 1.0 - square / ((double)n * stdev * stdev) : NAN;
     out->spearman = correlation(ry, rp, n);
+    out->interval90 = interval90(ry, y, p, n);
     return PL_OK;
 }
 

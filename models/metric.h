@@ -14,6 +14,9 @@
 typedef struct nn_fit {
     int64_t n;
     double mae, rmse;    /* unit of y; NaN when n = 0                        */
+    double interval90;   /* p plus or minus this holds y for 90 % of further molecules of the same kind: split conformal
+                            prediction (Lei et al., J. Am. Stat. Assoc. 2018, 113, 1094), the ceil(0.9 (n + 1))th smallest
+                            |p - y|; NaN when n < 9 */
     double r2, spearman; /* NaN when y (or, for spearman, p) does not vary   */
 } nn_fit;
 

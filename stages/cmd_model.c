@@ -52,6 +52,7 @@ static void print_errors(const json_t *provenance, const char *unit, pl_arena *m
         (void)printf("  %-11s", plain(part, mem));
         print_real("MAE", e, "mae", unit);
         print_real("RMSE", e, "rmse", unit);
+        print_real("90 % within", e, "interval90", unit);
         print_real("R2", e, "r2", "");
         print_real("Spearman", e, "spearman", "");
         (void)printf("  (%lld molecules)\n", (long long)json_integer_value(json_object_get(e, "n")));

@@ -3,19 +3,19 @@
 
 const char *st_error_name(int kind)
 {
-    static const char *const name[ST_ERROR_KINDS] = { "mae", "rmse", "r2", "spearman" };
+    static const char *const name[ST_ERROR_KINDS] = { "mae", "rmse", "interval90", "r2", "spearman" };
 
     return name[kind];
 }
 
 double st_error_value(const nn_fit *f, int kind)
 {
-    const double value[ST_ERROR_KINDS] = { f->mae, f->rmse, f->r2, f->spearman };
+    const double value[ST_ERROR_KINDS] = { f->mae, f->rmse, f->interval90, f->r2, f->spearman };
 
     return value[kind];
 }
 
-bool st_error_has_unit(int kind) { return kind < 2; }
+bool st_error_has_unit(int kind) { return kind < 3; }
 
 static pl_code fits_of(st_errors *out, const st_judge *j, const st_samples *s, const float *raw, pl_arena *mem,
                        pl_error *err)

@@ -107,7 +107,7 @@ static void add_error_cells(st_report *r, const char *part, const char *who, con
 
 static void begin_errors(st_report *r, const char *from)
 {
-    static const char *const heads[] = { "part", "prediction by", "#MAE", "#RMSE", "#R\xc2\xb2", "#Spearman", "#molecules", NULL };
+    static const char *const heads[] = { "part", "prediction by", "#MAE", "#RMSE", "#90 % within", "#R\xc2\xb2", "#Spearman", "#molecules", NULL };
 
     st_report_table(r, "", from);
     st_report_heads(r, heads);
@@ -121,6 +121,7 @@ static void add_errors(st_report *r, int64_t model_id)
              "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
              "max(CASE WHEN metric='mae' OR metric LIKE '%%.mae' THEN value END), "
              "max(CASE WHEN metric='rmse' OR metric LIKE '%%.rmse' THEN value END), "
+             "max(CASE WHEN metric='interval90' OR metric LIKE '%%.interval90' THEN value END), "
              "max(CASE WHEN metric='r2' OR metric LIKE '%%.r2' THEN value END), "
              "max(CASE WHEN metric='spearman' OR metric LIKE '%%.spearman' THEN value END), max(n) FROM evaluation "
              "WHERE model_id=%lld GROUP BY property_id, part, who ORDER BY property_id, part, who<>'the model', 3 DESC", (long long)model_id);
@@ -128,7 +129,7 @@ static void add_errors(st_report *r, int64_t model_id)
         double v[ST_ERROR_KINDS];
         for (int k = 0; k < ST_ERROR_KINDS; k++)
             v[k] = sqlite3_column_type(st, k + 2) == SQLITE_NULL ? NAN : sqlite3_column_double(st, k + 2);
-        add_error_cells(r, st_column(st, 0), st_column(st, 1), v, (long long)sqlite3_column_int64(st, 6));
+        add_error_cells(r, st_column(st, 0), st_column(st, 1), v, (long long)sqlite3_column_int64(st, 7));
     }
     st_report_table_end(r);
 }

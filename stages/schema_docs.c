@@ -180,7 +180,7 @@ const char *const st_schema_docs[][4] = {
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test" },
-    { "evaluation", "metric", NULL, "mae, rmse, r2, spearman, ..." },
+    { "evaluation", "metric", NULL, "mae, rmse, interval90 (half width about a prediction that holds 90 %), r2, spearman; of baselines NAME.mae, ..." },
     { "evaluation", "unit", NULL, "unit of the value; NULL for none" },
     { "evaluation", "value", "evaluation.unit", "value of the metric" },
     { "evaluation", "n", NULL, "molecules it was computed over" },

@@ -188,9 +188,9 @@ def a_training_is_told_in_one_page():
             assert pairs and all(abs(m - 27.211386 * v) <= 1e-9 * abs(m) for m, _, v in pairs)
             mae = sum(abs(a - b) for a, b, _ in pairs) / len(pairs)
             assert abs(got[part, "the model"][0] - mae) <= 1e-9 * mae, (part, got, mae)
-            assert got[part, "the model"][4] == len(pairs)
-            assert got[part, "the model"][:4] == [p.one("SELECT value FROM evaluation WHERE part=? AND metric=?", part, m)
-                                                  for m in ("mae", "rmse", "r2", "spearman")]
+            assert got[part, "the model"][5] == len(pairs)
+            assert got[part, "the model"][:5] == [p.one("SELECT value FROM evaluation WHERE part=? AND metric=?", part, m)
+                                                  for m in ("mae", "rmse", "interval90", "r2", "spearman")]
             assert got[part, "mean"][0] == p.one("SELECT value FROM evaluation WHERE part=? AND metric='mean.mae'", part)
             label = 'aria-label="predicted against measured gap_ev / eV, %d molecules"' % len(pairs)
             assert sum(label in s for s in svgs) == 1, label

@@ -42,6 +42,33 @@ static void errors_of_four_numbers_are_as_by_hand(void **state)
     close_to(f.spearman, 4.5 / sqrt(5.0 * 4.5), 1e-14);
 }
 
+/* Of 9 errors the interval is the largest, of 19 the second largest, of 99 the tenth largest; of 8 there is none. */
+static void nine_of_ten_further_ones_are_in_the_interval(void **state)
+{
+    static const struct { int n; double want; } cases[] = { { 9, 9 }, { 10, 10 }, { 19, 18 }, { 20, 19 }, { 99, 90 }, { 100, 91 } };
+    double y[100] = { 0 }, p[100];
+    int64_t held = 0, all = 0;
+    nn_fit f;
+
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        for (int i = 0; i < cases[c].n; i++)
+            p[i] = (i % 2 ? 1 : -1) * (double)(cases[c].n - i);
+        assert_int_equal(nn_metric_fit(&f, y, p, cases[c].n, *state, NULL), PL_OK);
+        close_to(f.interval90, cases[c].want, 1e-15);
+    }
+    assert_int_equal(nn_metric_fit(&f, y, p, 8, *state, NULL), PL_OK);
+    assert_true(isnan(f.interval90));
+    for (int t = 0; t < 2000; t++) { /* what it promises, of 30 known errors */
+        pl_rng r = pl_rng_at(7, (uint64_t)t, 0);
+        for (int i = 0; i < 30; i++)
+            p[i] = pl_rng_normal(&r);
+        assert_int_equal(nn_metric_fit(&f, y, p, 30, *state, NULL), PL_OK);
+        for (int i = 0; i < 20; i++, all++)
+            held += fabs(pl_rng_normal(&r)) <= f.interval90;
+    }
+    close_to((double)held / (double)all, 28.0 / 31, 0.01);
+}
+
 static void a_constant_has_no_correlation(void **state)
 {
     const double y[] = { 1, 1, 1 }, p[] = { 1, 2, 3 };
@@ -139,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(errors_of_four_numbers_are_as_by_hand, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(a_constant_has_no_correlation, arena_open, arena_close),
+        cmocka_unit_test_setup_teardown(nine_of_ten_further_ones_are_in_the_interval, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(any_increasing_function_has_spearman_one, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(a_linear_law_is_found_back, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(constant_and_dependent_columns_get_nothing, arena_open, arena_close),
