@@ -12,14 +12,16 @@
  *                  $$$$ is a record unless it is all blank. One with several M  END
  *                  before its data, or with more lines than its V2000 counts
  *                  announce, has a problem: readers would take a part of it for all
- *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not
+ *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not.
+ *                  One with more atoms or bonds than it announces has a problem
  *   cif mmcif      from data_NAME to the next; comments before the first are not
  *   xyz            a count line, a comment line, count atom lines. After a
  *                  damaged record the reader goes on at the next line that is
  *                  one whole number. Columns after the position are dropped.
  *                  QM9's original files (comment "gdb N ...") keep their atoms
  *                  only; the lines after them belong to the same record
- *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else the whole file
+ *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else up to END or to a
+ *                  HEADER, TITLE or COMPND behind atoms, else the whole file
  *   csv tsv        a row (quotes may span lines); the first row names the columns.
  *                  A row with values behind the last of them has a problem
  *   anything else  the whole file is given to the chemistry worker, which lists

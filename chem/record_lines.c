@@ -74,24 +74,67 @@ static bool is_header(const ch_reader *r, const ch_line *line)
                                        : line->len > 5 && strncasecmp(line->s, r->format->header, 5) == 0;
 }
 
+/* Of a mol2 record: the atoms and bonds that its third line announces, and those it has; -1: nobody says. */
+typedef struct mol2_watch {
+    long line, said[2], seen[2];
+    int section; /* 0: atoms, 1: bonds, -1: another */
+} mol2_watch;
+
+static void watch_mol2(mol2_watch *w, const ch_line *line)
+{
+    const char *at = line->s, *end = line->s + line->len, *word;
+    size_t n;
+
+    w->line++;
+    for (int k = 0; w->line == 3 && k < 2; k++)
+        if ((word = ch_word(&at, end, &n)) == NULL || !ch_line_is_count(word, n, &w->said[k]))
+            break;
+    if (line->len > 0 && end[-1] == '\\') /* goes on in the next one */
+        w->said[0] = w->said[1] = -1;
+    if (ch_line_starts(line, "@<TRIPOS>"))
+        w->section = ch_line_starts(line, "@<TRIPOS>ATOM") ? 0 : ch_line_starts(line, "@<TRIPOS>BOND") ? 1 : -1;
+    else if (w->section >= 0 && !ch_line_blank(line->s, line->len) && line->s[0] != '#')
+        w->seen[w->section]++;
+}
+
+/* What is announced is what Open Babel reads. */
+static void check_mol2(ch_reader *r, const mol2_watch *w)
+{
+    for (int k = 0; k < 2; k++)
+        if (w->said[k] >= 0 && w->seen[k] > w->said[k])
+            ch_reader_set_problem(r, "mol2: %ld %s, and the record announces %ld", w->seen[k], k ? "bonds" : "atoms", w->said[k]);
+}
+
+/* A text that no second ; ends would take all records behind it along: what is not closed at the end of the file, or
+ * beyond the limit, ends before the first header in a text, and that one is read next. */
+static pl_code end_text(ch_reader *r, const ch_line *swallowed, bool *more, pl_error *err)
+{
+    *more = true;
+    ch_reader_set_problem(r, "cif: a text that is not closed, before line %lld", (long long)swallowed->number);
+    return ch_source_seek(r->src, swallowed->offset, swallowed->number, err);
+}
+
 /* From a header line to the next. Open Babel's own reader of cif leaves out every second molecule. */
 pl_code ch_next_headed(ch_reader *r, bool *more, pl_error *err)
 {
     const bool is_cif = r->format->header[0] != '@';
     bool inside = false, something = false, titled = false, in_text = false;
-    ch_line line;
+    mol2_watch w = { .said = { -1, -1 }, .section = -1 };
+    ch_line line, swallowed = { .number = 0 }; /* the first header in a text of the record */
 
     for (;;) {
         pl_code code = ch_source_line(r->src, &line, more, err);
         if (code != PL_OK)
             return code;
+        if (in_text && swallowed.number > 0 && (!*more || r->dropped > 0))
+            return end_text(r, &swallowed, more, err);
         if (!*more)
             break;
         in_text = in_text != (is_cif && line.len > 0 && line.s[0] == ';'); /* cif: text between two lines with ; */
         if (!in_text && is_header(r, &line)) {
             if (inside) {
                 ch_source_unread(r->src);
-                return PL_OK;
+                break;
             }
             inside = true;
             if (is_cif)
@@ -100,12 +143,17 @@ pl_code ch_next_headed(ch_reader *r, bool *more, pl_error *err)
             ch_reader_set_title(r, line.s, line.len);
             titled = true;
         }
+        if (in_text && inside && swallowed.number == 0 && is_header(r, &line))
+            swallowed = line;
         something = something || (!ch_line_blank(line.s, line.len) && line.s[0] != '#');
+        if (inside && !is_cif)
+            watch_mol2(&w, &line);
         if (inside)
             ch_reader_add(r, &line);
         else if (something && !r->begun)
             ch_reader_begin(r, &line);
     }
+    check_mol2(r, &w);
     if (!inside && something && r->ordinal == 0)
         ch_reader_set_problem(r, "no %s in the file", r->format->header);
     *more = inside || (something && r->ordinal == 0);
@@ -113,6 +161,12 @@ pl_code ch_next_headed(ch_reader *r, bool *more, pl_error *err)
 }
 
 static bool is_pdb_atom(const ch_line *line) { return ch_line_starts(line, "ATOM  ") || ch_line_starts(line, "HETATM"); }
+
+/* What stands before the atoms of an entry: behind them the next one begins, where files were put together without END. */
+static bool is_pdb_head(const ch_line *line)
+{
+    return ch_line_starts(line, "HEADER") || ch_line_starts(line, "TITLE ") || ch_line_starts(line, "COMPND");
+}
 
 /* "END" but not ENDMDL */
 static bool is_pdb_end(const ch_line *line)
@@ -149,6 +203,10 @@ pl_code ch_next_pdb(ch_reader *r, bool *more, pl_error *err)
         if (ch_line_starts(&line, "MODEL ") && !atoms) {
             pdb_restart(r);
             inside = true;
+        }
+        if (atoms && !inside && is_pdb_head(&line)) {
+            ch_source_unread(r->src);
+            return PL_OK;
         }
         something = something || !ch_line_blank(line.s, line.len);
         atoms = atoms || is_pdb_atom(&line);

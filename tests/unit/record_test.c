@@ -222,6 +222,15 @@ static void a_cif_record_begins_at_its_header(void **state)
     assert_string_equal(s.text[1], "DATA_two\n;\ndata_in a text\n;\ndata_\n");
     assert_int_equal(s.line[1], 4);
     forget(&s);
+    read_text(&s, ".cif", "data_one\n_x 1\ndata_two\n;\nno end\ndata_three\n;\nown\n;\ndata_four\n_x 4\n");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[1], "cif: a text that is not closed, before line 6");
+    assert_string_equal(s.text[2], "data_three\n;\nown\n;\n");
+    assert_string_equal(s.title[3], "four");
+    assert_int_equal(s.line[3], 10);
+    for (int i = 0; i < 4; i++)
+        assert_true(i == 1 || s.problem[i] == NULL);
+    forget(&s);
     read_text(&s, ".mcif", "nothing of the kind\n");
     assert_int_equal(s.n, 1);
     assert_non_null(s.problem[0]);
@@ -268,6 +277,40 @@ static void pdb_models_are_records(void **state)
     read_text(&s, ".pdb", "COMPND    thing\nHETATM a\nCONECT\nEND\n");
     assert_int_equal(s.n, 1);
     assert_string_equal(s.title[0], "thing");
+    forget(&s);
+}
+
+#define PDB(head) head "\nHETATM    1  C   UNL     1       0.000   0.000   0.000\nCONECT    1\n"
+
+static void pdb_entries_without_an_end_are_records(void **state)
+{
+    seen s;
+
+    (void)state;
+    read_text(&s, ".pdb", PDB("HEADER    one") PDB("COMPND    two") "END\n" PDB("REMARK\nTITLE     three") "TER\n");
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.text[0], PDB("HEADER    one"));
+    assert_string_equal(s.title[1], "two");
+    assert_string_equal(s.title[2], "three");
+    forget(&s);
+}
+
+#define MOL2(counts, atoms, bonds) "@<TRIPOS>MOLECULE\nx\n" counts "\nSMALL\n\n@<TRIPOS>ATOM\n" atoms "@<TRIPOS>BOND\n" bonds
+#define TWO "1 C1 0 0 0 C.3\n2 C2 1.5 0 0 C.3\n"
+
+/* Open Babel reads as many as are announced. */
+static void a_mol2_record_with_more_than_it_announces_is_bad(void **state)
+{
+    seen s;
+
+    (void)state;
+    read_text(&s, ".mol2", MOL2("1 1", TWO, "1 1 2 1\n") MOL2("2 0 0", TWO, "1 1 2 1\n") MOL2("2 1", TWO, "# one\n1 1 2 1\n\n")
+              MOL2("2", TWO, "1 1 2 1\n") MOL2("2 1", "1 C1 0 0 0 \\\nC.3\n2 C2 1.5 0 0 C.3\n", "1 1 2 1\n"));
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.problem[0], "mol2: 2 atoms, and the record announces 1");
+    assert_string_equal(s.problem[1], "mol2: 1 bonds, and the record announces 0");
+    for (int i = 2; i < 5; i++)
+        assert_null(s.problem[i]);
     forget(&s);
 }
 
@@ -524,6 +567,8 @@ int main(void)
         cmocka_unit_test(xyz_frames_follow_their_counts),
         cmocka_unit_test(a_broken_xyz_frame_costs_itself_only),
         cmocka_unit_test(pdb_models_are_records),
+        cmocka_unit_test(pdb_entries_without_an_end_are_records),
+        cmocka_unit_test(a_mol2_record_with_more_than_it_announces_is_bad),
         cmocka_unit_test(csv_quotes_may_hold_commas_and_line_ends),
         cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
         cmocka_unit_test(a_quote_that_ends_where_another_begins_costs_one_row),
