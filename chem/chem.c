@@ -106,6 +106,8 @@ pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *er
     o->memory_bytes = o->memory_bytes > 0 ? o->memory_bytes : (size_t)2 << 30;
     w->link.program = w->program;
     code = find_program(w, err);
+    if (code == PL_OK && stat(w->program, &w->link.is) != 0)
+        code = pl_fail(err, PL_ECONFIG, "the chemistry worker %s is gone", w->program);
     if (code != PL_OK)
         ch_worker_close(w);
     else

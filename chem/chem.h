@@ -5,7 +5,8 @@
  * keeps global state. A worker that dies or overruns is started again, the
  * record is tried once more with the long budget, and then is failed: a bad
  * record costs only itself. The answer to a record does not depend on what the
- * worker did before.
+ * worker did before. When the program itself is replaced meanwhile, what would start
+ * another of it is EIO: answers of two versions are not mixed.
  *
  * The child is started when first needed. One ch_worker per thread. Units: Angstrom, kcal/mol, seconds, u, Angstrom^2 (TPSA). */
 #ifndef CH_CHEM_H

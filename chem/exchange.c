@@ -155,10 +155,14 @@ static pl_code send_due(ch_link *l, flights *q, const ch_work *work, ch_talk *ho
 
 static pl_code start_child(ch_link *l, pl_error *err)
 {
+    struct stat now;
     pl_code code;
 
     if (l->child.pid != 0)
         return PL_OK;
+    if (stat(l->program, &now) != 0 || now.st_dev != l->is.st_dev || now.st_ino != l->is.st_ino ||
+        now.st_mtim.tv_sec != l->is.st_mtim.tv_sec || now.st_mtim.tv_nsec != l->is.st_mtim.tv_nsec)
+        return pl_fail(err, PL_EIO, "%s was replaced while this run used it; run again", l->program);
     code = ch_child_start(&l->child, l->program, l->opts.memory_bytes, err);
     l->started += code == PL_OK;
     return code;

@@ -6,12 +6,15 @@
 #ifndef CH_EXCHANGE_H
 #define CH_EXCHANGE_H
 
+#include <sys/stat.h>
+
 #include "chem/chem.h"
 #include "chem/child.h"
 #include "chem/wire.h"
 
 typedef struct ch_link {
     const char *program; /* not copied */
+    struct stat is;      /* as it was found: another one must not answer the rest */
     ch_worker_opts opts; /* all values given */
     ch_child child;
     double child_cpu_s; /* of the living child, as of its last answer */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -341,6 +342,42 @@ static void only_unknown_structures_are_built(void **state)
     assert_code(b, 5, CH_OK, 2);
 }
 
+static void put_program(const char *path)
+{
+    static char bytes[64 << 20];
+    FILE *from = fopen("/proc/self/exe", "rb"), *to = fopen(path, "wb");
+    size_t n = from ? fread(bytes, 1, sizeof bytes, from) : 0;
+
+    assert_true(to != NULL && n > 0 && fwrite(bytes, 1, n, to) == n);
+    assert_int_equal(fclose(to), 0);
+    assert_int_equal(fclose(from), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+/* Somebody installs another version during a run. */
+static void a_program_that_is_replaced_is_not_started_again(void **state)
+{
+    char path[] = "/tmp/molsieve-exchange-XXXXXX", other[64];
+    const ch_worker_opts opts = { .program = path, .cpu_first_s = 0.5, .cpu_retry_s = 1, .wall_slack_s = 0.1 };
+    const ch_input good = { .text = "a", .format = "smi", .len = 1 }, bad = { .text = "die", .format = "smi", .len = 3 };
+    pl_error err = { 0 };
+    ch_worker *w;
+    bench *b = *state;
+
+    assert_int_equal(close(mkstemp(path)), 0);
+    (void)snprintf(other, sizeof other, "%s.new", path);
+    put_program(path);
+    put_program(other);
+    assert_int_equal(ch_worker_open(&w, &opts, NULL), PL_OK);
+    assert_int_equal(ch_worker_prepare_all(w, &good, 1, NULL, NULL, b->out, b->mem, &err), PL_OK);
+    assert_int_equal(rename(other, path), 0);
+    assert_int_equal(ch_worker_prepare_all(w, &good, 1, NULL, NULL, b->out, b->mem, &err), PL_OK); /* the old one lives */
+    assert_int_equal(ch_worker_prepare_all(w, &bad, 1, NULL, NULL, b->out, b->mem, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "was replaced while this run used it"));
+    ch_worker_close(w);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +387,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(only_unknown_structures_are_built, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_program_that_is_replaced_is_not_started_again, setup, teardown),
     };
 
     if (argc > 0 && strcmp(argv[0], "molsieve-chem") == 0)
