@@ -293,7 +293,8 @@ static int dispatch(const pl_app *app, int argc, char **argv)
 }
 
 /* What whoever started us may have left: closed standard descriptors, which the next file would take and messages be
- * written into it (writing to these fails, as to closed ones), and children that nobody can wait for. */
+ * written into it (writing to these fails, as to closed ones), children that nobody can wait for, and a limit of file
+ * sizes: an error of the call that meets it, not the end of the program. */
 static void settle_inherited(void)
 {
     int fd;
@@ -304,6 +305,7 @@ static void settle_inherited(void)
     if (fd >= 0)
         (void)close(fd);
     (void)signal(SIGCHLD, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_IGN);
 }
 
 int pl_main(const pl_app *app, int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,6 +77,24 @@ static pl_code fail_full(sqlite3 *db, pl_error *err)
                    pl_size_str(left > 0 ? left : 0, size));
 }
 
+/* SQLite forgets the reason at times. */
+static bool met_limit(sqlite3 *db)
+{
+    struct rlimit most;
+    int why = sqlite3_system_errno(db);
+
+    return why == EFBIG || (why == 0 && getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY);
+}
+
+static pl_code fail_size(sqlite3 *db, pl_error *err)
+{
+    char size[32];
+    double left = pl_disk_free(file_of(db));
+
+    return pl_fail(err, PL_EIO, "%s: it cannot grow: a limit of file sizes (ulimit -f), or the disk (%s free); raise the one or "
+                   "free some of the other and run again, nothing is lost", file_of(db), pl_size_str(left > 0 ? left : 0, size));
+}
+
 pl_code pl_db_fail(sqlite3 *db, pl_error *err)
 {
     int full = sqlite3_extended_errcode(db), primary = full & 0xff;
@@ -84,6 +103,8 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     /* Running into a quota or a size limit is reported as a plain write error. */
     if (primary == SQLITE_IOERR && (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EDQUOT))
         return fail_full(db, err);
+    if (full == SQLITE_IOERR_SHMSIZE || (full == SQLITE_IOERR_WRITE && met_limit(db)))
+        return fail_size(db, err);
     switch (primary) {
     case SQLITE_FULL: return fail_full(db, err);
     case SQLITE_NOMEM: return pl_fail(err, PL_ENOMEM, "%s: out of memory", file);
@@ -102,8 +123,8 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     case SQLITE_CANTOPEN:
         return pl_fail(err, PL_EIO, "%s: %s; check that file and directory exist and can be written", file, said);
     case SQLITE_IOERR:
-        return pl_fail(err, PL_EIO, "%s: %s: %s; run again when the disk is well", file, said,
-                       strerror(sqlite3_system_errno(db)));
+        return pl_fail(err, PL_EIO, "%s: %s (%d): %s; run again when the disk is well", file, said, full,
+                       sqlite3_system_errno(db) != 0 ? strerror(sqlite3_system_errno(db)) : "no more is known");
     default: return pl_fail(err, PL_EBUG, "%s: %s (%d)", file, said, full);
     }
 }

@@ -3,6 +3,7 @@
 """What the world around a run may do to it: files that change behind its back, descriptors and signals as odd
 launchers leave them, names as people write them."""
 import os
+import resource
 import signal
 import subprocess
 
@@ -66,6 +67,16 @@ def a_worker_is_waited_for_whatever_was_said_of_children():
         assert p.rows("SELECT code, signal FROM failure") == [("timeout", int(signal.SIGPROF))], p.rows("SELECT * FROM failure")
 
 
+def a_limit_of_file_sizes_is_said_and_the_run_goes_on():
+    with Project() as p:
+        w = p.workflow([p.put("a.smi", "".join("C" * n + "O %d\n" % n for n in range(1, 40)) * 20)], "  read: {unit: 20}\n")
+        for most in (60_000, 250_000):
+            err = p.run("run", w, "-q", expect=6, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))[2]
+            assert "ulimit -f" in err, err
+        p.run("run", w, "-q")
+        assert p.one("SELECT count(*) FROM record") == 780
+
+
 def a_fresh_directory_lies_beside_the_old_one():
     with Project() as p:
         w = p.workflow([p.put("a.smi", "CCO one\n")], FLAT, workdir="run/")
@@ -76,4 +87,5 @@ def a_fresh_directory_lies_beside_the_old_one():
 
 main([other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
       closed_descriptors_are_not_taken_for_files, who_reads_the_progress_may_leave,
-      a_worker_is_waited_for_whatever_was_said_of_children, a_fresh_directory_lies_beside_the_old_one])
+      a_worker_is_waited_for_whatever_was_said_of_children, a_limit_of_file_sizes_is_said_and_the_run_goes_on,
+      a_fresh_directory_lies_beside_the_old_one])
