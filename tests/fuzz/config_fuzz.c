@@ -24,7 +24,7 @@ static void read_stage(const pl_node *root, const pl_settings *ctx)
     if (conf == NULL)
         abort();
     pl_settings_read(ctx, fake_fields, conf, node, "stages.graph", also);
-    if (ctx->problems->n == before && pl_params_json(fake_fields, conf, ctx->mem) == NULL)
+    if (ctx->problems->n == before && before < PL_PROBLEMS_MAX && pl_params_json(fake_fields, conf, ctx->mem) == NULL)
         abort();
 }
 
