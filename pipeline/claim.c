@@ -15,6 +15,7 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/par.h"
 
 enum { MOST = 640, LOOKS = 5 }; /* bytes of a claim; looks a beat while somebody waits */
 
@@ -210,24 +211,6 @@ static void *work(void *ctx)
     return NULL;
 }
 
-static int start(pl_claim *c)
-{
-    pthread_condattr_t steady;
-    sigset_t all, old;
-    int bad;
-
-    (void)pthread_mutex_init(&c->lock, NULL);
-    (void)pthread_condattr_init(&steady);
-    (void)pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&c->wake, &steady);
-    (void)pthread_condattr_destroy(&steady);
-    (void)sigfillset(&all); /* signals are for the main thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    bad = pthread_create(&c->thread, NULL, work, c);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return bad;
-}
-
 pl_code pl_claim_take(pl_claim **out, const char *path, const char *what, const char *who, int beat_ms, pl_error *err)
 {
     pl_claim *c = calloc(1, sizeof *c);
@@ -241,8 +224,9 @@ pl_code pl_claim_take(pl_claim **out, const char *path, const char *what, const 
     (void)snprintf(c->what, sizeof c->what, "%s", what);
     (void)snprintf(c->who, sizeof c->who, "%s", who);
     read_boot(c->boot);
+    (void)pthread_mutex_init(&c->lock, NULL);
     code = make(c, err);
-    if (code == PL_OK && start(c) != 0) {
+    if (code == PL_OK && !pl_thread_start(&c->thread, &c->wake, work, c)) {
         (void)unlink(c->path);
         code = pl_fail(err, PL_ENOMEM, "no thread for the claim of %s", what);
     }

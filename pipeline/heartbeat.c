@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/base/par.h"
 #include "pipeline/engine.h"
 
 enum { MOST_STAGES = 32 };
@@ -125,9 +125,6 @@ static void describe(pl_heartbeat *h, const char *command)
 pl_heartbeat *pl_heartbeat_start(const char *workdir, int64_t run_id, const char *command)
 {
     pl_heartbeat *h = calloc(1, sizeof *h);
-    pthread_condattr_t steady;
-    sigset_t all, old;
-    int bad;
 
     if (h == NULL)
         return NULL;
@@ -136,15 +133,7 @@ pl_heartbeat *pl_heartbeat_start(const char *workdir, int64_t run_id, const char
     h->state = "running";
     describe(h, command);
     (void)pthread_mutex_init(&h->lock, NULL);
-    (void)pthread_condattr_init(&steady);
-    (void)pthread_condattr_setclock(&steady, CLOCK_MONOTONIC); /* somebody may set the other one */
-    (void)pthread_cond_init(&h->wake, &steady);
-    (void)pthread_condattr_destroy(&steady);
-    (void)sigfillset(&all); /* signals are for the main thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    bad = pthread_create(&h->thread, NULL, work, h);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (bad == 0)
+    if (pl_thread_start(&h->thread, &h->wake, work, h))
         return h;
     free(h);
     return NULL;

@@ -96,7 +96,8 @@ static bool take(int fd, int how)
     return false;
 }
 
-static pl_code take_file(pl_lock *lock, const char *path, const char *what, pl_error *err)
+/* how: LOCK_EX or LOCK_SH; who shares a lock makes no claim for other hosts. */
+static pl_code take_file(pl_lock *lock, const char *path, const char *what, int how, pl_error *err)
 {
     char who[HOLDER], claim[PATH_MAX + 8];
     pl_code code;
@@ -104,12 +105,12 @@ static pl_code take_file(pl_lock *lock, const char *path, const char *what, pl_e
     lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock->fd < 0)
         return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
-    if (!take(lock->fd, LOCK_EX))
+    if (!take(lock->fd, how))
         code = refuse(lock->fd, what, path, err);
     else
         code = write_holder(lock->fd, path, who, err);
     (void)snprintf(claim, sizeof claim, "%s.host", path);
-    if (code == PL_OK && pl_is_network_fs(path))
+    if (code == PL_OK && how == LOCK_EX && pl_is_network_fs(path))
         code = pl_claim_take(&lock->claim, claim, what, who, PL_CLAIM_BEAT_MS, err);
     if (code != PL_OK)
         pl_lock_drop(lock);
@@ -128,36 +129,24 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
     }
     if (snprintf(path, sizeof path, "%s/.lock", workdir) >= (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", workdir);
-    return take_file(lock, path, workdir, err);
+    return take_file(lock, path, workdir, LOCK_EX, err);
 }
 
 /* Our own work directory under another name is held already. */
-static bool is_same(int a, int b)
+static bool is_held(const char *path, const pl_lock *own)
 {
     struct stat x, y;
 
-    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return stat(path, &x) == 0 && fstat(own->fd, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 static pl_code share_folder(pl_lock *lock, const char *folder, const pl_lock *own, pl_error *err)
 {
-    char path[PATH_MAX], who[HOLDER];
-    pl_code code = PL_OK;
+    char path[PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s/.lock", folder) >= (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", folder);
-    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock->fd < 0)
-        return pl_fail_errno(err, path);
-    if (is_same(lock->fd, own->fd))
-        pl_lock_drop(lock);
-    else if (!take(lock->fd, LOCK_SH))
-        code = refuse(lock->fd, folder, path, err);
-    else
-        code = write_holder(lock->fd, path, who, err);
-    if (code != PL_OK)
-        pl_lock_drop(lock);
-    return code;
+    return is_held(path, own) ? PL_OK : take_file(lock, path, folder, LOCK_SH, err);
 }
 
 /* A database right in the work directory is behind that one's lock already. */
@@ -179,7 +168,7 @@ static pl_code take_outside(pl_lock *lock, pl_lock *folder, const char *file, co
     if (code == PL_OK)
         code = share_folder(folder, path, own, err);
     path[slash - file] = '/';
-    return code == PL_OK ? take_file(lock, path, file, err) : code;
+    return code == PL_OK ? take_file(lock, path, file, LOCK_EX, err) : code;
 }
 
 pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err)

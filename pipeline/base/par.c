@@ -3,7 +3,28 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
+
+bool pl_thread_start(pthread_t *thread, pthread_cond_t *wake, void *(*work)(void *), void *ctx)
+{
+    pthread_condattr_t steady;
+    sigset_t all, old;
+    int bad;
+
+    (void)pthread_condattr_init(&steady);
+    (void)pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(wake, &steady);
+    (void)pthread_condattr_destroy(&steady);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    bad = pthread_create(thread, NULL, work, ctx);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (bad != 0)
+        (void)pthread_cond_destroy(wake);
+    return bad == 0;
+}
 
 int pl_cpu_count(void)
 {

@@ -8,6 +8,7 @@
 #ifndef PL_BASE_PAR_H
 #define PL_BASE_PAR_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +27,10 @@ bool    pl_pool_take(pl_pool *p, int slot, pl_code *code, pl_error *err);
 void    pl_pool_wait(pl_pool *p);
 /* Drops slots not yet begun and waits for those in work. NULL is fine. */
 void    pl_pool_close(pl_pool *p);
+
+/* A thread beside the main one: signals are not for it, and waits of `wake`, which is made here, go by CLOCK_MONOTONIC,
+ * since somebody may set the other clock. False: there is no thread, and no condition. */
+bool pl_thread_start(pthread_t *thread, pthread_cond_t *wake, void *(*work)(void *), void *ctx);
 
 int pl_cpu_count(void); /* processors this process may use (affinity), at least 1 */
 

@@ -343,6 +343,11 @@ def whole_scaffolds_are_in_one_part():
         assert got[0][1:] == ("train", 8) and got[1][1:] == ("train", 4), got
         note = p.one("SELECT message FROM event WHERE message LIKE '%scaffolds%'", workdir="a")
         assert note == "10 scaffolds; the largest group, of one scaffold, has 8 of 24 molecules", note
+        for k in range(3):
+            p.run("run", "a.yaml", "-q", "workdir=shards", "--shard", "%d/3" % k)
+        p.run("merge", "a.yaml", "-q", "workdir=shards")
+        p.run("run", "a.yaml", "-q", "workdir=shards")
+        assert p.rows(by, workdir="shards") == got
         os.unlink(p.path("a/features.db"))
         seeds = set()
         for seed in range(1, 6):
