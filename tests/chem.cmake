@@ -6,6 +6,8 @@ endfunction()
 
 molsieve_chem_test(chem_worker unit/worker_test.c LABEL unit threads)
 molsieve_chem_test(scaffold unit/scaffold_test.c LABEL unit)
+molsieve_chem_test(fingerprint unit/fingerprint_test.c LABEL unit)
+target_link_libraries(test_fingerprint PRIVATE molsieve_made_mol)
 molsieve_chem_test(chem_confine unit/confine_test.c LABEL unit)
 molsieve_test(chem_exchange unit/exchange_test.c LABEL unit USES molsieve::chem)
 molsieve_test(gunzip unit/gunzip_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)

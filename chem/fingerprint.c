@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chem/fingerprint.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/rng.h"
+
+enum { RADIUS = 2, AROMATIC = 4, WORDS = CH_FINGERPRINT_BITS / 64 };
+
+/* An atom with what is around it: equal bonds, equal environments. */
+typedef struct environment {
+    uint64_t bonds, value; /* bonds: a sum over their numbers, 0 for none */
+    int32_t radius;
+} environment;
+
+/* The heavy atoms as a graph: bonds of atom i are bond[row[i]] .. bond[row[i+1]-1]. */
+typedef struct skeleton {
+    const ch_mol *mol;
+    int32_t *row, *bond;
+    int32_t *hydrogens, *orders;     /* [n] bound hydrogens, sum of the orders to heavy atoms */
+    int32_t *up, *place, *low, *at;  /* [n] for the search of rings                           */
+    bool *ring;                      /* [n]                                                   */
+    int64_t *seen;                   /* [n_bonds] the last that took the bond in              */
+    uint64_t *colour, *next;         /* [n]                                                   */
+    environment *found;              /* [n RADIUS]                                            */
+} skeleton;
+
+static bool is_heavy(const ch_mol *mol, int32_t b)
+{
+    return mol->z[mol->bond[b][0]] != 1 && mol->z[mol->bond[b][1]] != 1;
+}
+
+static int32_t across(const ch_mol *mol, int32_t b, int32_t i)
+{
+    return mol->bond[b][mol->bond[b][0] == i];
+}
+
+static bool skeleton_alloc(skeleton *s, const ch_mol *mol, pl_arena *mem)
+{
+    const int64_t n = mol->n_atoms, m = mol->n_bonds;
+
+    *s = (skeleton){ .mol = mol, .row = PL_NEW(mem, int32_t, n + 2), .bond = PL_NEW(mem, int32_t, 2 * m + 1),
+                     .hydrogens = PL_NEW(mem, int32_t, n + 1), .orders = PL_NEW(mem, int32_t, n + 1),
+                     .up = PL_NEW(mem, int32_t, n + 1), .place = PL_NEW(mem, int32_t, n + 1), .low = PL_NEW(mem, int32_t, n + 1),
+                     .at = PL_NEW(mem, int32_t, n + 1), .ring = PL_NEW(mem, bool, n + 1), .seen = PL_NEW(mem, int64_t, m + 1),
+                     .colour = PL_NEW(mem, uint64_t, n + 1), .next = PL_NEW(mem, uint64_t, n + 1),
+                     .found = PL_NEW(mem, environment, RADIUS * n + 1) };
+    return s->row && s->bond && s->hydrogens && s->orders && s->up && s->place && s->low && s->at && s->ring &&
+           s->seen && s->colour && s->next && s->found;
+}
+
+static void join(skeleton *s)
+{
+    const ch_mol *mol = s->mol;
+
+    for (int32_t b = 0; b < mol->n_bonds; b++)
+        for (int k = 0; k < 2; k++)
+            if (is_heavy(mol, b))
+                s->row[mol->bond[b][k] + 2]++;
+            else
+                s->hydrogens[mol->bond[b][k]] += mol->z[mol->bond[b][!k]] == 1;
+    for (int32_t i = 0; i < mol->n_atoms; i++)
+        s->row[i + 2] += s->row[i + 1]; /* row[i + 1] runs from the first to the last of i */
+    for (int32_t b = 0; b < mol->n_bonds; b++)
+        for (int k = 0; k < 2 && is_heavy(mol, b); k++) {
+            s->bond[s->row[mol->bond[b][k] + 1]++] = b;
+            s->orders[mol->bond[b][k]] += ch_order_drawn(mol->order[b]);
+        }
+    for (int32_t i = 0; i < mol->n_atoms; i++)
+        s->at[i] = s->row[i];
+}
+
+/* Depth first through all that hangs together with i. place: order of the visit, from 1; up: the bond that led there;
+ * low: the first place that bonds reach from there on without that one (Tarjan 1972). Returns the last place. */
+static int32_t visit(skeleton *s, int32_t i, int32_t count)
+{
+    s->up[i] = -1;
+    s->place[i] = s->low[i] = ++count;
+    for (;;) {
+        if (s->at[i] < s->row[i + 1]) {
+            const int32_t b = s->bond[s->at[i]++], j = across(s->mol, b, i);
+            if (s->place[j] && b != s->up[i] && s->place[j] < s->low[i])
+                s->low[i] = s->place[j];
+            if (s->place[j])
+                continue;
+            s->up[j] = b;
+            s->place[j] = s->low[j] = ++count;
+            i = j;
+        } else if (s->up[i] >= 0) {
+            const int32_t p = across(s->mol, s->up[i], i);
+            if (s->low[i] <= s->place[p]) /* another way back: the bond is of a ring */
+                s->ring[i] = s->ring[p] = true;
+            if (s->low[i] < s->low[p])
+                s->low[p] = s->low[i];
+            i = p;
+        } else {
+            return count;
+        }
+    }
+}
+
+/* ---- environments -------------------------------------------------------- */
+
+static uint64_t mix(uint64_t sum, uint64_t value) { return pl_splitmix64(3 * sum + value); }
+
+static uint64_t first_colour(const skeleton *s, int32_t i)
+{
+    const ch_mol *mol = s->mol;
+    const int32_t what[] = { s->row[i + 1] - s->row[i], s->orders[i], mol->z[i], mol->isotope ? mol->isotope[i] : 0,
+                             mol->charge[i], s->hydrogens[i], s->ring[i] };
+    uint64_t sum = 0;
+
+    for (size_t k = 0; k < sizeof what / sizeof *what; k++)
+        sum = mix(sum, (uint64_t)(uint32_t)what[k]);
+    return sum;
+}
+
+/* The atom takes in its neighbours; a sum does not know their order. */
+static uint64_t next_colour(const skeleton *s, int32_t i, int32_t radius)
+{
+    uint64_t sum = 0;
+
+    for (int32_t k = s->row[i]; k < s->row[i + 1]; k++) {
+        const int32_t b = s->bond[k], order = s->mol->order[b] < CH_AROMATIC_SINGLE ? s->mol->order[b] : AROMATIC;
+        sum += mix((uint64_t)order, s->colour[across(s->mol, b, i)]);
+    }
+    return mix(mix((uint64_t)radius, s->colour[i]), sum);
+}
+
+/* The bonds of atom i that `stamp` has not seen. */
+static uint64_t bonds_of(skeleton *s, int32_t i, int64_t stamp)
+{
+    uint64_t sum = 0;
+
+    for (int32_t k = s->row[i]; k < s->row[i + 1]; k++) {
+        sum += s->seen[s->bond[k]] != stamp ? pl_splitmix64((uint64_t)s->bond[k]) : 0;
+        s->seen[s->bond[k]] = stamp;
+    }
+    return sum;
+}
+
+/* The set of bonds within `radius` (1 or 2) of atom i as a number. */
+static uint64_t bonds_near(skeleton *s, int32_t i, int32_t radius)
+{
+    const int64_t stamp = 1 + (int64_t)i * RADIUS + (radius - 1);
+    uint64_t sum = bonds_of(s, i, stamp);
+
+    for (int32_t k = s->row[i]; radius == 2 && k < s->row[i + 1]; k++)
+        sum += bonds_of(s, across(s->mol, s->bond[k], i), stamp);
+    return sum;
+}
+
+/* Of equal bonds the smaller radius comes first, then the smaller number: the paper's choice of the one that stays. */
+static int by_bonds(const void *a, const void *b)
+{
+    const environment *x = a, *y = b;
+
+    if (x->bonds != y->bonds)
+        return x->bonds < y->bonds ? -1 : 1;
+    if (x->radius != y->radius)
+        return x->radius - y->radius;
+    return x->value < y->value ? -1 : x->value > y->value;
+}
+
+static void add(ch_fingerprint *out, uint64_t value)
+{
+    const uint64_t bit = value % CH_FINGERPRINT_BITS;
+
+    out->word[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/* One round: every atom's number grows by a bond, and each environment that has bonds is noted. How many are by now. */
+static size_t grow(skeleton *s, int32_t radius, size_t n)
+{
+    for (int32_t i = 0; i < s->mol->n_atoms; i++) {
+        if (s->row[i] == s->row[i + 1])
+            continue;
+        s->next[i] = next_colour(s, i, radius);
+        s->found[n++] = (environment){ bonds_near(s, i, radius), s->next[i], radius };
+    }
+    memcpy(s->colour, s->next, (size_t)s->mol->n_atoms * sizeof *s->next);
+    return n;
+}
+
+pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem, pl_error *err)
+{
+    skeleton s;
+    int32_t count = 0;
+    size_t n = 0;
+
+    *out = (ch_fingerprint){ { 0 } };
+    if (!skeleton_alloc(&s, mol, mem))
+        return pl_fail(err, PL_ENOMEM, "a fingerprint");
+    join(&s);
+    for (int32_t i = 0; i < mol->n_atoms; i++)
+        if (!s.place[i])
+            count = visit(&s, i, count);
+    for (int32_t i = 0; i < mol->n_atoms; i++) {
+        s.colour[i] = first_colour(&s, i);
+        if (mol->z[i] != 1)
+            add(out, s.colour[i]);
+    }
+    for (int32_t radius = 1; radius <= RADIUS; radius++)
+        n = grow(&s, radius, n);
+    qsort(s.found, n, sizeof *s.found, by_bonds);
+    for (size_t k = 0; k < n; k++)
+        if (k == 0 || s.found[k].bonds != s.found[k - 1].bonds)
+            add(out, s.found[k].value);
+    return PL_OK;
+}
+
+/* ---- comparing ----------------------------------------------------------- */
+
+int32_t ch_fingerprint_ones(const ch_fingerprint *f)
+{
+    int32_t n = 0;
+
+    for (int k = 0; k < WORDS; k++)
+        n += __builtin_popcountll(f->word[k]);
+    return n;
+}
+
+/* Inlined in each that calls, so that every one counts bits as its processor can. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE int32_t common(const ch_fingerprint *a, const ch_fingerprint *b)
+{
+    int32_t n = 0;
+
+    for (int k = 0; k < WORDS; k++)
+        n += __builtin_popcountll(a->word[k] & b->word[k]);
+    return n;
+}
+
+INLINE double ratio(int32_t both, int32_t a, int32_t b)
+{
+    return a + b > 0 ? (double)both / (double)(a + b - both) : 0;
+}
+
+double ch_fingerprint_alike(const ch_fingerprint *a, const ch_fingerprint *b)
+{
+    return ratio(common(a, b), ch_fingerprint_ones(a), ch_fingerprint_ones(b));
+}
+
+INLINE int32_t nearest_of(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
+{
+    const int32_t own = ch_fingerprint_ones(to);
+    int32_t best = n > 0 ? 0 : -1;
+
+    *alike = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const double r = ratio(common(to, &all[i]), own, ones[i]);
+        if (r > *alike) {
+            *alike = r;
+            best = i;
+        }
+    }
+    return best;
+}
+
+#ifdef __x86_64__
+__attribute__((target("popcnt")))
+static int32_t nearest_popcnt(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
+{
+    return nearest_of(alike, to, all, ones, n);
+}
+#endif
+
+int32_t ch_fingerprint_nearest(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("popcnt")) /* a quarter of the time */
+        return nearest_popcnt(alike, to, all, ones, n);
+#endif
+    return nearest_of(alike, to, all, ones, n);
+}

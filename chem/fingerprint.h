@@ -1,0 +1,33 @@
+/* chem/fingerprint.h - which atom environments a molecule has, and how many two molecules share.
+ *
+ * Extended-connectivity fingerprints of radius 2, ECFP4 (Rogers and Hahn, J. Chem. Inf. Model. 2010, 50, 742): every atom with
+ * what is at most two bonds away becomes a number, the number a bit. An atom is its element, mass number, charge, bonds to
+ * heavy atoms, their orders' sum, hydrogens, and whether a ring goes through it; hydrogens belong to their heavy atom.
+ * Environments with one set of bonds count once. Before they are folded to bits they are those of RDKit's Morgan
+ * fingerprint (docs/SCIENCE.md). Model files keep the bits: another way to make them needs another name there. */
+#ifndef CH_FINGERPRINT_H
+#define CH_FINGERPRINT_H
+
+#include <stdint.h>
+
+#include "chem/mol.h"
+
+enum { CH_FINGERPRINT_BITS = 2048, CH_FINGERPRINT_BYTES = CH_FINGERPRINT_BITS / 8 };
+
+typedef struct ch_fingerprint {
+    uint64_t word[CH_FINGERPRINT_BITS / 64]; /* bit k is bit k % 64 of word k / 64 */
+} ch_fingerprint;
+
+/* The same for every order of the atoms and every choice of an aromatic ring's double bonds. No bits without a heavy
+ * atom. Scratch in mem. ENOMEM. */
+pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem, pl_error *err);
+
+int32_t ch_fingerprint_ones(const ch_fingerprint *f);
+
+/* Tanimoto: bits of both over bits of either, 0 to 1; 0 when neither has a bit. Equal ratios are equal numbers. */
+double ch_fingerprint_alike(const ch_fingerprint *a, const ch_fingerprint *b);
+
+/* The first of all[n] that is most like `to`, and how much; -1 and 0 for n = 0. ones[n]: bits of each, ch_fingerprint_ones. */
+int32_t ch_fingerprint_nearest(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n);
+
+#endif

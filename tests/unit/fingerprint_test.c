@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Molecules come from the real chemistry worker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chem/chem.h"
+#include "chem/fingerprint.h"
+#include "pipeline/base/rng.h"
+#include "made_mol.h"
+
+typedef struct bench_side {
+    ch_worker *w;
+    pl_arena *mem;
+} bench_side;
+
+static int setup(void **state)
+{
+    static bench_side b;
+
+    b.mem = pl_arena_new(0);
+    *state = &b;
+    return ch_worker_open(&b.w, NULL, NULL) == PL_OK && b.mem != NULL ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    bench_side *b = *state;
+
+    ch_worker_close(b->w);
+    pl_arena_free(b->mem);
+    return 0;
+}
+
+static ch_mol molecule(bench_side *b, const char *smiles)
+{
+    ch_prepare_opts opts = ch_prepare_defaults();
+    ch_prepared p;
+    pl_error err = { 0 };
+
+    opts.conformer = CH_3D_NONE;
+    if (ch_worker_prepare(b->w, smiles, strlen(smiles), "smi", &opts, &p, b->mem, &err) != PL_OK)
+        fail_msg("%s: %s", smiles, err.text);
+    return p.mol;
+}
+
+static ch_fingerprint print_of(bench_side *b, const ch_mol *mol)
+{
+    ch_fingerprint out;
+
+    memset(&out, 0xff, sizeof out);
+    assert_int_equal(ch_fingerprint_of(&out, mol, b->mem, NULL), PL_OK);
+    return out;
+}
+
+static ch_fingerprint of(bench_side *b, const char *smiles)
+{
+    const ch_mol mol = molecule(b, smiles);
+
+    return print_of(b, &mol);
+}
+
+static bool same(const ch_fingerprint *a, const ch_fingerprint *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+/* Numbers of environments, counted by hand; all of these have a bit of their own. */
+static void small_molecules_have_the_environments_that_one_counts(void **state)
+{
+    static const struct {
+        const char *smiles;
+        int n;
+    } cases[] = {
+        { "[H][H]", 0 },
+        { "C", 1 },
+        { "CC", 2 },             /* the atom; the bond, seen from both ends */
+        { "CO", 3 },             /* two atoms; the bond, once               */
+        { "CCC", 4 },            /* two atoms, a bond, both bonds: what an end sees at radius 2 is what the middle saw at 1 */
+        { "CCO", 6 },
+        { "CCCC", 5 },
+        { "C=C=C", 4 },
+        { "C1CC1", 3 },
+        { "c1ccccc1", 3 },
+        { "CCCC(N)=O", 14 },     /* 5 + 6 + 3; the paper's example */
+        { "C1CCCCC1CC1CCCCC1", 3 + 4 + 5 }, /* a chain between rings is none */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ch_fingerprint f = of(*state, cases[i].smiles);
+        if (ch_fingerprint_ones(&f) != cases[i].n)
+            fail_msg("%s has %d environments, not %d", cases[i].smiles, (int)ch_fingerprint_ones(&f), cases[i].n);
+    }
+}
+
+/* Words of a line have one fingerprint, lines have different ones. */
+static const char *const lines[][4] = {
+    { "C", "[2H]C([2H])[2H]", "[H]C([H])([H])[H]" },
+    { "[13CH4]" }, { "[CH3-]" }, { "N" }, { "[NH4+]" },
+    { "CC1=CC=CC=C1C", "CC1=C(C)C=CC=C1", "c1(C)ccccc1C" }, /* either way to draw the double bonds */
+    { "OC1=NC=CC=C1" }, { "O=C1NC=CC=C1", "O=c1cccc[nH]1" },
+    { "C1CCCCC1" }, { "CCCCCC" },
+    { "CC=C" }, { "CC#C" }, { "C[C@H](N)O", "C[C@@H](N)O", "CC(N)O" }, /* stereo does not count */
+    { "C1CC1CCC1CC1" }, { "C1CC1CC" },
+    { "CC(C)(C)c1ccccc1" }, { "CC(C)c1ccccc1" },
+};
+enum { N = sizeof lines / sizeof *lines };
+
+static void equal_molecules_have_equal_bits_and_others_have_not(void **state)
+{
+    ch_fingerprint first[N];
+
+    for (int i = 0; i < N; i++) {
+        first[i] = of(*state, lines[i][0]);
+        for (int k = 1; k < 4 && lines[i][k]; k++) {
+            const ch_fingerprint f = of(*state, lines[i][k]);
+            if (!same(&f, &first[i]))
+                fail_msg("%s and %s have different bits", lines[i][k], lines[i][0]);
+        }
+        for (int j = 0; j < i; j++)
+            if (same(&first[i], &first[j]))
+                fail_msg("%s has the bits of %s", lines[i][0], lines[j][0]);
+    }
+}
+
+/* By hand: what both have over what either has. */
+static void likeness_is_the_share_of_common_environments(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        double want;
+    } cases[] = {
+        { "CC", "CCC", 1.0 / 5 }, { "CCC", "CCCC", 3.0 / 6 }, { "CO", "CCO", 2.0 / 7 }, { "CCO", "CCO", 1 },
+        { "C", "N", 0 },          { "C", "[H][H]", 0 },       { "[H][H]", "[H][H]", 0 },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ch_fingerprint a = of(*state, cases[i].a), b = of(*state, cases[i].b);
+        if (!(ch_fingerprint_alike(&a, &b) == cases[i].want && ch_fingerprint_alike(&b, &a) == cases[i].want))
+            fail_msg("%s and %s are %g alike", cases[i].a, cases[i].b, ch_fingerprint_alike(&a, &b));
+    }
+}
+
+static void the_order_of_atoms_does_not_matter(void **state)
+{
+    static const char *const smiles[] = {
+        "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O",
+        "C1CC2CCC1CC2", "C12C3C4C1C5C2C3C45", "CC12CCC3C(CCC4=CC(=O)CCC34C)C1CCC2O", "[13CH3]CCC[N+](C)(C)C.[Cl-]" };
+    bench_side *b = *state;
+
+    for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
+        const ch_mol mol = molecule(b, smiles[i]);
+        const ch_fingerprint want = print_of(b, &mol);
+        assert_true(ch_fingerprint_ones(&want) > 2);
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            const ch_mol other = made_permuted(&mol, made_order(mol.n_atoms, seed, b->mem), b->mem);
+            const ch_fingerprint f = print_of(b, &other);
+            assert_true(other.z && same(&f, &want));
+        }
+        pl_arena_reset(b->mem);
+    }
+}
+
+/* Model files keep them: these never change. */
+static void the_bits_are_those_of_model_files(void **state)
+{
+    static const int ethanol[] = { 202, 549, 747, 1064, 1318, 1785 };
+    const ch_fingerprint f = of(*state, "CCO");
+    int at[6] = { 0 }, n = 0;
+
+    for (int k = 0; k < CH_FINGERPRINT_BITS; k++)
+        if (f.word[k / 64] >> k % 64 & 1 && n < 6)
+            at[n++] = k;
+    assert_memory_equal(at, ethanol, sizeof at);
+}
+
+static ch_fingerprint made_print(pl_rng *rng, int bits)
+{
+    ch_fingerprint f = { { 0 } };
+
+    for (; bits > 0; bits--) {
+        const uint64_t k = pl_rng_below(rng, 300);
+        f.word[k / 64] |= UINT64_C(1) << k % 64;
+    }
+    return f;
+}
+
+static void the_nearest_is_the_first_of_those_most_alike(void **state)
+{
+    enum { MANY = 200 };
+    ch_fingerprint all[MANY];
+    int32_t ones[MANY], at;
+    pl_rng rng = pl_rng_at(3, 0, 0);
+    double alike = 9;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        all[i] = i % 7 == 6 ? all[i - 5] : made_print(&rng, 1 + i % 60);
+        ones[i] = ch_fingerprint_ones(&all[i]);
+    }
+    for (int k = 0; k < 100; k++) {
+        const ch_fingerprint to = k < 50 ? all[k] : made_print(&rng, k);
+        int32_t want = 0;
+        for (int32_t i = 1; i < MANY; i++)
+            if (ch_fingerprint_alike(&to, &all[i]) > ch_fingerprint_alike(&to, &all[want]))
+                want = i;
+        at = ch_fingerprint_nearest(&alike, &to, all, ones, MANY);
+        assert_int_equal(at, want);
+        assert_true(alike == ch_fingerprint_alike(&to, &all[want]));
+    }
+    at = ch_fingerprint_nearest(&alike, &all[0], all, ones, 0);
+    assert_true(at == -1 && alike == 0);
+    at = ch_fingerprint_nearest(&alike, &(ch_fingerprint){ { 0 } }, all, ones, MANY);
+    assert_true(at == 0 && alike == 0);
+}
+
+static void a_refused_allocation_is_an_error(void **state)
+{
+    bench_side *b = *state;
+    const ch_mol mol = molecule(b, "Cc1ccccc1");
+    ch_fingerprint out;
+    int n = 0;
+    pl_code code;
+
+    do {
+        pl_arena_refuse(++n);
+        code = ch_fingerprint_of(&out, &mol, b->mem, NULL);
+        pl_arena_refuse(0);
+        assert_true(code == PL_OK || code == PL_ENOMEM);
+    } while (code != PL_OK);
+    assert_int_equal(n, 14);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_molecules_have_the_environments_that_one_counts),
+        cmocka_unit_test(equal_molecules_have_equal_bits_and_others_have_not),
+        cmocka_unit_test(likeness_is_the_share_of_common_environments),
+        cmocka_unit_test(the_order_of_atoms_does_not_matter),
+        cmocka_unit_test(the_bits_are_those_of_model_files),
+        cmocka_unit_test(the_nearest_is_the_first_of_those_most_alike),
+        cmocka_unit_test(a_refused_allocation_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
