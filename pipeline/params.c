@@ -58,6 +58,30 @@ static int by_key(const void *a, const void *b)
     return strcmp((*(const pl_field *const *)a)->key, (*(const pl_field *const *)b)->key);
 }
 
+static bool is_default(const pl_field *f, const void *conf)
+{
+    const void *at = (const char *)conf + f->at;
+
+    switch (f->type) {
+    case PL_INT: return (double)*(const int64_t *)at == f->dflt;
+    case PL_REAL:
+    case PL_DURATION:
+    case PL_SIZE: return *(const double *)at == f->dflt;
+    case PL_BOOL: return *(const bool *)at == (f->dflt != 0);
+    case PL_CHOICE: return *(const int32_t *)at == (int32_t)f->dflt;
+    case PL_TEXT: {
+        const char *text = *(const char *const *)at;
+        return text == NULL || f->text == NULL ? text == f->text : strcmp(text, f->text) == 0;
+    }
+    default: return false;
+    }
+}
+
+static bool is_in_key(const pl_field *f, const void *conf)
+{
+    return !(f->flags & PL_HOW) && f->type != PL_PATH && !((f->flags & PL_LATER) && is_default(f, conf));
+}
+
 /* Dotted keys stay flat, so that two texts are compared key by key. */
 static void add_fields(pl_text *out, const pl_field *table, const void *conf)
 {
@@ -69,7 +93,7 @@ static void add_fields(pl_text *out, const pl_field *table, const void *conf)
         return;
     }
     for (int i = 0; i < n; i++)
-        if (!(table[i].flags & PL_HOW) && table[i].type != PL_PATH)
+        if (is_in_key(&table[i], conf))
             sorted[n_used++] = &table[i];
     qsort(sorted, (size_t)n_used, sizeof(const pl_field *), by_key);
     pl_text_add(out, "{");

@@ -90,7 +90,7 @@ void pl_workflow_help(pl_text *out);
 const pl_step *pl_workflow_step(const pl_workflow *wf, const char *name);
 
 /* Semantic settings of a stage in canonical JSON: dotted keys, sorted; "auto" is -1.
- * PL_HOW is left out, and so are paths: a stage whose result depends on a file adds
+ * PL_HOW is left out, so is PL_LATER at its default, and so are paths: a stage whose result depends on a file adds
  * its hash (or the name it writes) in its key callback. NULL: no memory. */
 const char *pl_params_json(const pl_field *table, const void *conf, pl_arena *mem);
 

@@ -39,7 +39,9 @@ enum {
     PL_REQUIRED = 1,   /* no default: must be given                                    */
     PL_EXISTS = 2,     /* PL_PATH: checked before any work; may be a glob in `inputs`  */
     PL_HOW = 4,        /* changes how, not what: not part of the stage's key           */
-    PL_KEYED = 8       /* PL_LIST: in YAML a map; its keys fill the sub field "name"   */
+    PL_KEYED = 8,      /* PL_LIST: in YAML a map; its keys fill the sub field "name"   */
+    PL_LATER = 16      /* younger than the stage's version: at its default, with which
+                          all is as it was, not part of the key (not of lists)         */
 };
 
 typedef struct pl_field {

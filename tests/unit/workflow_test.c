@@ -308,6 +308,24 @@ static void params_are_canonical_and_leave_out_how_and_paths(void **state)
         "\"targets\":[{\"better\":\"none\",\"name\":\"gap\",\"unit\":\"1\",\"weight\":1}]}");
 }
 
+static void later_settings_are_in_the_key_when_they_are_not_at_their_default(void **state)
+{
+    fixture *f = *state;
+    pl_field later[sizeof fake_fields / sizeof *fake_fields];
+    const pl_workflow *wf = good(f, HEAD "    unit: 7\n");
+
+    memcpy(later, fake_fields, sizeof later);
+    for (pl_field *one = later; one->type != PL_END; one++)
+        one->flags |= PL_LATER;
+    assert_string_equal(pl_params_json(later, conf_of(wf), f->mem),
+                        "{\"by_name\":[],\"elements\":[],\"fractions\":[],\"targets\":[]}");
+    wf = good(f, HEAD "    cutoff: 5.5\n    neighbours: {max: 3, edges: knn}\n    cpu_limit: 3s\n    memory: 2MiB\n"
+              "    strict: false\n    label: x\n");
+    assert_string_equal(pl_params_json(later, conf_of(wf), f->mem),
+                        "{\"by_name\":[],\"cpu_limit\":3,\"cutoff\":5.5,\"elements\":[],\"fractions\":[],\"label\":\"x\","
+                        "\"memory\":2097152,\"neighbours.edges\":\"knn\",\"neighbours.max\":3,\"strict\":false,\"targets\":[]}");
+}
+
 static void the_effective_file_names_origins_and_reads_back_the_same(void **state)
 {
     fixture *f = *state;
@@ -414,6 +432,7 @@ int main(void)
         TEST(values_in_quotes_are_text_and_null_is_not_set),
         TEST(refused_memory_is_an_error_and_never_half_a_workflow),
         TEST(params_are_canonical_and_leave_out_how_and_paths),
+        TEST(later_settings_are_in_the_key_when_they_are_not_at_their_default),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
