@@ -234,14 +234,6 @@ static void gpu_download_later(nn_gpu *g, void *host, const void *from, size_t b
     note(g, cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g->stream), "download");
 }
 
-static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
-{
-    if (!bytes)
-        return;
-    cudaSetDevice(g->device);
-    note(g, cudaMemsetAsync(p, 0, bytes, g->stream), "zero");
-}
-
 enum { FENCE_BYTE = 0xa5 };
 
 static void gpu_fence(nn_gpu *g, void *p, bool on)
@@ -280,6 +272,14 @@ static unsigned channels_of(const nn_gpu_edges *e)
     for (int l = 0; l < NN_GPU_DEGREES; l++)
         most = e->ch[l] > most ? e->ch[l] : most;
     return (unsigned)most;
+}
+
+static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
+{
+    cudaSetDevice(g->device);
+    if (bytes)
+        LAUNCH(words_zero, blocks((int64_t)bytes / 4, ADAMW_SPAN), TRAIN_THREADS, 0, g->stream, (uint32_t *)p, (int64_t)bytes / 4);
+    launched(g, "zero");
 }
 
 /* Whether fours of an axis' numbers are 16 bytes that begin at a multiple of 16. */
@@ -378,7 +378,7 @@ static void op_hidden_back(nn_gpu *g, const nn_gpu_hidden *a)
     if (!a->n_nodes)
         return;
     LAUNCH(hidden_parts, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->n_nets), WARPS * 32, 0, g->stream, *a);
-    LAUNCH(hidden_grad, dim3(NN_GPU_H, (unsigned)a->n_nets), 64, 0, g->stream, *a);
+    LAUNCH(hidden_grad, dim3(NN_GPU_H, (unsigned)a->n_nets), HIDDEN_COLS * HIDDEN_SLICES, 0, g->stream, *a);
     launched(g, "hidden_back");
 }
 

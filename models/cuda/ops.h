@@ -396,7 +396,7 @@ typedef struct nn_gpu_ops {
     /* host stays as it is until the work is waited for. */
     void (*upload)(nn_gpu *g, void *to, const void *host, size_t bytes);
     void (*download)(nn_gpu *g, void *host, const void *from, size_t bytes); /* waits */
-    void (*zero)(nn_gpu *g, void *p, size_t bytes);
+    void (*zero)(nn_gpu *g, void *p, size_t bytes); /* a multiple of 4, of p too */
     void (*fence)(nn_gpu *g, void *p, bool on); /* NN_GPU_FENCE bytes            */
     bool (*intact)(nn_gpu *g, void *p);        /* waits; nobody wrote the fence  */
 

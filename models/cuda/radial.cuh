@@ -184,37 +184,65 @@ __global__ void hidden_parts(nn_gpu_hidden a)
     to[DG0 * H] = du * st[0].hat;
 }
 
-/* The gradient of one number: sum over nodes of part `of` of unit k, times a
- * hidden unit or an input where it is a weight. */
-static __device__ void hidden_number(const nn_gpu_hidden &a, float *grad, int k, int of, int in, bool hidden)
+enum { HIDDEN_COLS = 64, HIDDEN_SLICES = 8 };
+
+/* A number of unit k whose gradient is a sum over nodes: of part `of`, times hidden unit or scalar `in`
+ * where it is a weight. */
+typedef struct hidden_sum {
+    int64_t at;      /* in grad; -1: no such number */
+    int of, in;      /* in -1: no factor            */
+    const float *by; /* of the first node           */
+    int step;        /* from node to node           */
+} hidden_sum;
+
+/* Number j of unit k: weights of the second layer, of the first, then what each unit has once. */
+static __device__ hidden_sum hidden_sum_of(const nn_gpu_hidden &a, const nn_gpu_net &net, const float *parts, int k, int j)
 {
-    const float *p = a.work + (int64_t)blockIdx.y * a.n_nodes * HIDDEN_PARTS * H;
+    int n = H + a.n_in, q = j - n;
+
+    if (j < H)
+        return hidden_sum{ net.w1 + k * H + j, DT1, j, parts + OUT0 * H, HIDDEN_PARTS * H };
+    if (j < n)
+        return hidden_sum{ net.w0 + (int64_t)k * a.n_in + (j - H), DT0, j - H, a.scalar, a.n_in };
+    if (q >= (net.ln ? 6 : 2))
+        return hidden_sum{ -1, 0, -1, NULL, 0 };
+    if (q % 2)
+        return hidden_sum{ (q < 2 ? net.b1 : q < 4 ? net.g1 : net.c1) + k, q < 2 ? DT1 : q < 4 ? DG1 : DU1, -1, NULL, 0 };
+    return hidden_sum{ (q < 2 ? net.b0 : q < 4 ? net.g0 : net.c0) + k, q < 2 ? DT0 : q < 4 ? DG0 : DU0, -1, NULL, 0 };
+}
+
+/* Every HIDDEN_SLICES-th node. */
+static __device__ float hidden_slice(const hidden_sum &s, const float *parts, int n_nodes, int k, int slice)
+{
     float sum = 0;
 
-    for (int node = 0; node < a.n_nodes; node++, p += HIDDEN_PARTS * H) {
-        float other = in < 0 ? 1 : hidden ? p[OUT0 * H + in] : a.scalar[(int64_t)node * a.n_in + in];
-        sum += p[of * H + k] * other;
+UNROLL_BY(4)
+    for (int node = slice; s.at >= 0 && node < n_nodes; node += HIDDEN_SLICES) {
+        float other = s.in < 0 ? 1 : s.by[(int64_t)node * s.step + s.in];
+        sum += parts[(int64_t)node * HIDDEN_PARTS * H + s.of * H + k] * other;
     }
-    *grad += sum;
+    return sum;
 }
 
 /* A block is one hidden unit of one network. */
-__global__ void hidden_grad(nn_gpu_hidden a)
+__global__ void __launch_bounds__(HIDDEN_COLS * HIDDEN_SLICES) hidden_grad(nn_gpu_hidden a)
 {
+    __shared__ float part[HIDDEN_SLICES][HIDDEN_COLS];
+    const float *parts = a.work + (int64_t)blockIdx.y * a.n_nodes * HIDDEN_PARTS * H;
     nn_gpu_net net = a.net[blockIdx.y];
-    int k = (int)blockIdx.x, n = H + a.n_in;
+    int k = (int)blockIdx.x, col = (int)threadIdx.x % HIDDEN_COLS, slice = (int)threadIdx.x / HIDDEN_COLS;
 
-    for (int j = (int)threadIdx.x; j < n + 6; j += (int)blockDim.x) {
-        if (j < H)
-            hidden_number(a, a.grad + net.w1 + k * H + j, k, DT1, j, true);
-        else if (j < n)
-            hidden_number(a, a.grad + net.w0 + (int64_t)k * a.n_in + (j - H), k, DT0, j - H, false);
-        else if (j < n + 2)
-            hidden_number(a, a.grad + (j == n ? net.b0 : net.b1) + k, k, j == n ? DT0 : DT1, -1, false);
-        else if (net.ln && j < n + 4)
-            hidden_number(a, a.grad + (j == n + 2 ? net.g0 : net.g1) + k, k, j == n + 2 ? DG0 : DG1, -1, false);
-        else if (net.ln)
-            hidden_number(a, a.grad + (j == n + 4 ? net.c0 : net.c1) + k, k, j == n + 4 ? DU0 : DU1, -1, false);
+    for (int j = col; j - col < H + a.n_in + 6; j += HIDDEN_COLS) {
+        hidden_sum s = hidden_sum_of(a, net, parts, k, j);
+        part[slice][col] = hidden_slice(s, parts, a.n_nodes, k, slice);
+        __syncthreads();
+        float sum = 0;
+UNROLL
+        for (int i = 0; i < HIDDEN_SLICES; i++)
+            sum += part[i][col];
+        if (slice == 0 && s.at >= 0)
+            a.grad[s.at] += sum;
+        __syncthreads();
     }
 }
 

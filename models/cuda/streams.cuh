@@ -156,7 +156,8 @@ static void streams_close(nn_gpu *g)
 static void gpu_graph_begin(nn_gpu *g)
 {
     cudaSetDevice(g->device);
-    note(g, cudaStreamBeginCapture(g->stream, cudaStreamCaptureModeThreadLocal), "graph");
+    /* Relaxed: drivers before 12.3 load a kernel's code when it is first called, and that is no call of ours. */
+    note(g, cudaStreamBeginCapture(g->stream, cudaStreamCaptureModeRelaxed), "graph");
 }
 
 static void gpu_graph_run(nn_gpu *g, int32_t segment)

@@ -45,6 +45,17 @@ __global__ void loss_run(nn_gpu_loss a)
     a.result->measured = a.measured;
 }
 
+/* A kernel, and no cudaMemset: a graph that is ready takes new numbers of elements from a kernel for certain. */
+__global__ void words_zero(uint32_t *p, int64_t n)
+{
+    int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;
+
+    UNROLL
+    for (int k = 0; k < ADAMW_EACH; k++)
+        if (first + k * TRAIN_THREADS < n)
+            p[first + k * TRAIN_THREADS] = 0;
+}
+
 __global__ void rows_add(nn_gpu_add a)
 {
     int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;

@@ -37,7 +37,7 @@ enum cudaError_t {
     cudaErrorGraphExecUpdateFailure = 910
 };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
-enum { cudaEventDisableTiming, cudaEventBlockingSync, cudaStreamCaptureModeThreadLocal };
+enum { cudaEventDisableTiming, cudaEventBlockingSync, cudaStreamCaptureModeRelaxed };
 enum { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 
 struct emu_graph {
