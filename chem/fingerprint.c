@@ -19,7 +19,7 @@ typedef struct environment {
 typedef struct skeleton {
     const ch_mol *mol;
     int32_t *row, *bond;
-    int32_t *hydrogens, *orders;     /* [n] bound hydrogens, sum of the orders to heavy atoms */
+    int32_t *hydrogens;              /* [n]                                                   */
     int32_t *up, *place, *low, *at;  /* [n] for the search of rings                           */
     bool *ring;                      /* [n]                                                   */
     int64_t *seen;                   /* [n_bonds] the last that took the bond in              */
@@ -42,12 +42,12 @@ static bool skeleton_alloc(skeleton *s, const ch_mol *mol, pl_arena *mem)
     const int64_t n = mol->n_atoms, m = mol->n_bonds;
 
     *s = (skeleton){ .mol = mol, .row = PL_NEW(mem, int32_t, n + 2), .bond = PL_NEW(mem, int32_t, 2 * m + 1),
-                     .hydrogens = PL_NEW(mem, int32_t, n + 1), .orders = PL_NEW(mem, int32_t, n + 1),
+                     .hydrogens = PL_NEW(mem, int32_t, n + 1),
                      .up = PL_NEW(mem, int32_t, n + 1), .place = PL_NEW(mem, int32_t, n + 1), .low = PL_NEW(mem, int32_t, n + 1),
                      .at = PL_NEW(mem, int32_t, n + 1), .ring = PL_NEW(mem, bool, n + 1), .seen = PL_NEW(mem, int64_t, m + 1),
                      .colour = PL_NEW(mem, uint64_t, n + 1), .next = PL_NEW(mem, uint64_t, n + 1),
                      .found = PL_NEW(mem, environment, RADIUS * n + 1) };
-    return s->row && s->bond && s->hydrogens && s->orders && s->up && s->place && s->low && s->at && s->ring &&
+    return s->row && s->bond && s->hydrogens && s->up && s->place && s->low && s->at && s->ring &&
            s->seen && s->colour && s->next && s->found;
 }
 
@@ -64,10 +64,8 @@ static void join(skeleton *s)
     for (int32_t i = 0; i < mol->n_atoms; i++)
         s->row[i + 2] += s->row[i + 1]; /* row[i + 1] runs from the first to the last of i */
     for (int32_t b = 0; b < mol->n_bonds; b++)
-        for (int k = 0; k < 2 && is_heavy(mol, b); k++) {
+        for (int k = 0; k < 2 && is_heavy(mol, b); k++)
             s->bond[s->row[mol->bond[b][k] + 1]++] = b;
-            s->orders[mol->bond[b][k]] += ch_order_drawn(mol->order[b]);
-        }
     for (int32_t i = 0; i < mol->n_atoms; i++)
         s->at[i] = s->row[i];
 }
@@ -108,8 +106,7 @@ static uint64_t mix(uint64_t sum, uint64_t value) { return pl_splitmix64(3 * sum
 static uint64_t first_colour(const skeleton *s, int32_t i)
 {
     const ch_mol *mol = s->mol;
-    const int32_t what[] = { s->row[i + 1] - s->row[i], s->orders[i], mol->z[i], mol->isotope ? mol->isotope[i] : 0,
-                             mol->charge[i], s->hydrogens[i], s->ring[i] };
+    const int32_t what[] = { s->row[i + 1] - s->row[i], mol->z[i], mol->charge[i], s->hydrogens[i], s->ring[i] };
     uint64_t sum = 0;
 
     for (size_t k = 0; k < sizeof what / sizeof *what; k++)
@@ -209,6 +206,32 @@ pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem,
         if (k == 0 || s.found[k].bonds != s.found[k - 1].bonds)
             add(out, s.found[k].value);
     return PL_OK;
+}
+
+/* Of the two edges of a bond the one that stands for the pair. */
+static bool is_bond(const ch_graph *g, int32_t e)
+{
+    return g->pair_edge[g->pair[e]] == e && g->type[g->pair[e]] != CH_PAIR_NOT_BONDED;
+}
+
+pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena *mem, pl_error *err)
+{
+    ch_mol mol;
+    pl_code code = ch_mol_alloc(&mol, g->n_nodes, g->n_pairs, mem, err);
+
+    if (code != PL_OK)
+        return code;
+    memcpy(mol.z, g->z, (size_t)g->n_nodes * sizeof *mol.z);
+    memcpy(mol.charge, g->charge, (size_t)g->n_nodes * sizeof *mol.charge);
+    mol.n_bonds = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        for (int32_t e = g->row[i]; e < g->row[i + 1]; e++)
+            if (is_bond(g, e)) {
+                mol.bond[mol.n_bonds][0] = g->src[e];
+                mol.bond[mol.n_bonds][1] = i;
+                mol.order[mol.n_bonds++] = (uint8_t)(CH_SINGLE + g->type[g->pair[e]] - CH_PAIR_SINGLE);
+            }
+    return ch_fingerprint_of(out, &mol, mem, err);
 }
 
 /* ---- comparing ----------------------------------------------------------- */

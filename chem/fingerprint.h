@@ -1,15 +1,16 @@
 /* chem/fingerprint.h - which atom environments a molecule has, and how many two molecules share.
  *
  * Extended-connectivity fingerprints of radius 2, ECFP4 (Rogers and Hahn, J. Chem. Inf. Model. 2010, 50, 742): every atom with
- * what is at most two bonds away becomes a number, the number a bit. An atom is its element, mass number, charge, bonds to
- * heavy atoms, their orders' sum, hydrogens, and whether a ring goes through it; hydrogens belong to their heavy atom.
- * Environments with one set of bonds count once. Before they are folded to bits they are those of RDKit's Morgan
+ * what is at most two bonds away becomes a number, the number a bit. An atom is its element, charge, number of heavy
+ * neighbours and of hydrogens, and whether a ring goes through it; hydrogens belong to their heavy atom. Isotopes and stereo do
+ * not count. Environments with one set of bonds count once. Before they are folded to bits they are those of RDKit's Morgan
  * fingerprint (docs/SCIENCE.md). Model files keep the bits: another way to make them needs another name there. */
 #ifndef CH_FINGERPRINT_H
 #define CH_FINGERPRINT_H
 
 #include <stdint.h>
 
+#include "chem/graph.h"
 #include "chem/mol.h"
 
 enum { CH_FINGERPRINT_BITS = 2048, CH_FINGERPRINT_BYTES = CH_FINGERPRINT_BITS / 8 };
@@ -21,6 +22,9 @@ typedef struct ch_fingerprint {
 /* The same for every order of the atoms and every choice of an aromatic ring's double bonds. No bits without a heavy
  * atom. Scratch in mem. ENOMEM. */
 pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem, pl_error *err);
+
+/* The same from a graph; a bond that is no edge of it (a cutoff shorter than the bond) is not seen. */
+pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena *mem, pl_error *err);
 
 int32_t ch_fingerprint_ones(const ch_fingerprint *f);
 
