@@ -213,7 +213,7 @@ static pl_code broken_answer(pl_error *err) { return pl_fail(err, PL_EINPUT, "in
 static void put_opts(pl_text *t, const ch_prepare_opts *o)
 {
     const int32_t values[] = { o->largest_fragment, o->max_heavy_atoms, o->max_atoms, (int32_t)o->conformer,
-                               (int32_t)o->force_field, o->sd_steps, o->cg_steps };
+                               (int32_t)o->force_field, o->sd_steps, o->cg_steps, o->neutralise };
 
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ch_wire_put_u32(t, (uint32_t)values[i]);
@@ -223,7 +223,8 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
 static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_error *err)
 {
     const char **strings[] = { &out->smiles, &out->inchikey, &out->formula, &out->removed, &out->geometry };
-    int32_t *ints[] = { &out->n_heavy, &out->charge, &out->hbd, &out->hba, &out->rotors, &out->rings };
+    int32_t *ints[] = { &out->n_heavy, &out->charge, &out->hbd, &out->hba, &out->rotors, &out->rings,
+                        &out->charge_read, &out->n_neutralised };
     double *reals[] = { &out->mw, &out->logp, &out->tpsa, &out->energy };
 
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {

@@ -32,10 +32,11 @@ typedef struct ch_prepare_opts {
     ch_conformer conformer;
     ch_force_field force_field; /* MMFF94 falls back to UFF where it has no parameters       */
     int32_t sd_steps, cg_steps; /* steepest descent, then conjugate gradients                */
+    bool neutralise;           /* acids and bases without charge (docs/SCIENCE.md)          */
     uint64_t seed;
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, 0 */
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 0 */
 
 typedef struct ch_worker_opts {
     const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
@@ -60,6 +61,7 @@ typedef struct ch_prepared {
     const char *formula;     /* Hill order                                         */
     const char *removed;     /* "[Na+].O", or ""                                   */
     int32_t n_heavy, charge;
+    int32_t charge_read, n_neutralised; /* net charge before, and atoms that lost theirs */
     double mw, logp, tpsa;   /* u (whole kept part), -, Angstrom^2                 */
     int32_t hbd, hba, rotors, rings; /* hba: Lipinski's N + O count                */
     /* Of the 3D structure. */

@@ -21,14 +21,14 @@
  *     version  str library version; str protocol
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, geometry;
- *              i32 n_heavy, charge, hbd, hba, rotors, rings;
+ *              i32 n_heavy, charge, hbd, hba, rotors, rings, charge_read, n_neutralised;
  *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok);
  *              geometry "build" and no atoms: `build` this SMILES for the rest
  *     build    str geometry; f64 energy; mol
  *     list     i32 n, then n times str
  *     write, svg   str
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, sd_steps, cg_steps; u64 seed
+ *              force_field, sd_steps, cg_steps, neutralise; u64 seed
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
  *              f32 xyz[n][3] if it has them; i32 bond[m][2]; u8 order[m];
@@ -39,7 +39,11 @@
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "3"
+#define CH_PROTOCOL_VERSION "4"
+
+/* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
+ * structures, there called "protocol" as long as it was the same. */
+#define CH_ANSWERS_VERSION "3"
 
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
 

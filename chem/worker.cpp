@@ -85,7 +85,7 @@ bool write_all(int fd, const char *p, size_t n)
 
 struct Prepared {
     std::string smiles, inchikey, formula, removed, geometry;
-    int32_t n_heavy = 0, charge = 0, hbd = 0, hba = 0, rotors = 0, rings = 0;
+    int32_t n_heavy = 0, charge = 0, hbd = 0, hba = 0, rotors = 0, rings = 0, charge_read = 0, n_neutralised = 0;
     double mw = 0, logp = 0, tpsa = 0, energy = NAN;
     std::string mol; // as on the wire
 };
@@ -119,6 +119,9 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     if (o.largest_fragment)
         p.removed = mol_keep_main_part(mol);
     mol_check_size(mol, o, 1);
+    p.charge_read = mol.GetTotalCharge();
+    if (o.neutralise)
+        p.n_neutralised = mol_neutralise(mol);
     mol_check_atoms(mol);
     // Identity comes from the input: building 3D invents stereo that it left open.
     p.smiles = canonical_smiles(mol);
@@ -135,7 +138,7 @@ static void put_prepared(Out &out, const Prepared &p)
 {
     for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.geometry })
         out.str(*s);
-    for (int32_t n : { p.n_heavy, p.charge, p.hbd, p.hba, p.rotors, p.rings })
+    for (int32_t n : { p.n_heavy, p.charge, p.hbd, p.hba, p.rotors, p.rings, p.charge_read, p.n_neutralised })
         out.put(n);
     for (double x : { p.mw, p.logp, p.tpsa, p.energy })
         out.put(x);
@@ -145,7 +148,7 @@ static void put_prepared(Out &out, const Prepared &p)
 static PrepareOpts get_opts(In &in)
 {
     PrepareOpts o;
-    for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.sd_steps, &o.cg_steps })
+    for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.sd_steps, &o.cg_steps, &o.neutralise })
         *x = in.get<int32_t>();
     o.seed = in.get<uint64_t>();
     return o;
@@ -178,7 +181,7 @@ static void op_build(In &in, Out &out, Failure &)
 
 static void op_hello(In &, Out &out, Failure &)
 {
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 0 };
     Prepared p;
     std::vector<std::string> formats;
     prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", o);

@@ -84,7 +84,7 @@ bool read_all(int fd, void *to, size_t n);
 bool write_all(int fd, const char *p, size_t n);
 
 struct PrepareOpts {
-    int32_t largest_fragment, max_heavy, max_atoms, conformer, force_field, sd_steps, cg_steps;
+    int32_t largest_fragment, max_heavy, max_atoms, conformer, force_field, sd_steps, cg_steps, neutralise;
     uint64_t seed;
 };
 
@@ -111,6 +111,9 @@ std::string mol_keep_main_part(OpenBabel::OBMol &mol);
 void mol_check_atoms(OpenBabel::OBMol &mol);
 void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
 
+bool is_metal(unsigned z);
+bool all_hydrogens_there(OpenBabel::OBMol &mol);
+
 // As on the wire.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 
@@ -123,6 +126,11 @@ struct V3000 {
 
 bool is_v3000(const std::string &text, const std::string &format);
 V3000 v3000_of(const std::string &text); // CH_PARSE where the library would read what is not there
+
+// ---- worker_neutral.cpp
+
+// How many atoms lost their charge. A 3D structure with all hydrogens still has all of them.
+int mol_neutralise(OpenBabel::OBMol &mol);
 
 // ---- worker_build.cpp: and in three
 

@@ -60,14 +60,6 @@ static double z_spread(OBMol &mol)
     return hi - lo;
 }
 
-static bool all_hydrogens_there(OBMol &mol)
-{
-    FOR_ATOMS_OF_MOL(a, mol)
-        if (a->GetImplicitHCount() != 0)
-            return false;
-    return true;
-}
-
 // Four bonds around one carbon cannot lie in a plane.
 static bool flat_is_impossible(OBMol &mol)
 {
@@ -428,7 +420,7 @@ bool builder_start(int *confined)
     // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
                                          "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 0 };
     int ends[2];
 
     if (omp_set_num_threads != nullptr)

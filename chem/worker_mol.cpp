@@ -164,7 +164,7 @@ std::string mol_keep_main_part(OBMol &mol)
 
 // ---- checks before any chemistry that could take long ---------------------
 
-static bool is_metal(unsigned z)
+bool is_metal(unsigned z)
 {
     static const std::set<unsigned> others = { 1,  2,  5,  6,  7,  8,  9,  10, 14, 15, 16, 17, 18,
                                                32, 33, 34, 35, 36, 51, 52, 53, 54, 85, 86 };
@@ -227,6 +227,14 @@ void mol_check_size(OBMol &mol, const PrepareOpts &o, int factor)
         fail(CH_TOO_LARGE, number(mol.NumAtoms()) + " atoms");
     if (static_cast<int64_t>(mol.NumHvyAtoms()) > static_cast<int64_t>(o.max_heavy) * factor)
         fail(CH_TOO_LARGE, number(mol.NumHvyAtoms()) + " heavy atoms");
+}
+
+bool all_hydrogens_there(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetImplicitHCount() != 0)
+            return false;
+    return true;
 }
 
 // ---- the answer ----------------------------------------------------------

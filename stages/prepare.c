@@ -25,6 +25,8 @@ static const pl_field property_fields[] = {
 static const pl_field fields[] = {
     { PL_CHOICE, "fragment", AT(fragment), 0, 0, 0, NULL, "largest|keep", NULL,
       "keep the largest part, without known counter-ions and solvents, or all parts", 0, NULL, 0 },
+    { PL_BOOL, "neutralise", AT(neutralise), 0, 0, 0, NULL, NULL, NULL,
+      "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge", PL_LATER, NULL, 0 },
     { PL_CHOICE, "conformers.source", AT(conformer), 0, 0, 0, NULL, "auto|keep|generate|none", NULL,
       "3D structure: the input's where it is real, always the input's, always built, or none", 0, NULL, 0 },
     { PL_CHOICE, "conformers.force_field", AT(force_field), 0, 0, 0, NULL, "mmff94|uff", NULL,
@@ -106,8 +108,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     if (code != PL_OK)
         return code;
     *extra_json = generates(c) ? pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\",\"seed\":%lld}", info.openbabel,
-                                      info.protocol, (long long)wf->seed)
-                         : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"}", info.openbabel, info.protocol);
+                                      CH_ANSWERS_VERSION, (long long)wf->seed)
+                         : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"}", info.openbabel, CH_ANSWERS_VERSION);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
@@ -152,6 +154,7 @@ static void read_conf(prepare_state *s)
 
     s->opts = ch_prepare_defaults();
     s->opts.largest_fragment = c->fragment == 0;
+    s->opts.neutralise = c->neutralise;
     s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
     s->opts.max_atoms = (int32_t)c->max_atoms;
     s->opts.conformer = (ch_conformer)c->conformer;

@@ -25,6 +25,7 @@ typedef struct st_prepare_conf {
     int32_t fragment, conformer, force_field, dedupe, on_conflict;
     double cpu_limit, retry_cpu_limit, memory_limit;
     int64_t max_heavy_atoms, max_atoms;
+    bool neutralise;
     pl_list labels;     /* const char *; empty, or "all", "none", names      */
     pl_list properties; /* st_property: what the user says about data fields */
 } st_prepare_conf;

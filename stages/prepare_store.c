@@ -28,7 +28,7 @@ static const struct {
     const char *sql;
 } statements[] = {
     { offsetof(st_molecules, put), "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, "
-      "logp, tpsa, hbd, hba, rotb, rings, removed, geometry, energy, unit) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+      "logp, tpsa, hbd, hba, rotb, rings, removed, geometry, energy, unit, neutralised) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
     { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
@@ -335,6 +335,8 @@ static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p,
     bind_text(st, 16, p->geometry);
     bind_real(st, 17, p->energy);
     (void)sqlite3_bind_int64(st, 18, unit);
+    if (p->n_neutralised > 0)
+        (void)sqlite3_bind_int(st, 19, p->charge_read);
     return pl_db_run(st, err);
 }
 

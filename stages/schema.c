@@ -8,13 +8,17 @@ extern const char *const st_schema_docs[][4]; /* stages/schema_docs.c */
 /* A row of a molecule is named by the record that first gave it. */
 #define KEY(id) "(SELECT i.sha256||':'||r.ordinal FROM record r JOIN input_file i USING(file_id) WHERE r.record_id=" id ")"
 
+/* A column of molecule m that older formats do not have; then its name is found outside, where it is NULL. */
+#define IF_THERE(column) "(SELECT " column " FROM molecule x WHERE x.mol_id=m.mol_id)"
+
 static const char *const digest[][2] = {
     { "input_file", "SELECT sha256, format, n_records FROM input_file" },
     { "record", "SELECT i.sha256, r.ordinal, r.byte_offset, r.line, r.title, r.raw_smiles, r.status, "
                 KEY("x.mol_id") " FROM record x JOIN record r ON r.record_id=x.record_id "
                 "JOIN input_file i ON i.file_id=r.file_id" },
     { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, logp, "
-                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy FROM molecule m" },
+                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, " IF_THERE("neutralised") " FROM "
+                  "(SELECT NULL AS neutralised), molecule m" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
                "FROM label l JOIN property p USING(property_id)" },
@@ -41,11 +45,12 @@ static const char *const migrate[] = {
     "CREATE TABLE evaluated(model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property, "
     "mol_id INTEGER NOT NULL REFERENCES molecule, part TEXT NOT NULL, measured REAL NOT NULL, predicted REAL NOT NULL, "
     "PRIMARY KEY(model_id,property_id,mol_id)) WITHOUT ROWID;",
+    "ALTER TABLE molecule ADD COLUMN neutralised INTEGER;",
 };
 
 const pl_schema st_schema = {
     .sql = st_schema_sql,
-    .version = 2,
+    .version = 3,
     .migrate = migrate,
     .docs = st_schema_docs,
     .digest = digest,

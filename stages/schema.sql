@@ -9,7 +9,8 @@ CREATE TABLE molecule(
   inchikey TEXT NOT NULL, smiles TEXT NOT NULL, formula TEXT NOT NULL, n_atoms INTEGER NOT NULL, n_heavy INTEGER NOT NULL,
   charge INTEGER NOT NULL, mw REAL, logp REAL, tpsa REAL, hbd INTEGER, hba INTEGER, rotb INTEGER, rings INTEGER,
   removed TEXT, geometry TEXT NOT NULL, -- 'input', 'mmff94', 'uff' or 'none'
-  energy REAL, unit INTEGER NOT NULL);  -- the block of features.db that holds its conformer
+  energy REAL, unit INTEGER NOT NULL,   -- the block of features.db that holds its conformer
+  neutralised INTEGER);
 CREATE TABLE property(
   property_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
   task TEXT NOT NULL CHECK(task IN('regression','classification')),

@@ -148,6 +148,7 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "geometry", NULL, "where the 3D structure comes from: input, mmff94, uff, or none" },
     { "molecule", "energy", "kcal/mol", "force-field energy of the conformer; NULL where no force field was used" },
     { "molecule", "unit", NULL, "block of features.db that holds the conformer" },
+    { "molecule", "neutralised", "e", "net formal charge before prepare.neutralise changed it; NULL where it changed nothing" },
 
     { "property", "property_id", NULL, "number of the property" },
     { "property", "name", NULL, "name, as in the input's data field or the workflow" },

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const char *s = ch_wire_str(&in, &n);
         sum += letters(s, n);
     }
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 8; i++)
         sum += (size_t)ch_wire_i32(&in);
     for (int i = 0; i < 4; i++)
         sum += ch_wire_f64(&in) > 0;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_neutral.cpp - acids and bases get the form without a charge.
+//
+// The rule, our own (docs/SCIENCE.md): an anion of O, S, Se, N, or C beside C=O or C#N, that lacks one proton gets it; a
+// cation of N, O, S, Se or P that has one too many loses it. An atom beside a metal or one of the other sign stays as
+// it is (nitro, N-oxide, azide, ylide). Charges that no proton explains - quaternary nitrogen, metals, halides, borates -
+// stay, and so many acids (bases) keep theirs as balance them: the net charge never grows.
+#include "chem/worker.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <openbabel/atom.h>
+#include <openbabel/bond.h>
+#include <openbabel/graphsym.h>
+#include <openbabel/obiter.h>
+#include <openbabel/stereo/stereo.h>
+
+using namespace OpenBabel;
+
+namespace worker {
+
+namespace {
+enum class Kind { other, acid, base };
+
+struct Site {
+    OBAtom *atom;
+    int weakness;   // the strongest acids and bases keep their charge
+    unsigned order; // does not depend on the order in the file
+};
+} // namespace
+
+// Bonds of the neutral atom; 0: acids and bases are not made of it.
+static int usual_valence(unsigned z)
+{
+    switch (z) {
+    case 6: return 4;
+    case 7: case 15: return 3;
+    case 8: case 16: case 34: return 2;
+    default: return 0;
+    }
+}
+
+// An isotope of hydrogen was put there on purpose and stays.
+static bool has_proton(OBAtom &a) { return a.GetImplicitHCount() > 0 || a.ExplicitHydrogenCount(true) > 0; }
+
+static bool has_bond(OBAtom &a, unsigned order, unsigned z)
+{
+    FOR_BONDS_OF_ATOM(b, &a)
+        if (b->GetBondOrder() == order && b->GetNbrAtom(&a)->GetAtomicNum() == z)
+            return true;
+    return false;
+}
+
+// Of carbon only what is beside C=O or C#N; no carbanions of organometallics, no cyclopentadienyl.
+static bool is_made_of_acids(OBAtom &a)
+{
+    bool beside = a.GetAtomicNum() != 6;
+    if (a.GetAtomicNum() == 15 || (!beside && a.IsAromatic()))
+        return false;
+    FOR_NBORS_OF_ATOM(n, &a)
+        beside = beside || has_bond(*n, 2, 8) || has_bond(*n, 3, 7);
+    return beside;
+}
+
+static Kind kind_of(OBAtom &a)
+{
+    const int q = a.GetFormalCharge(), usual = usual_valence(a.GetAtomicNum()), valence = static_cast<int>(a.GetTotalValence());
+    if (usual == 0)
+        return Kind::other;
+    FOR_NBORS_OF_ATOM(n, &a)
+        if (n->GetFormalCharge() * q < 0 || is_metal(n->GetAtomicNum()))
+            return Kind::other;
+    if (q == -1)
+        return valence == usual - 1 && is_made_of_acids(a) ? Kind::acid : Kind::other;
+    return q == 1 && valence == usual + 1 && has_proton(a) ? Kind::base : Kind::other;
+}
+
+// Sulfonic and phosphoric acids before carboxylic ones before others; bases outside of rings like pyridine before those.
+static int weakness_of(OBAtom &a)
+{
+    int least = 2;
+    if (a.GetFormalCharge() > 0)
+        return a.IsAromatic();
+    FOR_NBORS_OF_ATOM(n, &a)
+        if (a.GetAtomicNum() > 7 && has_bond(*n, 2, 8))
+            least = std::min(least, n->GetAtomicNum() == 6 ? 1 : 0);
+    return least;
+}
+
+// The first `keep` of them are those that keep their charge.
+static void sort_sites(OBMol &mol, std::vector<Site> &sites, size_t keep)
+{
+    if (keep == 0 || keep >= sites.size())
+        return;
+    std::vector<unsigned> classes;
+    OBGraphSym(&mol).GetSymmetry(classes);
+    for (Site &s : sites) {
+        s.weakness = weakness_of(*s.atom);
+        s.order = classes[s.atom->GetIdx() - 1];
+    }
+    std::stable_sort(sites.begin(), sites.end(), [](const Site &a, const Site &b) {
+        return a.weakness != b.weakness ? a.weakness < b.weakness : a.order < b.order;
+    });
+}
+
+static void add_proton(OBAtom &a)
+{
+    a.SetFormalCharge(0);
+    a.SetImplicitHCount(a.GetImplicitHCount() + 1);
+}
+
+static void take_proton(OBMol &mol, OBAtom &a)
+{
+    OBAtom *hydrogen = nullptr;
+    a.SetFormalCharge(0);
+    if (a.GetImplicitHCount() > 0) {
+        a.SetImplicitHCount(a.GetImplicitHCount() - 1);
+    } else {
+        FOR_NBORS_OF_ATOM(n, &a)
+            if (n->GetAtomicNum() == 1 && n->GetIsotope() == 0)
+                hydrogen = &*n;
+        mol.DeleteHydrogen(hydrogen);
+    }
+}
+
+static int sum_of_charges(OBMol &mol)
+{
+    int sum = 0;
+    FOR_ATOMS_OF_MOL(a, mol)
+        sum += a->GetFormalCharge();
+    return sum;
+}
+
+// An amine that inverts and an amidine with two equal sides are no stereo centres, as their cations were.
+static void perceive_again(OBMol &mol)
+{
+    mol.SetTotalCharge(sum_of_charges(mol));
+    mol.SetAromaticPerceived(false);
+    if (mol.HasChiralityPerceived()) {
+        mol.SetChiralityPerceived(false);
+        StereoFrom0D(&mol); // keeps what is known of those that are left
+    }
+}
+
+int mol_neutralise(OBMol &mol)
+{
+    std::vector<Site> acids, bases;
+    int rest = 0; // charge that no proton explains
+    FOR_ATOMS_OF_MOL(a, mol) {
+        const Kind kind = a->GetFormalCharge() == 0 ? Kind::other : kind_of(*a);
+        if (kind == Kind::other)
+            rest += a->GetFormalCharge();
+        else
+            (kind == Kind::acid ? acids : bases).push_back({ &*a, 0, 0 });
+    }
+    const size_t keep_acids = std::min(acids.size(), static_cast<size_t>(std::max(rest, 0)));
+    const size_t keep_bases = std::min(bases.size(), static_cast<size_t>(std::max(-rest, 0)));
+    const size_t changed = acids.size() - keep_acids + bases.size() - keep_bases;
+    if (changed == 0)
+        return 0;
+    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // then it stays so
+    sort_sites(mol, acids, keep_acids);
+    sort_sites(mol, bases, keep_bases);
+    for (size_t i = keep_acids; i < acids.size(); i++)
+        add_proton(*acids[i].atom);
+    for (size_t i = keep_bases; i < bases.size(); i++)
+        take_proton(mol, *bases[i].atom);
+    perceive_again(mol);
+    if (whole)
+        mol.AddHydrogens(false, false);
+    return static_cast<int>(changed);
+}
+
+} // namespace worker
