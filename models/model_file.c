@@ -59,7 +59,7 @@ static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param 
 static pl_code no_extra_tensor(const nn_tensors *all, const nn_se3 *model, pl_error *err)
 {
     for (int k = 0; k < all->n; k++)
-        if (nn_se3_find(model, all->t[k].name) < 0)
+        if (nn_se3_find(model, all->t[k].name) < 0 && !nn_domain_has(all->t[k].name))
             return pl_fail(err, PL_EDATA, "tensor %.100s does not belong to this model", all->t[k].name);
     return PL_OK;
 }
@@ -124,8 +124,11 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
     if (rc)
         return rc;
     m->model = model;
-    m->bf16 = all->n > 0 && all->t[0].dtype == NN_BF16;
+    for (int k = 0; k < all->n; k++)
+        m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
     rc = params_take(m, all, other_signs, mem, err);
+    if (!rc)
+        rc = nn_domain_take(&m->domain, all, mem, err);
     return rc ? rc : pl_sha256_file(path, m->sha256, err);
 }
 
@@ -186,13 +189,17 @@ static pl_code tensors_fill(nn_tensor *t, const nn_model_file *m, pl_arena *mem,
 
 static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
 {
-    nn_tensor *t = PL_NEW(mem, nn_tensor, m->model->n_params);
+    nn_tensor *t = PL_NEW(mem, nn_tensor, m->model->n_params + NN_DOMAIN_TENSORS);
     nn_tensors all = { .n = m->model->n_params, .t = t };
     pl_code rc;
 
     if (!t)
         return pl_fail(err, PL_ENOMEM, "a model file");
     rc = tensors_fill(t, m, mem, err);
+    if (!rc && m->domain.n > 0) {
+        rc = nn_domain_tensors(t + all.n, &m->domain, mem, err);
+        all.n += NN_DOMAIN_TENSORS;
+    }
     if (!rc)
         rc = nn_model_meta_list(&all.meta, &all.n_meta, m, mem, err);
     return rc ? rc : nn_tensors_write(path, &all, err);

@@ -12,6 +12,7 @@
  *   scale      mean, std, constant, offsets: see nn_model_value
  *   provenance where it comes from: data, sizes, split, recipe, date, errors
  *
+ * and, where the training kept them, the molecules it was trained on (models/domain.h).
  * Nothing in it can execute. A file that is read is not trusted: every tensor's
  * name, shape and numbers are checked, the first that is missing, extra, of
  * another shape or not finite is named (PL_EDATA). Weights that were trained
@@ -21,6 +22,7 @@
 #define NN_MODEL_FILE_H
 
 #include "chem/graph.h"
+#include "models/domain.h"
 #include "models/feature.h"
 #include "models/se3.h"
 
@@ -37,6 +39,7 @@ typedef struct nn_model_file {
     nn_inputs inputs;
     ch_graph_opts graph;                  /* max_atoms and max_edges are not kept           */
     nn_scale scale;
+    nn_domain domain;                     /* the molecules it was trained on                */
     const char *provenance;               /* JSON object                                    */
     bool bf16;                            /* parameters are stored as bfloat16              */
     const nn_se3 *model;                  /* the plan of conf                               */

@@ -99,6 +99,12 @@ static void print_training(const json_t *p, pl_arena *mem)
         (void)printf("              and %zu more\n", k - FILES_SHOWN);
 }
 
+static void print_domain(const nn_domain *d)
+{
+    if (d->n > 0)
+        (void)printf("  domain      %d molecules it was trained on: a score tells how alike the nearest is\n", (int)d->n);
+}
+
 static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
 {
     const nn_se3_conf *c = &m->conf;
@@ -112,6 +118,7 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     print_graph(m);
     (void)printf("  sha256      %s\n", m->sha256);
     print_training(p, mem);
+    print_domain(&m->domain);
     print_errors(p, m->unit, mem);
     json_decref(p);
 }
@@ -124,6 +131,7 @@ static int print_json(const nn_model_file *m, pl_arena *mem)
     if (all) {
         json_object_set_new(all, "sha256", json_string(m->sha256));
         json_object_set_new(all, "parameters", json_integer((json_int_t)m->model->n_floats));
+        json_object_set_new(all, "domain", json_integer(m->domain.n));
     }
     text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
     (void)puts(text ? text : "null");
@@ -142,8 +150,9 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
         (void)pl_fail(&err, PL_EDATA, "%s: sha256 is %s, not %s", path, m->sha256, wanted);
         return pl_cmd_fail(&err);
     }
-    (void)printf("%s: good\n  %d tensors, %zu finite numbers\n  sha256 %s\n", path, (int)m->model->n_params,
-                 m->model->n_floats, m->sha256);
+    (void)printf("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
+    print_domain(&m->domain);
+    (void)printf("  sha256 %s\n", m->sha256);
     return 0;
 }
 
@@ -257,11 +266,34 @@ static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all
     return n;
 }
 
+/* How many of a's molecules b has not; both are sorted. */
+static int32_t missing_from(const nn_domain *a, const nn_domain *b)
+{
+    int32_t n = 0, k = 0;
+
+    for (int32_t i = 0; i < a->n; i++) {
+        while (k < b->n && strcmp(b->key[k], a->key[i]) < 0)
+            k++;
+        n += k == b->n || strcmp(b->key[k], a->key[i]) != 0;
+    }
+    return n;
+}
+
+static int domain_diff(const nn_domain *a, const nn_domain *b)
+{
+    if (nn_domain_same(a, b))
+        return 0;
+    (void)printf("domain: %d -> %d molecules; %d only in the first, %d only in the second\n", (int)a->n, (int)b->n,
+                 (int)missing_from(a, b), (int)missing_from(b, a));
+    return 1;
+}
+
 /* 0 when they are the same, 1 when they differ, as diff does. */
 static int diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
 {
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
-    const int n = object_diff("", x, y, mem), n_tensors = tensors_diff(a, b, all, mem);
+    const int n_settings = object_diff("", x, y, mem), n = n_settings + domain_diff(&a->domain, &b->domain);
+    const int n_tensors = tensors_diff(a, b, all, mem);
     pl_error err = { 0 };
 
     json_decref(x);

@@ -4,6 +4,7 @@ molsieve_test(ahead unit/ahead_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(optimiser_lamb unit/optimiser_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
+molsieve_test(domain unit/domain_test.c LABEL unit USES molsieve::models)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create)

@@ -115,6 +115,33 @@ static void the_same_model_gives_the_same_bytes(void **state)
     assert_string_equal(written_and_read(b)->sha256, first);
 }
 
+/* The molecules it was trained on go with it, whatever the type of its numbers. */
+static void the_domain_is_written_and_read(void **state)
+{
+    bench *b = *state;
+    nn_domain_molecule two[2] = { { { { 5, 6 } }, "ZZZZZZZZZZZZZZ-UHFFFAOYSA-N" }, { { { 7 } }, "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
+
+    assert_int_equal(written_and_read(b)->domain.n, 0);
+    assert_int_equal(nn_domain_make(&b->m.domain, two, 2, b->mem, NULL), PL_OK);
+    for (int k = 0; k < 2; k++) {
+        nn_model_file *back;
+        b->m.bf16 = k;
+        nn_model_round(&b->m);
+        back = written_and_read(b);
+        assert_true(nn_domain_same(&back->domain, &b->m.domain) && back->domain.n == 2 && back->bf16 == b->m.bf16);
+        assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
+    }
+}
+
+static void half_a_domain(nn_tensor *t, int *n, nn_meta *meta)
+{
+    static const char key[NN_DOMAIN_KEY];
+
+    (void)meta;
+    t[(*n)++] = (nn_tensor){ .name = "domain.inchikey", .dtype = NN_U8, .n_dims = 2, .dims = { 1, NN_DOMAIN_KEY },
+                             .count = NN_DOMAIN_KEY, .data = key };
+}
+
 /* y stdev + mean + constant + offsets, for HBr with y = 2. */
 static void values_have_their_linear_part(void **state)
 {
@@ -290,6 +317,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");
     refused_with(b, no_target, "metadata target.name is not a name");
+    refused_with(b, half_a_domain, "domain.fingerprint is missing");
     refused_with(b, rude_tensor, "tensor stow  away does not belong");
 }
 
@@ -350,6 +378,7 @@ int main(void)
         WITH_BENCH(what_is_written_is_read),
         WITH_BENCH(bfloat16_holds_exactly_the_rounded_numbers),
         WITH_BENCH(the_same_model_gives_the_same_bytes),
+        WITH_BENCH(the_domain_is_written_and_read),
         WITH_BENCH(values_have_their_linear_part),
         WITH_BENCH(other_graphs_are_refused_by_name),
         WITH_BENCH(whatever_is_wrong_is_named),

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/domain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[NN_DOMAIN_TENSORS] = { "domain.fingerprint", "domain.inchikey" };
+static const int64_t widths[NN_DOMAIN_TENSORS] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
+
+bool nn_domain_has(const char *tensor)
+{
+    return strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
+}
+
+static pl_code rooms(nn_domain *d, ch_fingerprint **print, int32_t **ones, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
+                     pl_error *err)
+{
+    *print = PL_NEW(mem, ch_fingerprint, d->n + 1);
+    *ones = PL_NEW(mem, int32_t, d->n + 1);
+    *key = pl_arena_get(mem, (size_t)d->n + 1, sizeof **key);
+    d->print = *print;
+    d->ones = *ones;
+    d->key = (const char (*)[NN_DOMAIN_KEY + 1])*key;
+    return *print && *ones && *key ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+}
+
+/* ---- making -------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
+{
+    const nn_domain_molecule *x = a, *y = b;
+    const int c = strcmp(x->key, y->key);
+
+    return c ? c : memcmp(&x->print, &y->print, sizeof x->print);
+}
+
+pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err)
+{
+    ch_fingerprint *print;
+    int32_t *ones;
+    char (*key)[NN_DOMAIN_KEY + 1];
+    pl_code code;
+
+    *out = (nn_domain){ .n = n };
+    code = rooms(out, &print, &ones, &key, mem, err);
+    if (code != PL_OK)
+        return code;
+    qsort(molecule, (size_t)n, sizeof *molecule, by_key);
+    for (int32_t i = 0; i < n; i++) {
+        print[i] = molecule[i].print;
+        ones[i] = ch_fingerprint_ones(&print[i]);
+        memcpy(key[i], molecule[i].key, sizeof key[i]);
+    }
+    return PL_OK;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static pl_code check_shapes(const nn_tensor *const t[NN_DOMAIN_TENSORS], pl_error *err)
+{
+    for (int k = 0; k < NN_DOMAIN_TENSORS; k++) {
+        if (t[k] == NULL)
+            return pl_fail(err, PL_EDATA, "tensor %s is missing beside %s", names[k], names[!k]);
+        if (t[k]->dtype != NN_U8 || t[k]->n_dims != 2 || t[k]->dims[1] != widths[k] || t[k]->dims[0] != t[0]->dims[0])
+            return pl_fail(err, PL_EDATA, "tensor %s is not U8 of molecules x %d", names[k], (int)widths[k]);
+    }
+    if (t[0]->dims[0] > NN_DOMAIN_MAX)
+        return pl_fail(err, PL_EDATA, "tensor %s has more than %d molecules", names[0], (int)NN_DOMAIN_MAX);
+    return PL_OK;
+}
+
+/* Capital letters and dashes, or nothing. */
+static bool is_key(const char *key)
+{
+    static const char none[NN_DOMAIN_KEY + 1];
+    size_t n = 0;
+
+    while ((key[n] >= 'A' && key[n] <= 'Z') || key[n] == '-')
+        n++;
+    return n == NN_DOMAIN_KEY || memcmp(key, none, sizeof none) == 0;
+}
+
+static pl_code check_keys(const nn_domain *d, pl_error *err)
+{
+    for (int32_t i = 0; i < d->n; i++)
+        if (!is_key(d->key[i]) || (i > 0 && strcmp(d->key[i - 1], d->key[i]) > 0))
+            return pl_fail(err, PL_EDATA, "tensor %s: row %d is no InChIKey, or not in order", names[1], (int)i);
+    return PL_OK;
+}
+
+pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
+{
+    const nn_tensor *const t[NN_DOMAIN_TENSORS] = { nn_tensors_find(all, names[0]), nn_tensors_find(all, names[1]) };
+    ch_fingerprint *print;
+    int32_t *ones;
+    char (*key)[NN_DOMAIN_KEY + 1];
+    pl_code code;
+
+    *out = (nn_domain){ 0 };
+    if (t[0] == NULL && t[1] == NULL)
+        return PL_OK;
+    code = check_shapes(t, err);
+    if (code != PL_OK)
+        return code;
+    out->n = (int32_t)t[0]->dims[0];
+    code = rooms(out, &print, &ones, &key, mem, err);
+    for (int32_t i = 0; i < out->n && code == PL_OK; i++) {
+        memcpy(&print[i], (const char *)t[0]->data + (size_t)i * CH_FINGERPRINT_BYTES, CH_FINGERPRINT_BYTES);
+        ones[i] = ch_fingerprint_ones(&print[i]);
+        memcpy(key[i], (const char *)t[1]->data + (size_t)i * NN_DOMAIN_KEY, NN_DOMAIN_KEY);
+    }
+    return code == PL_OK ? check_keys(out, err) : code;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err)
+{
+    char *keys = PL_NEW(mem, char, (int64_t)d->n * NN_DOMAIN_KEY + 1);
+
+    if (keys == NULL)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+    for (int32_t i = 0; i < d->n; i++)
+        memcpy(keys + (size_t)i * NN_DOMAIN_KEY, d->key[i], NN_DOMAIN_KEY);
+    for (int k = 0; k < NN_DOMAIN_TENSORS; k++)
+        out[k] = (nn_tensor){ .name = names[k], .dtype = NN_U8, .n_dims = 2, .dims = { d->n, widths[k] },
+                              .count = (size_t)(d->n * widths[k]), .data = k ? (const void *)keys : d->print };
+    return PL_OK;
+}
+
+/* ---- using --------------------------------------------------------------- */
+
+double nn_domain_nearest(const nn_domain *d, const ch_fingerprint *to, const char **key)
+{
+    double alike;
+    const int32_t at = ch_fingerprint_nearest(&alike, to, d->print, d->ones, d->n);
+
+    *key = at < 0 ? NULL : d->key[at];
+    return at < 0 ? NAN : alike;
+}
+
+bool nn_domain_same(const nn_domain *a, const nn_domain *b)
+{
+    return a->n == b->n && (a->n == 0 || (memcmp(a->print, b->print, (size_t)a->n * sizeof *a->print) == 0 &&
+                                          memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0));
+}

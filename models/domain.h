@@ -1,0 +1,48 @@
+/* models/domain.h - the molecules a model was trained on, as far as its file keeps them.
+ *
+ * A prediction is worth more the more the molecule is like some of them. In the file (models/model_file.h), both or none:
+ *
+ *   domain.fingerprint  U8 [n,256]  bits as in chem/fingerprint.h: bit k is bit k % 8 of byte k / 8
+ *   domain.inchikey     U8 [n,27]   in ascending order; zeros where InChI gives none
+ *
+ * so about 283 bytes a molecule. */
+#ifndef NN_DOMAIN_H
+#define NN_DOMAIN_H
+
+#include <stdbool.h>
+
+#include "chem/fingerprint.h"
+#include "models/safetensors.h"
+
+enum { NN_DOMAIN_KEY = 27, NN_DOMAIN_TENSORS = 2, NN_DOMAIN_MAX = 1000000 };
+
+typedef struct nn_domain_molecule {
+    ch_fingerprint print;
+    char key[NN_DOMAIN_KEY + 1]; /* InChIKey or "" */
+} nn_domain_molecule;
+
+typedef struct nn_domain {
+    int32_t n;                             /* 0: the file tells nothing     */
+    const ch_fingerprint *print;           /* [n] in ascending order of key */
+    const int32_t *ones;                   /* [n] bits of each              */
+    const char (*key)[NN_DOMAIN_KEY + 1];  /* [n]                           */
+} nn_domain;
+
+/* Sorts them; the same for any order. In mem. ENOMEM. */
+pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err);
+
+/* Whether a tensor of a model file is one of these. */
+bool nn_domain_has(const char *tensor);
+
+/* From the tensors of a file, in mem; n = 0 without them. EDATA says what is wrong with them. */
+pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err);
+
+/* The tensors of d, which has molecules, for a file: data in mem. ENOMEM. */
+pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err);
+
+/* How alike the nearest is (Tanimoto) and its key, of several the smallest. NaN and NULL for n = 0. */
+double nn_domain_nearest(const nn_domain *d, const ch_fingerprint *to, const char **key);
+
+bool nn_domain_same(const nn_domain *a, const nn_domain *b);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "models/domain.h"
+#include "pipeline/base/rng.h"
+
+enum { MANY = 40 };
+
+typedef struct bench {
+    pl_arena *mem;
+    nn_domain_molecule all[MANY];
+    nn_domain d;
+} bench;
+
+/* Key i of a few that are in order; the first two have none. */
+static void key_of(char key[NN_DOMAIN_KEY + 1], int i)
+{
+    memset(key, 0, NN_DOMAIN_KEY + 1);
+    if (i >= 2)
+        (void)snprintf(key, NN_DOMAIN_KEY + 1, "AAAAAAAAAA%c%c%c%c-UHFFFAOYSA-N", 'A', 'B', 'A' + i / 26, 'A' + i % 26);
+}
+
+static void fill(bench *b)
+{
+    pl_rng rng = pl_rng_at(11, 0, 0);
+
+    for (int i = 0; i < MANY; i++) {
+        b->all[i] = (nn_domain_molecule){ .key = "" };
+        key_of(b->all[i].key, i);
+        for (int k = 0; k < 40; k++) {
+            const uint64_t bit = pl_rng_below(&rng, 200);
+            b->all[i].print.word[bit / 64] |= UINT64_C(1) << bit % 64;
+        }
+    }
+    b->all[30].print = b->all[7].print;
+}
+
+static int setup(void **state)
+{
+    static bench b;
+
+    b.mem = pl_arena_new(0);
+    fill(&b);
+    *state = &b;
+    return b.mem != NULL && nn_domain_make(&b.d, b.all, MANY, b.mem, NULL) == PL_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    pl_arena_free(((bench *)*state)->mem);
+    return 0;
+}
+
+static void any_order_makes_the_same_domain(void **state)
+{
+    bench *b = *state;
+    nn_domain other;
+
+    fill(b);
+    for (int i = 0; i < MANY / 2; i++) {
+        const nn_domain_molecule t = b->all[i];
+        b->all[i] = b->all[MANY - 1 - i];
+        b->all[MANY - 1 - i] = t;
+    }
+    assert_int_equal(nn_domain_make(&other, b->all, MANY, b->mem, NULL), PL_OK);
+    assert_true(nn_domain_same(&b->d, &other));
+    for (int i = 0; i < MANY; i++) {
+        char key[NN_DOMAIN_KEY + 1];
+        key_of(key, i);
+        assert_string_equal(other.key[i], key);
+        assert_int_equal(other.ones[i], ch_fingerprint_ones(&other.print[i]));
+    }
+    assert_int_equal(nn_domain_make(&other, b->all, MANY - 1, b->mem, NULL), PL_OK);
+    assert_false(nn_domain_same(&b->d, &other));
+}
+
+static void of_the_nearest_the_smallest_key_is_told(void **state)
+{
+    bench *b = *state;
+    const nn_domain none = { 0 };
+    char seven[NN_DOMAIN_KEY + 1];
+    const char *key = "x";
+    ch_fingerprint more = b->d.print[7];
+
+    key_of(seven, 7);
+    assert_true(nn_domain_nearest(&b->d, &b->d.print[30], &key) == 1);
+    assert_string_equal(key, seven);
+    more.word[31] = 1;
+    assert_true(nn_domain_nearest(&b->d, &more, &key) == (double)b->d.ones[7] / (b->d.ones[7] + 1));
+    assert_string_equal(key, seven);
+    assert_true(isnan(nn_domain_nearest(&none, &more, &key)));
+    assert_null(key);
+}
+
+static void tensors_hold_all_of_it(void **state)
+{
+    bench *b = *state;
+    nn_tensor t[NN_DOMAIN_TENSORS];
+    nn_tensors all = { .n = NN_DOMAIN_TENSORS, .t = t };
+    nn_domain back;
+
+    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    assert_true(nn_domain_has(t[0].name) && nn_domain_has(t[1].name) && !nn_domain_has("domain"));
+    assert_int_equal(nn_domain_take(&back, &all, b->mem, NULL), PL_OK);
+    assert_true(nn_domain_same(&b->d, &back) && memcmp(b->d.ones, back.ones, MANY * sizeof *back.ones) == 0);
+    all.n = 0;
+    assert_int_equal(nn_domain_take(&back, &all, b->mem, NULL), PL_OK);
+    assert_int_equal(back.n, 0);
+}
+
+/* t[from .. 2); t is whole again afterwards. */
+static void refused(bench *b, nn_tensor t[NN_DOMAIN_TENSORS], int from, int n, const char *why)
+{
+    const nn_tensors all = { .n = n, .t = t + from };
+    nn_domain d;
+    pl_error err = { 0 };
+
+    assert_int_equal(nn_domain_take(&d, &all, b->mem, &err), PL_EDATA);
+    if (strstr(err.text, why) == NULL)
+        fail_msg("'%s' does not say '%s'", err.text, why);
+    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+}
+
+static void tensors_that_are_wrong_are_refused(void **state)
+{
+    bench *b = *state;
+    nn_tensor t[NN_DOMAIN_TENSORS];
+
+    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    refused(b, t, 0, 1, "domain.inchikey is missing");
+    refused(b, t, 1, 1, "domain.fingerprint is missing");
+    t[0].dtype = NN_BF16;
+    refused(b, t, 0, 2, "domain.fingerprint is not U8");
+    t[0].dims[1] = 128;
+    refused(b, t, 0, 2, "domain.fingerprint is not U8");
+    t[1].dims[0]--;
+    refused(b, t, 0, 2, "domain.inchikey is not U8");
+    t[1].n_dims = 1;
+    refused(b, t, 0, 2, "domain.inchikey is not U8");
+    t[0].dims[0] = t[1].dims[0] = NN_DOMAIN_MAX + 1;
+    refused(b, t, 0, 2, "more than 1000000");
+    ((char *)(uintptr_t)t[1].data)[5 * NN_DOMAIN_KEY + 3] = '\n';
+    refused(b, t, 0, 2, "row 5 is no InChIKey");
+    ((char *)(uintptr_t)t[1].data)[5 * NN_DOMAIN_KEY] = 'Z';
+    refused(b, t, 0, 2, "row 6 is no InChIKey, or not in order");
+    ((char *)(uintptr_t)t[1].data)[1 * NN_DOMAIN_KEY + 26] = 'Z';
+    refused(b, t, 0, 2, "row 1 is no InChIKey");
+}
+
+static void a_refused_allocation_is_an_error(void **state)
+{
+    bench *b = *state;
+    nn_tensor t[NN_DOMAIN_TENSORS];
+    nn_tensors all = { .n = NN_DOMAIN_TENSORS, .t = t };
+    nn_domain d;
+
+    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    for (int n = 1; n <= 3; n++) {
+        pl_arena_refuse(n);
+        assert_int_equal(nn_domain_take(&d, &all, b->mem, NULL), PL_ENOMEM);
+        pl_arena_refuse(n);
+        assert_int_equal(nn_domain_make(&d, b->all, MANY, b->mem, NULL), PL_ENOMEM);
+    }
+    pl_arena_refuse(1);
+    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_ENOMEM);
+    pl_arena_refuse(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_order_makes_the_same_domain),
+        cmocka_unit_test(of_the_nearest_the_smallest_key_is_told),
+        cmocka_unit_test(tensors_hold_all_of_it),
+        cmocka_unit_test(tensors_that_are_wrong_are_refused),
+        cmocka_unit_test(a_refused_allocation_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
