@@ -34,6 +34,7 @@ typedef struct st_train_conf {
     struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
     double checkpoint_every, rank_timeout;
+    int64_t domain;                   /* molecules that the file keeps, at most         */
     bool recompute;
     int32_t ranks;                    /* ST_RANKS_AUTO, ..NONE, ..MPI           */
     int32_t dtype;

@@ -7,6 +7,7 @@
 
 #include "pipeline/base/text.h"
 #include "pipeline/run.h"
+#include "stages/domain.h"
 #include "stages/errors.h"
 #include "stages/model_row.h"
 #include "stages/train.h"
@@ -129,10 +130,10 @@ static json_t *json_errors(const st_errors *e)
 
 static json_t *json_training(const st_trained *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "molecules", (json_int_t)t->train->samples.n, "epochs",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i}", "molecules", (json_int_t)t->train->samples.n, "epochs",
                      (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
                      (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema",
-                     t->state->ema != NULL, "parameters", (json_int_t)t->state->n);
+                     t->state->ema != NULL, "parameters", (json_int_t)t->state->n, "domain", (int)t->m->domain.n);
 }
 
 static pl_code provenance_make(const st_trained *t, const st_errors *e, pl_error *err)
@@ -211,6 +212,8 @@ pl_code st_train_end(const st_trained *t, pl_error *err)
         rc = st_baselines_fit(&base, t->train, t->d->mem, err);
     for (int p = ST_VALID; p < ST_PARTS && !rc; p++)
         rc = st_errors_find(&e[p], &judge, (st_part)p, t->d->mem, err);
+    if (!rc)
+        rc = st_domain_make(&t->m->domain, t->env, t->train, c->domain, err);
     if (!rc)
         rc = provenance_make(t, e, err);
     if (!rc)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/domain.h"
+
+#include <stdio.h>
+
+#include "pipeline/base/rng.h"
+#include "pipeline/store.h"
+
+enum { PURPOSE = 0x646f6d61 }; /* of the random stream */
+
+static pl_code print_of(ch_fingerprint *out, const st_dataset *d, int64_t at, pl_arena *scratch, pl_error *err)
+{
+    pl_arena_reset(scratch);
+    return ch_fingerprint_of_graph(out, d->item[at].graph, scratch, err);
+}
+
+static pl_code key_read(char key[NN_DOMAIN_KEY + 1], sqlite3_stmt *st, int64_t mol_id, pl_error *err)
+{
+    bool row = false;
+    pl_code code;
+
+    (void)sqlite3_bind_int64(st, 1, mol_id);
+    code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row && sqlite3_column_bytes(st, 0) == NN_DOMAIN_KEY)
+        (void)snprintf(key, NN_DOMAIN_KEY + 1, "%s", (const char *)sqlite3_column_text(st, 0));
+    (void)sqlite3_reset(st);
+    return code;
+}
+
+/* Every molecule has the same chance (Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S). */
+static pl_code choose(nn_domain_molecule *out, int64_t n, const pl_env *env, const st_samples *train, sqlite3_stmt *st,
+                      pl_arena *scratch, pl_error *err)
+{
+    const st_dataset *d = train->d;
+    pl_rng rng = pl_rng_at(env->seed, 0, PURPOSE);
+    pl_code code = PL_OK;
+
+    for (int64_t i = 0, left = n; left > 0 && code == PL_OK; i++) {
+        if (pl_rng_below(&rng, (uint64_t)(train->samples.n - i)) >= (uint64_t)left)
+            continue;
+        code = print_of(&out[n - left].print, d, train->at[i], scratch, err);
+        if (code == PL_OK)
+            code = key_read(out[n - left].key, st, d->mol_id[train->at[i]], err);
+        left--;
+    }
+    return code;
+}
+
+pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t most, pl_error *err)
+{
+    const int64_t n = train->samples.n < most ? train->samples.n : most;
+    pl_arena *scratch = pl_arena_new(1 << 16);
+    nn_domain_molecule *chosen = PL_NEW(env->mem, nn_domain_molecule, n + 1);
+    sqlite3_stmt *st = NULL;
+    pl_code code = scratch && chosen ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %lld molecules", (long long)n);
+
+    *out = (nn_domain){ 0 };
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
+    if (code == PL_OK)
+        code = choose(chosen, n, env, train, st, scratch, err);
+    if (code == PL_OK)
+        code = nn_domain_make(out, chosen, (int32_t)n, env->mem, err);
+    (void)sqlite3_finalize(st);
+    pl_arena_free(scratch);
+    return code;
+}
+
+pl_code st_domain_alike(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n, pl_arena *mem,
+                        pl_error *err)
+{
+    pl_arena *scratch = pl_arena_new(1 << 16);
+    double *alike = PL_NEW(mem, double, n + 1);
+    const char *key;
+    pl_code code = scratch && alike ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %lld molecules", (long long)n);
+
+    *out = alike;
+    for (int64_t i = 0; i < n && code == PL_OK; i++) {
+        ch_fingerprint print;
+        code = print_of(&print, d, at[i], scratch, err);
+        if (code == PL_OK)
+            alike[i] = nn_domain_nearest(domain, &print, &key);
+    }
+    pl_arena_free(scratch);
+    return code;
+}

@@ -1,0 +1,18 @@
+/* stages/domain.h - how like the molecules of a training others are (models/domain.h).
+ *
+ * From graphs as the model reads them. Likeness is Tanimoto of ECFP4 fingerprints, 0 to 1. */
+#ifndef ST_DOMAIN_H
+#define ST_DOMAIN_H
+
+#include "models/domain.h"
+#include "pipeline/stage.h"
+#include "stages/dataset.h"
+
+/* The domain of a training: all its molecules, or `most` of them, chosen evenly by the seed. In env->mem. */
+pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t most, pl_error *err);
+
+/* How alike the nearest molecule of the training is to each of at[n], positions in d; NaN without a domain. In mem. */
+pl_code st_domain_alike(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n, pl_arena *mem,
+                        pl_error *err);
+
+#endif
