@@ -26,7 +26,7 @@ typedef struct section {
  * end before scale, which is then 0. */
 typedef struct numbers {
     int64_t n, outputs, step, epoch, cursor, best_epoch, bad_run, bad_total, seen_n, done, has_ema;
-    double best_mae, seen_loss, seen_abs, seen_square;
+    double best_error, seen_loss, seen_abs, seen_square;
     double scale;
     int64_t scale_good;
 } numbers;
@@ -36,7 +36,7 @@ static numbers numbers_of(const nn_train_state *s)
     return (numbers){ .n = (int64_t)s->n, .outputs = s->outputs, .step = s->step, .epoch = s->epoch,
                       .cursor = s->cursor, .best_epoch = s->best_epoch, .bad_run = s->bad_run,
                       .bad_total = s->bad_total, .seen_n = s->seen.n, .done = s->done, .has_ema = s->ema != NULL,
-                      .best_mae = s->best_mae, .seen_loss = s->seen.loss, .seen_abs = s->seen.abs,
+                      .best_error = s->best_error, .seen_loss = s->seen.loss, .seen_abs = s->seen.abs,
                       .seen_square = s->seen.square, .scale = s->scale.by, .scale_good = s->scale.good };
 }
 
@@ -46,7 +46,7 @@ static void numbers_take(nn_train_state *s, const numbers *k)
     s->epoch = k->epoch;
     s->cursor = k->cursor;
     s->best_epoch = k->best_epoch;
-    s->best_mae = k->best_mae;
+    s->best_error = k->best_error;
     s->bad_run = k->bad_run;
     s->bad_total = k->bad_total;
     s->seen = (nn_loss_sum){ k->seen_loss, k->seen_abs, k->seen_square, k->seen_n };

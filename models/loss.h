@@ -1,19 +1,23 @@
 /* models/loss.h - what training makes small.
  *
- * Both are means over all numbers of a batch, on normalised targets: L1 is the
- * reference's (spec 1.3), L2 the square without a half. A target that is not
- * measured is NaN: it has no part in the sum, the count or the gradient. */
+ * All are means over the numbers of a batch. L1, the reference's (spec 1.3), and L2, the square
+ * without a half, are of normalised targets. BCE, binary cross-entropy in nats, is of classes, 0 or 1, and
+ * the logarithms of their odds. A target that is not measured is NaN: it has no part in the sum, the count
+ * or the gradient. */
 #ifndef NN_LOSS_H
 #define NN_LOSS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum nn_loss { NN_LOSS_L1, NN_LOSS_L2 } nn_loss;
+typedef enum nn_loss { NN_LOSS_L1, NN_LOSS_L2, NN_LOSS_BCE } nn_loss;
+
+/* 1 / (1 + exp(-x)), the probability whose log odds are x; for any x. */
+double nn_logistic(double x);
 
 /* Sums over the measured numbers of a batch, in the order of the arrays. */
 typedef struct nn_loss_sum {
-    double loss, abs, square; /* sums of the loss, |y - t| and (y - t)^2 */
+    double loss, abs, square; /* sums of the loss, |y - t| and (y - t)^2; with BCE of the probability, not y */
     int64_t n;
 } nn_loss_sum;
 

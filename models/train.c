@@ -380,14 +380,14 @@ static pl_code epoch_measure(loop *l, nn_epoch_report *r, pl_error *err)
 }
 
 /* Without a validation set every epoch is better than the one before. */
-static bool best_update(nn_train_state *s, const nn_loss_sum *valid)
+static bool best_update(nn_train_state *s, const nn_loss_sum *valid, nn_loss kind)
 {
-    double mae = valid->n ? valid->abs / (double)valid->n : 0.0;
-    bool better = valid->n ? mae < s->best_mae || (s->best_epoch < 0 && isfinite(mae)) : true;
+    double error = valid->n ? (kind == NN_LOSS_BCE ? valid->loss : valid->abs) / (double)valid->n : 0.0;
+    bool better = valid->n ? error < s->best_error || (s->best_epoch < 0 && isfinite(error)) : true;
 
     if (!better)
         return false;
-    s->best_mae = mae;
+    s->best_error = error;
     s->best_epoch = s->epoch;
     memcpy(s->best, s->ema ? s->ema : s->params, s->n * sizeof *s->best);
     return true;
@@ -405,7 +405,7 @@ static pl_code epoch_end(loop *l, pl_error *err)
     if (rc)
         return rc == PL_ESTOP ? stop_here(l, err) : rc;
     r.lr = nn_train_lr(c, (double)s->epoch);
-    r.best = best_update(s, &r.valid);
+    r.best = best_update(s, &r.valid, (nn_loss)c->loss);
     if (l->host && l->host->epoch)
         rc = l->host->epoch(l->host->ctx, &r, err);
     s->epoch++;

@@ -29,7 +29,7 @@ typedef struct nn_train_conf {
     double beta1, beta2, eps, weight_decay;
     double grad_clip;               /* global norm; 0: none                              */
     double ema;                     /* decay; 0: none                                    */
-    int64_t patience;               /* epochs without a better valid MAE; 0: never stop  */
+    int64_t patience;               /* epochs without a better validation; 0: never stop */
     int32_t schedule, loss;         /* nn_schedule, nn_loss                              */
     int32_t optimiser;              /* nn_optimiser_kind                                 */
     int32_t threads;                /* for the optimiser, same bits for any; 0 is 1      */
@@ -45,7 +45,7 @@ typedef struct nn_train_state {
     float *params, *m, *v, *ema, *best; /* [n]; ema NULL without EMA; best: to be kept    */
     int64_t step, epoch, cursor;    /* cursor: molecules of this epoch already seen      */
     int64_t best_epoch;             /* -1: none yet                                      */
-    double best_mae;                /* normalised                                        */
+    double best_error;              /* of valid: normalised MAE; with BCE the mean loss  */
     int64_t bad_run, bad_total;     /* steps skipped because something was not finite    */
     nn_loss_scale scale;            /* of the next step                                  */
     nn_loss_sum seen;               /* over this epoch                                   */

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 5,
+    NN_GPU_ABI = 6,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -293,7 +293,7 @@ typedef struct nn_gpu_bias {
 
 /* ---- training (ops 14, 16, 17) ---- */
 
-typedef enum nn_gpu_loss_kind { NN_GPU_L1, NN_GPU_L2 } nn_gpu_loss_kind;
+typedef enum nn_gpu_loss_kind { NN_GPU_L1, NN_GPU_L2, NN_GPU_BCE } nn_gpu_loss_kind;
 
 typedef struct nn_gpu_loss_scale { /* nn_loss_scale: a power of two */
     double by;

@@ -22,24 +22,38 @@ static __device__ double block_sum(double v)
     return sum;
 }
 
+typedef struct loss_one {
+    double loss, error, slope; /* of one number: its loss, |error|, the loss' derivative */
+} loss_one;
+
+static __device__ __forceinline__ loss_one loss_of(int32_t kind, double y, double t)
+{
+    double e = y - t, z = t > 0 ? -y : y, small = exp(-fabs(z)), large = 1 / (1 + small), wrong = z < 0 ? small * large : large;
+
+    if (kind == NN_GPU_BCE) /* z: log odds of the other class */
+        return loss_one{ fmax(z, 0.0) + log1p(small), wrong, t > 0 ? -wrong : wrong };
+    return kind == NN_GPU_L2 ? loss_one{ e * e, fabs(e), 2 * e } : loss_one{ fabs(e), fabs(e), (double)((e > 0) - (e < 0)) };
+}
+
 /* One block: a batch has few numbers. */
 __global__ void loss_run(nn_gpu_loss a)
 {
-    double abs = 0, square = 0, per = a.measured ? a.scale->by / (double)a.measured : 0;
+    double loss = 0, abs = 0, square = 0, per = a.measured ? a.scale->by / (double)a.measured : 0;
 
     for (int i = (int)threadIdx.x; i < a.n; i += TRAIN_THREADS) {
-        float t = a.t[i];
-        double e = (double)a.y[i] - (double)t, sign = (e > 0) - (e < 0);
-        bool measured = t == t;
-        a.dy[i] = measured ? (float)(per * (a.kind == NN_GPU_L2 ? 2 * e : sign)) : 0;
-        abs += measured ? fabs(e) : 0;
-        square += measured ? e * e : 0;
+        loss_one one = loss_of(a.kind, (double)a.y[i], (double)a.t[i]);
+        bool measured = a.t[i] == a.t[i];
+        a.dy[i] = measured ? (float)(per * one.slope) : 0;
+        loss += measured ? one.loss : 0;
+        abs += measured ? one.error : 0;
+        square += measured ? one.error * one.error : 0;
     }
+    loss = block_sum(loss);
     abs = block_sum(abs);
     square = block_sum(square);
     if (threadIdx.x)
         return;
-    a.result->loss = a.kind == NN_GPU_L2 ? square : abs;
+    a.result->loss = loss;
     a.result->abs = abs;
     a.result->square = square;
     a.result->measured = a.measured;

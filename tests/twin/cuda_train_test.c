@@ -89,6 +89,10 @@ static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
     for (int32_t i = 0; i < n; i++) {
         y[i] = (float)pl_rng_normal(r);
         t[i] = i % 7 == 3 ? NAN : i % 5 == 1 ? y[i] : (float)pl_rng_normal(r);
+        if (kind == NN_LOSS_BCE) {
+            y[i] *= i % 11 == 2 ? 1e4f : 3;
+            t[i] = isnan(t[i]) ? NAN : t[i] > 0;
+        }
     }
     a.measured = nn_loss_measured(t, n);
     want = nn_loss_backward(kind, y, t, n, a.measured, dy);
@@ -120,6 +124,7 @@ static void losses_and_their_gradients_are_those_of_the_host(void **state)
     for (int i = 0; i < 6; i++) {
         loss_check(NN_LOSS_L1, sizes[i], 1, &r);
         loss_check(NN_LOSS_L2, sizes[i], i % 2 ? 1 : 4096, &r);
+        loss_check(NN_LOSS_BCE, sizes[i], i % 2 ? 4096 : 1, &r);
     }
 }
 

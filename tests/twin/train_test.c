@@ -241,7 +241,7 @@ static void same_bits(const nn_train_state *a, const nn_train_state *b)
     assert_memory_equal(a->v, b->v, FEATURES * sizeof(float));
     assert_memory_equal(a->ema, b->ema, FEATURES * sizeof(float));
     assert_memory_equal(a->best, b->best, FEATURES * sizeof(float));
-    assert_memory_equal(&a->best_mae, &b->best_mae, sizeof(double));
+    assert_memory_equal(&a->best_error, &b->best_error, sizeof(double));
     assert_int_equal(a->step, b->step);
     assert_int_equal(a->best_epoch, b->best_epoch);
     assert_int_equal(a->bad_total, b->bad_total);

@@ -41,7 +41,7 @@ static void state_make(nn_train_state *s, pl_arena *mem, bool ema, uint64_t seed
     s->epoch = 3;
     s->cursor = 17;
     s->best_epoch = 2;
-    s->best_mae = 0.1;
+    s->best_error = 0.1;
     s->bad_run = 1;
     s->bad_total = 4;
     s->seen = (nn_loss_sum){ 1.5, 2.5, 3.5, 9 };
@@ -90,7 +90,7 @@ static void same(const nn_train_state *a, const nn_train_state *b)
     assert_int_equal(a->best_epoch, b->best_epoch);
     assert_int_equal(a->bad_run, b->bad_run);
     assert_int_equal(a->bad_total, b->bad_total);
-    assert_memory_equal(&a->best_mae, &b->best_mae, sizeof a->best_mae);
+    assert_memory_equal(&a->best_error, &b->best_error, sizeof a->best_error);
     assert_memory_equal(&a->seen, &b->seen, sizeof a->seen);
     assert_true(a->scale.by == b->scale.by && a->scale.good == b->scale.good);
     assert_int_equal(a->done, b->done);
