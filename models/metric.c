@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/metric.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,11 +33,16 @@ static int ranked_compare(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static void ranks_of(double *rank, const double *v, int64_t n, ranked *sorted)
+static void sort(ranked *sorted, const double *v, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         sorted[i] = (ranked){ v[i], i };
     qsort(sorted, (size_t)n, sizeof *sorted, ranked_compare);
+}
+
+static void ranks_of(double *rank, const double *v, int64_t n, ranked *sorted)
+{
+    sort(sorted, v, n);
     for (int64_t i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && sorted[j].value == sorted[i].value;)
             j++;
@@ -74,13 +80,18 @@ static double interval90(double *error, const double *y, const double *p, int64_
     return k <= n ? error[k - 1] : NAN;
 }
 
+static const nn_fit nothing = { .mae = NAN, .rmse = NAN, .interval90 = NAN, .r2 = NAN, .spearman = NAN, .log_loss = NAN, .brier = NAN,
+                                .order = { .roc_auc = NAN, .pr_auc = NAN, .ef1 = NAN, .ef1_max = NAN, .ef5 = NAN,
+                                           .ef5_max = NAN, .bedroc20 = NAN } };
+
 pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, pl_arena *mem, pl_error *err)
 {
     double *ry = PL_NEW(mem, double, n + 1), *rp = PL_NEW(mem, double, n + 1);
     ranked *sorted = PL_NEW(mem, ranked, n + 1);
     double mean, stdev, abs = 0, square = 0;
 
-    *out = (nn_fit){ n, NAN, NAN, NAN, NAN, NAN };
+    *out = nothing;
+    out->n = n;
     if (!ry || !rp || !sorted)
         return pl_fail(err, PL_ENOMEM, "ranks of %lld predictions", (long long)n);
     if (n == 0)
@@ -97,6 +108,45 @@ pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, 
     out->r2 = stdev > 0 ? 1.0 - square / ((double)n * stdev * stdev) : NAN;
     out->spearman = correlation(ry, rp, n);
     out->interval90 = interval90(ry, y, p, n);
+    return PL_OK;
+}
+
+/* ---- classes ------------------------------------------------------------- */
+
+/* Best first; how many. */
+static int64_t ties_make(nn_tie *tie, const double *y, const ranked *sorted, int64_t n)
+{
+    int64_t n_ties = 0;
+
+    for (int64_t i = n - 1, j; i >= 0; i = j, n_ties++) {
+        tie[n_ties] = (nn_tie){ .above = n - 1 - i };
+        for (j = i; j >= 0 && sorted[j].value == sorted[i].value; j--) {
+            tie[n_ties].n++;
+            tie[n_ties].actives += y[sorted[j].at] > 0;
+        }
+    }
+    return n_ties;
+}
+
+pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n, bool probabilities, pl_arena *mem,
+                        pl_error *err)
+{
+    nn_tie *tie = PL_NEW(mem, nn_tie, n + 1);
+    ranked *sorted = PL_NEW(mem, ranked, n + 1);
+    double loss = 0, square = 0;
+
+    *out = nothing;
+    out->n = n;
+    if (!tie || !sorted)
+        return pl_fail(err, PL_ENOMEM, "ranks of %lld predictions", (long long)n);
+    sort(sorted, p, n);
+    out->order = nn_enrichment_of(tie, ties_make(tie, y, sorted, n), n);
+    for (int64_t i = 0; i < n; i++) {
+        loss -= log(fmax(y[i] > 0 ? p[i] : 1 - p[i], DBL_EPSILON));
+        square += (p[i] - y[i]) * (p[i] - y[i]);
+    }
+    out->log_loss = probabilities && n ? loss / (double)n : NAN;
+    out->brier = probabilities && n ? square / (double)n : NAN;
     return PL_OK;
 }
 

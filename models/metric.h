@@ -2,12 +2,15 @@
  *
  * All in double, summed in the order of the arrays, so the same input gives the
  * same bits. Spearman's rho is Pearson's correlation of the ranks, ties sharing
- * their average rank. */
+ * their average rank. A number that does not apply is NaN: of a class, 0 or 1, all that are of a
+ * measured number, and the other way round. */
 #ifndef NN_METRIC_H
 #define NN_METRIC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "models/enrichment.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
@@ -18,10 +21,17 @@ typedef struct nn_fit {
                             prediction (Lei et al., J. Am. Stat. Assoc. 2018, 113, 1094), the ceil(0.9 (n + 1))th smallest
                             |p - y|; NaN when n < 9 */
     double r2, spearman; /* NaN when y (or, for spearman, p) does not vary   */
+    double log_loss, brier;   /* of probabilities of class 1: mean -ln of that of the true class (at least
+                                 2^-52, as in scikit-learn), mean (p - y)^2   */
+    nn_enrichment order; /* class 1 in the order of p, largest first         */
 } nn_fit;
 
 /* y measured, p predicted, both [n] and finite. */
 pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, pl_arena *mem, pl_error *err);
+
+/* y 0 or 1, p finite, both [n]; p are probabilities, 0..1, or just an order. */
+pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n, bool probabilities, pl_arena *mem,
+                        pl_error *err);
 
 /* Mean and population standard deviation (ddof 0, spec 1.3); 0 and 0 when n = 0. */
 void nn_metric_moments(const double *y, int64_t n, double *mean, double *stdev);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "models/loss.h"
 #include "models/model_meta.h"
 #include "models/safetensors.h"
 #include "models/w3j.h"
@@ -230,7 +231,9 @@ double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uin
 
 double nn_model_value(const nn_model_file *m, const uint8_t *z, int32_t n, double y)
 {
-    return y * m->scale.stdev + m->scale.mean + nn_model_offset(&m->scale, &m->inputs, z, n);
+    const double x = y * m->scale.stdev + m->scale.mean + nn_model_offset(&m->scale, &m->inputs, z, n);
+
+    return m->classifies ? nn_logistic(x) : x;
 }
 
 pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, pl_error *err)

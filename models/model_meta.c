@@ -209,17 +209,35 @@ static void take_scale(reader *r, nn_scale *s, const nn_inputs *in)
     }
 }
 
+static void take_target(reader *r, nn_model_file *m)
+{
+    static const char *const better[] = { "low", "high", "none", NULL }, *const classification[] = { "classification", NULL };
+    static const char *const logistic[] = { "logistic", NULL };
+
+    section_open(r, "target");
+    m->target = get_text(r, "name");
+    m->unit = get_text(r, "unit");
+    m->better = better[get_choice(r, "better", better)];
+    if (m->classifies) {
+        (void)get_choice(r, "task", classification);
+        (void)get_choice(r, "output", logistic);
+    }
+    if (!nn_model_name_fits(m->target) || !m->target[0])
+        wrong_type(r, "name", "a name");
+    if (!nn_model_name_fits(m->unit))
+        wrong_type(r, "unit", "a unit");
+}
+
 static void take_names(reader *r, nn_model_file *m, bool *other_signs)
 {
-    static const char *const better[] = { "low", "high", "none", NULL };
     const char *format = nn_tensors_meta(r->all, "format"), *version = nn_tensors_meta(r->all, "format_version");
     const char *signs = nn_tensors_meta(r->all, "w3j"), *name = nn_tensors_meta(r->all, "name");
 
     if (!format || strcmp(format, "molsieve-model") != 0)
         r->rc = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                         format ? format : "missing");
-    else if (!version || strcmp(version, "1") != 0)
-        r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1", version ? version : "?");
+    else if (!version || (strcmp(version, "1") != 0 && strcmp(version, "2") != 0))
+        r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 and 2", version ? version : "?");
     else if (name && !nn_model_name_fits(name))
         r->rc = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (!signs || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
@@ -228,14 +246,7 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
         return;
     *other_signs = !strcmp(signs, "e3nn-0.5");
     m->name = pl_strdup(r->mem, name ? name : "");
-    section_open(r, "target");
-    m->target = get_text(r, "name");
-    m->unit = get_text(r, "unit");
-    m->better = better[get_choice(r, "better", better)];
-    if (!nn_model_name_fits(m->target) || !m->target[0])
-        wrong_type(r, "name", "a name");
-    if (!nn_model_name_fits(m->unit))
-        wrong_type(r, "unit", "a unit");
+    m->classifies = !strcmp(version, "2");
     section_open(r, "provenance");
     m->provenance = r->rc ? "{}" : pl_strdup(r->mem, nn_tensors_meta(r->all, "provenance"));
     if (!r->rc && (!m->name || !m->provenance))
@@ -247,6 +258,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     reader r = { .all = all, .mem = mem, .err = err };
 
     take_names(&r, m, other_signs);
+    take_target(&r, m);
     take_conf(&r, &m->conf);
     take_inputs(&r, &m->inputs);
     take_graph(&r, &m->graph);
@@ -316,7 +328,11 @@ static void meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena 
     json_t *target = json_pack("{s:s, s:s, s:s}", "name", m->target, "unit", m->unit, "better", m->better);
 
     list[0] = (nn_meta){ "format", "molsieve-model" };
-    list[1] = (nn_meta){ "format_version", "1" };
+    if (m->classifies) {
+        json_object_set_new(target, "task", json_string("classification"));
+        json_object_set_new(target, "output", json_string("logistic"));
+    }
+    list[1] = (nn_meta){ "format_version", m->classifies ? "2" : "1" };
     list[2] = (nn_meta){ "name", m->name };
     list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
     list[4] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };

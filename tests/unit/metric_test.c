@@ -161,6 +161,170 @@ static void losses_and_gradients_are_as_by_hand(void **state)
     close_to(dy[2], -2.0f / 3, 1e-7);
 }
 
+/* Logits from -1e4 to 1e4: the sum is the formula's, the slope that of central differences. */
+static void cross_entropy_is_right_for_any_logit(void **state)
+{
+    static const float logit[] = { 0, 0.5f, -0.5f, 3, -3, 20, -20, 100, -100, 1e4f, -1e4f };
+    const float t[2] = { 0, 1 };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof logit / sizeof logit[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            float dy, below, above, none;
+            nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, &logit[i], &t[k], 1, 1, &dy);
+            double z = k ? -(double)logit[i] : (double)logit[i], p = 1 / (1 + exp(-z)), h = 1e-3 * fmax(1, fabs(z));
+            close_to(s.loss, z > 30 ? z : log1p(exp(z)), 1e-12 * fmax(1, z));
+            close_to(s.abs, p, 1e-15);
+            close_to(s.square, p * p, 1e-15);
+            close_to((double)dy, k ? -p : p, 1e-7);
+            below = (float)((double)logit[i] - h);
+            above = (float)((double)logit[i] + h);
+            close_to((nn_loss_backward(NN_LOSS_BCE, &above, &t[k], 1, 1, &none).loss
+                      - nn_loss_backward(NN_LOSS_BCE, &below, &t[k], 1, 1, &none).loss) / ((double)above - (double)below), (double)dy, 1e-6);
+        }
+    assert_true(nn_logistic(-1e4) == 0 && nn_logistic(1e4) == 1 && nn_logistic(0) == 0.5 && isnan(nn_logistic(NAN)));
+    assert_true(nn_logistic(-700) > 0);
+}
+
+static void a_batch_of_classes_leaves_out_what_is_not_measured(void **state)
+{
+    const float y[] = { 0, 0, 2, NAN }, t[] = { 0, 1, NAN, 1 };
+    float dy[4];
+    nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, y, t, 3, nn_loss_measured(t, 3), dy);
+
+    (void)state;
+    assert_int_equal(s.n, 2);
+    close_to(s.loss, 2 * log(2), 1e-15);
+    close_to((double)dy[0], 0.25, 0);
+    close_to((double)dy[1], -0.25, 0);
+    assert_true(dy[2] == 0);
+    assert_true(isnan(nn_loss_backward(NN_LOSS_BCE, y, t, 4, 3, dy).loss)); /* a step of these is not taken */
+}
+
+/* ---- classes ---- */
+
+enum { MANY = 400 };
+
+/* Scores with many ties; the class goes with them. */
+static int many(double *y, double *p, int levels, uint64_t which)
+{
+    pl_rng r = pl_rng_at(21, which, 0);
+    int n = 20 + (int)pl_rng_below(&r, MANY - 20), actives = 0;
+
+    for (int i = 0; i < n; i++) {
+        y[i] = pl_rng_real(&r) < 0.15;
+        p[i] = floor((pl_rng_real(&r) + 0.4 * y[i]) * levels) / levels;
+        actives += y[i] > 0;
+    }
+    if (actives == 0)
+        y[0] = 1;
+    return n;
+}
+
+/* By the definitions: pairs, thresholds, and the mean over orders of a tie as the mean of its ranks' terms. */
+static void brute_force(nn_enrichment *e, const double *y, const double *p, int n)
+{
+    double pairs = 0, won = 0, sum = 0, ra, rie;
+    int actives = 0;
+
+    *e = (nn_enrichment){ .n = n };
+    for (int i = 0; i < n; i++)
+        actives += y[i] > 0;
+    for (int i = 0; i < n; i++) {
+        int above = 0, same = 0, hits = 0;
+        double term = 0, in[2] = { 0, 0 };
+        for (int j = 0; j < n; j++) {
+            above += p[j] > p[i];
+            same += p[j] == p[i];
+            hits += p[j] >= p[i] && y[j] > 0;
+            pairs += y[i] > 0 && !(y[j] > 0);
+            won += y[i] > 0 && !(y[j] > 0) ? (p[i] > p[j]) + 0.5 * (p[i] == p[j]) : 0;
+        }
+        if (!(y[i] > 0))
+            continue;
+        for (int r = above + 1; r <= above + same; r++) {
+            term += exp(-20.0 * r / n) / same;
+            in[0] += (r <= (n + 99) / 100) / (double)same;
+            in[1] += (r <= (n + 19) / 20) / (double)same;
+        }
+        sum += term;
+        e->pr_auc += (double)hits / (above + same) / actives;
+        e->ef1 += in[0] / ((n + 99) / 100) * n / actives;
+        e->ef5 += in[1] / ((n + 19) / 20) * n / actives;
+    }
+    ra = (double)actives / n;
+    rie = sum / actives / (1.0 / n * (1 - exp(-20)) / (exp(20.0 / n) - 1));
+    e->actives = actives;
+    e->roc_auc = won / pairs;
+    e->bedroc20 = rie * ra * sinh(10) / (cosh(10) - cosh(10 - 20 * ra)) + 1 / (1 - exp(20 * (1 - ra)));
+}
+
+static void enrichments_are_those_of_the_definitions(void **state)
+{
+    static const int levels[] = { 3, 10, 1 << 20 };
+    double y[MANY], p[MANY];
+
+    for (uint64_t k = 0; k < 60; k++) {
+        nn_enrichment want;
+        nn_fit f;
+        int n = many(y, p, levels[k % 3], k);
+        brute_force(&want, y, p, n);
+        assert_int_equal(nn_metric_class(&f, y, p, n, false, *state, NULL), PL_OK);
+        assert_int_equal(f.order.actives, want.actives);
+        close_to(f.order.roc_auc, want.roc_auc, 1e-12);
+        close_to(f.order.pr_auc, want.pr_auc, 1e-12);
+        close_to(f.order.ef1, want.ef1, 1e-10);
+        close_to(f.order.ef5, want.ef5, 1e-10);
+        close_to(f.order.bedroc20, want.bedroc20, 1e-12);
+        assert_true(isnan(f.log_loss) && isnan(f.brier) && isnan(f.mae));
+    }
+}
+
+/* 5 of 100 actives: all first, all last, all tied. */
+static void the_best_the_worst_and_no_order_are_as_by_hand(void **state)
+{
+    double y[100], best[100], worst[100], none[100];
+    nn_fit f;
+
+    for (int i = 0; i < 100; i++) {
+        y[i] = i % 20 == 7;
+        best[i] = y[i] + i * 1e-6;
+        worst[i] = -best[i];
+        none[i] = 0.05;
+    }
+    assert_int_equal(nn_metric_class(&f, y, best, 100, false, *state, NULL), PL_OK);
+    close_to(f.order.roc_auc, 1, 0);
+    close_to(f.order.pr_auc, 1, 0);
+    close_to(f.order.bedroc20, 1, 1e-14);
+    assert_true(f.order.ef1 == 20 && f.order.ef1_max == 20 && f.order.ef5 == 20 && f.order.ef5_max == 20);
+    assert_int_equal(nn_metric_class(&f, y, worst, 100, false, *state, NULL), PL_OK);
+    close_to(f.order.roc_auc, 0, 1e-15);
+    close_to(f.order.bedroc20, 0, 1e-12);
+    assert_true(f.order.ef1 == 0 && f.order.ef5 == 0 && f.order.ef1_max == 20);
+    assert_int_equal(nn_metric_class(&f, y, none, 100, true, *state, NULL), PL_OK);
+    close_to(f.order.roc_auc, 0.5, 1e-15);
+    close_to(f.order.pr_auc, 0.05, 1e-15);
+    close_to(f.order.ef1, 1, 1e-14);
+    close_to(f.order.ef5, 1, 1e-14);
+    close_to(f.log_loss, -0.05 * log(0.05) - 0.95 * log(0.95), 1e-14);
+    close_to(f.brier, 0.05 * 0.95, 1e-14);
+}
+
+static void one_class_alone_has_no_order(void **state)
+{
+    const double zero[] = { 0, 0, 0 }, one[] = { 1, 1, 1 }, p[] = { 0.1, 0.5, 1 };
+    nn_fit f;
+
+    assert_int_equal(nn_metric_class(&f, one, p, 3, true, *state, NULL), PL_OK);
+    assert_true(isnan(f.order.roc_auc) && isnan(f.order.bedroc20) && isnan(f.order.ef1) && isnan(nn_enrichment_value(&f.order, 7)));
+    close_to(f.brier, (0.81 + 0.25) / 3, 1e-15);
+    assert_int_equal(nn_metric_class(&f, zero, p, 3, true, *state, NULL), PL_OK);
+    assert_true(isnan(f.order.pr_auc) && isnan(f.order.ef5_max));
+    close_to(f.log_loss, -(log(0.9) + log(0.5) + log(0x1p-52)) / 3, 1e-14); /* sure, and wrong */
+    assert_int_equal(nn_metric_class(&f, zero, p, 0, true, *state, NULL), PL_OK);
+    assert_true(isnan(f.log_loss) && isnan(f.brier) && f.n == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +336,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(constant_and_dependent_columns_get_nothing, arena_open, arena_close),
         cmocka_unit_test(moments_are_those_of_the_population),
         cmocka_unit_test(losses_and_gradients_are_as_by_hand),
+        cmocka_unit_test(cross_entropy_is_right_for_any_logit),
+        cmocka_unit_test(a_batch_of_classes_leaves_out_what_is_not_measured),
+        cmocka_unit_test_setup_teardown(enrichments_are_those_of_the_definitions, arena_open, arena_close),
+        cmocka_unit_test_setup_teardown(the_best_the_worst_and_no_order_are_as_by_hand, arena_open, arena_close),
+        cmocka_unit_test_setup_teardown(one_class_alone_has_no_order, arena_open, arena_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

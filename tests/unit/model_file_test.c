@@ -152,6 +152,28 @@ static void values_have_their_linear_part(void **state)
     assert_true(fabs(nn_model_offset(&b->m.scale, &b->m.inputs, strange, 2) - (-3.0 + 0.1)) <= 1e-12);
 }
 
+/* Format 2, which a program that knows no classes refuses; without its output it is none of ours. */
+static void a_classifier_says_so_and_gives_probabilities(void **state)
+{
+    bench *b = *state;
+    const uint8_t z[] = { 1, 35 };
+    nn_model_file *back;
+    const char *text;
+
+    b->m.scale = (nn_scale){ .stdev = 1 };
+    b->m.classifies = true;
+    back = written_and_read(b);
+    assert_true(back->classifies);
+    text = nn_model_metadata(back, b->mem);
+    assert_non_null(strstr(text, "\"format_version\":\"2\""));
+    assert_non_null(strstr(text, "\"task\":\"classification\",\"output\":\"logistic\""));
+    assert_true(nn_model_value(back, z, 2, 0.0) == 0.5 && nn_model_value(back, z, 2, 1e4) == 1);
+    assert_true(fabs(nn_model_value(back, z, 2, -1.0) - 1 / (1 + exp(1))) <= 1e-15);
+    b->m.classifies = false;
+    text = nn_model_metadata(written_and_read(b), b->mem);
+    assert_true(strstr(text, "\"format_version\":\"1\"") && !strstr(text, "task"));
+}
+
 static void other_graphs_are_refused_by_name(void **state)
 {
     bench *b = *state;
@@ -294,11 +316,18 @@ static void rude_tensor(nn_tensor *t, int *n, nn_meta *meta)
     t[(*n)++].name = "stow\n\033away";
 }
 
-static void future_format(nn_tensor *t, int *n, nn_meta *meta)
+static void classifier_without_output(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
     meta_named(meta, "format_version")->value = "2";
+}
+
+static void future_format(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "format_version")->value = "3";
 }
 
 static void whatever_is_wrong_is_named(void **state)
@@ -313,7 +342,8 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, zero_scale, "scale.std");
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, more_elements, "the model needs");
-    refused_with(b, future_format, "model file format 2");
+    refused_with(b, future_format, "model file format 3");
+    refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");
     refused_with(b, no_target, "metadata target.name is not a name");
@@ -380,6 +410,7 @@ int main(void)
         WITH_BENCH(the_same_model_gives_the_same_bytes),
         WITH_BENCH(the_domain_is_written_and_read),
         WITH_BENCH(values_have_their_linear_part),
+        WITH_BENCH(a_classifier_says_so_and_gives_probabilities),
         WITH_BENCH(other_graphs_are_refused_by_name),
         WITH_BENCH(whatever_is_wrong_is_named),
         WITH_BENCH(truncated_and_foreign_files_are_refused),
