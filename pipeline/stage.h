@@ -81,8 +81,9 @@ typedef struct pl_stage {
                                      name in parentheses, "(split)", is used if present */
     const char *item;             /* "records", "molecules", "steps": for progress      */
 
-    /* Optional: gives settings that have no effect beside the others their defaults, so that the key does not know them. */
-    void (*settle)(void *conf);
+    /* Optional, when the settings of all steps have been read: gives those that have no effect beside the others their
+     * defaults, so that the key does not know them, and what is `auto` its value. */
+    void (*settle)(const pl_workflow *wf, void *conf);
 
     /* Everything that can be wrong before any work: cross checks of settings, files,
      * models. Optional. Problems are added, never printed. */

@@ -49,8 +49,6 @@ static bool add_step(pl_workflow *wf, const pl_stage *stage, const pl_node *node
         return false;
     (void)snprintf(path, sizeof path, "stages.%s", stage->name);
     pl_settings_read(ctx, stage->fields, step->conf, node, path, pl_step_keys);
-    if (stage->settle != NULL)
-        stage->settle(step->conf);
     wf->n_steps++;
     return true;
 }
@@ -200,6 +198,8 @@ void pl_steps_read(pl_workflow *wf, const pl_node *stages, const pl_stage *const
             good = add_step(wf, known[i], node, ctx);
     }
     for (int i = 0; i < wf->n_steps; i++) {
+        if (wf->step[i].stage->settle != NULL)
+            wf->step[i].stage->settle(wf, wf->step[i].conf);
         need_by_table(wf, &wf->step[i], ctx);
         need_by_file(wf, &wf->step[i], ctx);
     }

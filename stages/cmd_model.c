@@ -41,6 +41,27 @@ static void print_real(const char *label, const json_t *o, const char *key, cons
         (void)printf("  %s %.4g%s%s", label, json_number_value(value), unit[0] ? " " : "", unit);
 }
 
+static void print_classes(const json_t *e)
+{
+    print_real("ROC-AUC", e, "roc_auc", "");
+    print_real("PR-AUC", e, "pr_auc", "");
+    print_real("EF 1 %", e, "ef1", "");
+    print_real("EF 5 %", e, "ef5", "");
+    print_real("BEDROC", e, "bedroc20", "");
+    print_real("log loss", e, "log_loss", "");
+    print_real("Brier", e, "brier", "");
+}
+
+/* How many there are, and of a class what an enrichment can be. */
+static void print_size(const json_t *e)
+{
+    (void)printf("  (%lld molecules", (long long)json_integer_value(json_object_get(e, "n")));
+    if (json_object_get(e, "actives"))
+        (void)printf(", %.0f of class 1; EF at most %.4g and %.4g", json_number_value(json_object_get(e, "actives")),
+                     json_number_value(json_object_get(e, "ef1_max")), json_number_value(json_object_get(e, "ef5_max")));
+    (void)printf(")\n");
+}
+
 static void print_errors(const json_t *provenance, const char *unit, pl_arena *mem)
 {
     const json_t *errors = json_object_get(provenance, "errors");
@@ -55,11 +76,13 @@ static void print_errors(const json_t *provenance, const char *unit, pl_arena *m
         print_real("90 % within", e, "interval90", unit);
         print_real("R2", e, "r2", "");
         print_real("Spearman", e, "spearman", "");
-        (void)printf("  (%lld molecules)\n", (long long)json_integer_value(json_object_get(e, "n")));
+        print_classes(e);
+        print_size(e);
         json_object_foreach(json_object_get(e, "baselines"), name, base) {
             (void)printf("    %-13s", plain(name, mem));
             print_real("MAE", base, "mae", unit);
             print_real("RMSE", base, "rmse", unit);
+            print_classes(base);
             (void)printf("\n");
         }
     }
@@ -110,8 +133,8 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     const nn_se3_conf *c = &m->conf;
     json_t *p = json_loads(m->provenance, 0, NULL);
 
-    (void)printf("%s\n  name        %s\n  predicts    %s%s%s%s\n", path, m->name, m->target, m->unit[0] ? ", " : "", m->unit,
-                 !strcmp(m->better, "none") ? "" : !strcmp(m->better, "low") ? ", low is better" : ", high is better");
+    (void)printf("%s\n  name        %s\n  predicts    %s%s%s%s%s\n", path, m->name, m->classifies ? "the probability of " : "",
+                 m->target, m->unit[0] ? ", " : "", m->unit, !strcmp(m->better, "none") ? "" : !strcmp(m->better, "low") ? ", low is better" : ", high is better");
     (void)printf("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
                  (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats,
                  m->bf16 ? "bf16" : "f32");

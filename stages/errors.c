@@ -3,19 +3,27 @@
 
 const char *st_error_name(int kind)
 {
-    static const char *const name[ST_ERROR_KINDS] = { "mae", "rmse", "interval90", "r2", "spearman" };
+    static const char *const name[] = { "mae", "rmse", "interval90", "r2", "spearman", "log_loss", "brier" };
 
-    return name[kind];
+    return kind < ST_ERROR_ROC_AUC ? name[kind] : nn_enrichment_name(kind - ST_ERROR_ROC_AUC);
 }
 
 double st_error_value(const nn_fit *f, int kind)
 {
-    const double value[ST_ERROR_KINDS] = { f->mae, f->rmse, f->interval90, f->r2, f->spearman };
+    const double value[] = { f->mae, f->rmse, f->interval90, f->r2, f->spearman, f->log_loss, f->brier };
 
-    return value[kind];
+    return kind < ST_ERROR_ROC_AUC ? value[kind] : nn_enrichment_value(&f->order, kind - ST_ERROR_ROC_AUC);
 }
 
 bool st_error_has_unit(int kind) { return kind < 3; }
+
+/* The linear fits are scores, not probabilities. */
+static pl_code fit_one(nn_fit *out, const st_judge *j, const st_errors *e, const double *p, bool probabilities, pl_arena *mem,
+                       pl_error *err)
+{
+    return j->m->classifies ? nn_metric_class(out, e->measured, p, e->model.n, probabilities, mem, err)
+                            : nn_metric_fit(out, e->measured, p, e->model.n, mem, err);
+}
 
 static pl_code fits_of(st_errors *out, const st_judge *j, const st_samples *s, const float *raw, pl_arena *mem,
                        pl_error *err)
@@ -34,11 +42,12 @@ static pl_code fits_of(st_errors *out, const st_judge *j, const st_samples *s, c
     out->at = s->at;
     out->measured = y;
     out->predicted = p;
-    rc = nn_metric_fit(&out->model, y, p, n, mem, err);
+    out->model.n = n;
+    rc = fit_one(&out->model, j, out, p, true, mem, err);
     for (int b = 0; b < ST_BASELINES && !rc; b++) {
         for (int64_t i = 0; i < n; i++)
             b_p[i] = st_baseline_value(j->base, (st_baseline)b, j->d, s->at[i]);
-        rc = nn_metric_fit(&out->baseline[b], y, b_p, n, mem, err);
+        rc = fit_one(&out->baseline[b], j, out, b_p, b == ST_BY_MEAN, mem, err);
     }
     return rc;
 }

@@ -25,8 +25,9 @@ typedef struct st_judge {
 /* In the target's unit, arrays in mem. An empty part has n = 0. */
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err);
 
-/* mae, rmse, interval90, r2, spearman of a fit by number 0..4; NaN when there is none. */
-enum { ST_ERROR_KINDS = 5 };
+/* mae, rmse, interval90, r2, spearman of a fit by number 0..4, then log_loss, brier and the enrichments of a
+ * class; NaN when there is none. */
+enum { ST_ERROR_LOG_LOSS = 5, ST_ERROR_ROC_AUC = 7, ST_ERROR_KINDS = ST_ERROR_ROC_AUC + NN_ENRICHMENTS };
 const char *st_error_name(int kind);
 double st_error_value(const nn_fit *f, int kind);
 bool st_error_has_unit(int kind);      /* in the target's unit, not a pure number         */

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "pipeline/progress.h"
-#include "stages/errors.h"
+#include "stages/classes.h"
 #include "stages/compute.h"
+#include "stages/errors.h"
 #include "stages/model_row.h"
 #include "stages/train.h"
 
@@ -122,6 +123,8 @@ static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
     const st_train_conf *c = train->conf;
     pl_code rc = st_dataset_open(&s->d, s->env, st_train_label(c), st_train_target(c)->factor, NULL, err);
 
+    if (!rc && s->m->classifies)
+        st_dataset_decided(&s->d);
     if (!rc)
         rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->m->inputs, err);
     return rc ? rc : st_baselines_fit(&s->base, &s->train, s->d.mem, err);
@@ -207,13 +210,16 @@ static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
 static void note_put(const evaluate_state *s, const st_errors *e)
 {
     const st_errors *shown = e[ST_TEST].model.n ? &e[ST_TEST] : &e[ST_VALID];
+    const int kind = s->m->classifies ? ST_ERROR_ROC_AUC : 0;
+    const nn_fit *by = shown->baseline;
     char note[160];
 
     if (!shown->model.n)
         return;
-    snprintf(note, sizeof note, "%s MAE %.4g%s%s (mean %.4g, composition %.4g, descriptors %.4g)",
-             shown == &e[ST_TEST] ? "test" : "valid", shown->model.mae, s->m->unit[0] ? " " : "", s->m->unit,
-             shown->baseline[ST_BY_MEAN].mae, shown->baseline[ST_BY_COMPOSITION].mae, shown->baseline[ST_BY_DESCRIPTORS].mae);
+    snprintf(note, sizeof note, "%s %s %.4g%s%s (mean %.4g, composition %.4g, descriptors %.4g)",
+             shown == &e[ST_TEST] ? "test" : "valid", s->m->classifies ? "ROC-AUC" : "MAE", st_error_value(&shown->model, kind),
+             s->m->unit[0] ? " " : "", s->m->unit, st_error_value(&by[ST_BY_MEAN], kind), st_error_value(&by[ST_BY_COMPOSITION], kind),
+             st_error_value(&by[ST_BY_DESCRIPTORS], kind));
     pl_progress_set(s->env->progress, s->d.n, s->d.n, note);
 }
 

@@ -1,8 +1,8 @@
 /* stages/evaluate.h - the stage `evaluate`: how good the trained model is, and
  * how good predictions would be that need no model.
  *
- * For each part MAE, RMSE, R2 and Spearman's rho of the model file as stored, and
- * of three trivial predictions fitted on the training molecules: their mean,
+ * For each part MAE, RMSE, R2 and Spearman's rho of the model file as stored (of a class ROC-AUC and what
+ * else models/enrichment.h has, log loss and Brier score), and of three trivial predictions fitted on the training molecules: their mean,
  * least squares on element counts ("composition") and on mw, logp, tpsa, hbd,
  * hba, rotb, rings ("descriptors"). Table `evaluation`; metrics of the trivial
  * ones are called "mean.mae" and so on. Predictions are not stored. */

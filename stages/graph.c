@@ -34,10 +34,11 @@ static const pl_field fields[] = {
     { 0 },
 };
 
-static void settle(void *conf)
+static void settle(const pl_workflow *wf, void *conf)
 {
     graph_conf *c = conf, dflt;
 
+    (void)wf;
     pl_fields_default(fields, &dflt);
     if (c->edges != CH_EDGES_RADIUS) {
         c->cutoff = dflt.cutoff;

@@ -36,7 +36,7 @@ static pl_code run_with(pl_store *s, const char *sql, const char *const *text, i
 pl_code st_property_put(pl_store *s, const nn_model_file *m, bool converted, int64_t *property_id, pl_arena *mem,
                         pl_error *err)
 {
-    const char *text[] = { m->target, m->unit, m->better };
+    const char *text[] = { m->target, m->unit, m->better, m->classifies ? "classification" : "regression" };
     bool other = false;
     pl_code rc = has_other_unit(s, m, converted, &other, err);
 
@@ -45,8 +45,8 @@ pl_code st_property_put(pl_store *s, const nn_model_file *m, bool converted, int
     if (!rc && !text[0])
         rc = pl_fail(err, PL_ENOMEM, "property %s", m->target);
     if (!rc)
-        rc = run_with(s, "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,'regression',?3) "
-                         "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3", text, 3, err);
+        rc = run_with(s, "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,?4,?3) "
+                         "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3", text, 4, err);
     return rc ? rc : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", text[0]);
 }
 

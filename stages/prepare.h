@@ -20,6 +20,7 @@ extern const pl_stage st_prepare;
 
 enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE };
 enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
+enum { ST_REGRESSION, ST_CLASSIFICATION };
 
 typedef struct st_prepare_conf {
     int32_t fragment, conformer, force_field, dedupe, on_conflict;

@@ -15,6 +15,7 @@
 #include "pipeline/progress.h"
 #include "pipeline/run.h"
 #include "pipeline/stop.h"
+#include "stages/classes.h"
 #include "stages/graph.h"
 #include "stages/ranks.h"
 
@@ -38,7 +39,7 @@ typedef struct train_state {
     int64_t saved_step;            /* of the last checkpoint; when none, 0            */
     double radial_error;           /* the most of which a warning told                */
     nn_binding near;               /* to the GPU                                      */
-    double valid_mae;              /* of the last epoch, in the target's unit; or NaN */
+    double valid_error;            /* of the last epoch: MAE in the target's unit, or log loss; or NaN */
 } train_state;
 
 enum { RADIAL_STEPS = 200 };       /* between two looks at the grid of radial nodes   */
@@ -92,9 +93,9 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 
     if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
-    if (isfinite(t->valid_mae))
-        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid MAE %.4g%s%s", (long long)s->epoch + 1,
-                 (long long)t->loop.epochs, loss, t->valid_mae, t->m.unit[0] ? " " : "", t->m.unit);
+    if (isfinite(t->valid_error))
+        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid %s %.4g%s%s", (long long)s->epoch + 1,
+                 (long long)t->loop.epochs, loss, t->m.classifies ? "log loss" : "MAE", t->valid_error, t->m.unit[0] ? " " : "", t->m.unit);
     else
         snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f", (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
     pl_progress_set(t->env->progress, s->epoch * n_train + s->cursor, t->loop.epochs * n_train, note);
@@ -105,10 +106,12 @@ static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const ch
 {
     double n = (double)sum->n, scale = t->m.scale.stdev;
     const struct { const char *name; double value; } rows[] = {
-        { "loss", sum->loss / n }, { "mae", scale * sum->abs / n }, { "rmse", scale * sqrt(sum->square / n) } };
+        { "loss", sum->loss / n }, { "mae", t->m.classifies ? NAN : scale * sum->abs / n },
+        { "rmse", t->m.classifies ? NAN : scale * sqrt(sum->square / n) },
+        { "brier", t->m.classifies ? sum->square / n : NAN } };
     pl_code rc = PL_OK;
 
-    for (int k = 0; k < 3 && sum->n && !rc; k++)
+    for (int k = 0; k < 4 && sum->n && !rc; k++)
         if (isfinite(rows[k].value))
             rc = pl_metric_add(t->env, r->step, (double)r->epoch, part, rows[k].name, rows[k].value, err);
     return rc;
@@ -133,18 +136,20 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
         pl_db_rollback(db);
         return rc;
     }
-    t->valid_mae = r->valid.n ? t->m.scale.stdev * r->valid.abs / (double)r->valid.n : NAN;
+    t->valid_error = t->m.classifies ? r->valid.loss : t->m.scale.stdev * r->valid.abs;
+    t->valid_error = r->valid.n ? t->valid_error / (double)r->valid.n : NAN;
     pl_fault("train", "epoch.before_commit");
     return pl_db_commit(db, err);
 }
 
 /* ---- setting up ---------------------------------------------------------- */
 
-/* Least squares on element counts, if wanted, then mean and deviation of the rest. */
+/* Least squares on element counts, if wanted, then mean and deviation of the rest; a class stays what it is. */
 static pl_code scale_fit(train_state *t, pl_error *err)
 {
     const st_target *target = st_train_target(t->conf);
     nn_scale *scale = &t->m.scale;
+    bool is_class = st_train_classifies(t->conf);
     int64_t n = t->train.samples.n;
     double *rest = PL_NEW(t->d.mem, double, n + 1);
     bool same = true; /* stdev alone would not do: the mean of n times 0.1 is not 0.1 */
@@ -163,6 +168,8 @@ static pl_code scale_fit(train_state *t, pl_error *err)
         rest[i] = t->d.value[t->train.at[i]] - nn_model_offset(scale, &t->inputs, g->z, g->n_nodes);
     }
     nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
+    if (is_class && !same)
+        *scale = (nn_scale){ .stdev = 1 };
     if (!isfinite(scale->stdev))
         return pl_fail(err, PL_ECONFIG, "the target %s has values too large to work with; the largest of the training molecules "
                        "should be a number for \"none\"", target->name);
@@ -181,11 +188,28 @@ static void targets_fill(st_samples *s, const nn_scale *scale)
     }
 }
 
+/* Rank 0 alone has them. */
+static pl_code labels_check(train_state *t, pl_error *err)
+{
+    int64_t undecided = 0;
+    pl_code rc = st_train_classifies(t->conf) && t->env->store ? st_classes_check(t->env, st_train_label(t->conf), &undecided, err)
+                                                               : PL_OK;
+
+    if (!rc && undecided)
+        rc = pl_event_add(t->env, PL_WARN, "left out: %lld molecules whose measurements of %s disagree, so that they have no class",
+                          (long long)undecided, st_train_label(t->conf));
+    return rc;
+}
+
 static pl_code data_open(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
-    pl_code rc = st_dataset_open(&t->d, t->env, st_train_label(c), st_train_target(c)->factor, &t->team->ranks, err);
+    pl_code rc = labels_check(t, err);
 
+    if (!rc)
+        rc = st_dataset_open(&t->d, t->env, st_train_label(c), st_train_target(c)->factor, &t->team->ranks, err);
+    if (!rc && st_train_classifies(c))
+        st_dataset_decided(&t->d);
     t->inputs = st_train_inputs(c);
     if (!rc && t->inputs.n_elements == 0)
         rc = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN, err);
@@ -223,6 +247,7 @@ static void model_describe(train_state *t)
     t->m.target = target->name;
     t->m.unit = target->unit;
     t->m.better = better[target->better];
+    t->m.classifies = st_train_classifies(t->conf);
     t->m.graph = st_graph_opts(graph);
     t->m.bf16 = t->conf->dtype == 1;
 }
@@ -347,7 +372,7 @@ static void state_open(train_state *t, pl_env *env)
     t->conf = env->step->conf;
     t->loop = t->conf->loop;
     t->loop.seed = env->seed;
-    t->valid_mae = NAN;
+    t->valid_error = NAN;
     t->saved_at = clock_seconds();
     t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .ranks = &t->team->ranks };
 }
@@ -455,7 +480,7 @@ static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const c
 const pl_stage st_train = {
     .name = "train", .help = "fits an SE(3)-Transformer to a label", .scope = PL_WHOLE, .version = 1,
     .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
-    .item = "molecules", .check = st_train_check, .estimate = train_estimate,
+    .item = "molecules", .settle = st_train_settle, .check = st_train_check, .estimate = train_estimate,
     .open = train_open, .finish = train_finish, .close = train_close,
     .missing = train_missing, .reset_sql = reset_sql, .uses_seed = true,
 };

@@ -52,6 +52,9 @@ bool st_train_converts(const st_train_conf *c);                          /* to a
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c);
 /* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
 const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, pl_arena *mem);
+/* The label is a class; after the settings were settled. */
+bool st_train_classifies(const st_train_conf *c);
+void st_train_settle(const pl_workflow *wf, void *conf);
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
 /* Elements not yet: those named, or none for `auto`. */
 nn_inputs st_train_inputs(const st_train_conf *c);

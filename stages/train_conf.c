@@ -3,6 +3,7 @@
 
 #include "chem/element.h"
 #include "pipeline/base/text.h"
+#include "stages/classes.h"
 #include "stages/prepare.h"
 #include "stages/ranks.h"
 #include "stages/train.h"
@@ -25,6 +26,8 @@ static const pl_field target_fields[] = {
 #define REAL(key, member, dflt, min, max, unit, help) { PL_REAL, key, AT(member), dflt, min, max, NULL, NULL, unit, help, 0, NULL, 0 }
 #define BOOL(key, member, dflt, help) { PL_BOOL, key, AT(member), dflt, 0, 0, NULL, NULL, NULL, help, 0, NULL, 0 }
 #define CHOICE(key, member, dflt, words, help) { PL_CHOICE, key, AT(member), dflt, 0, 0, NULL, words, NULL, help, 0, NULL, 0 }
+
+enum { LOSS_AUTO = NN_LOSS_BCE + 1 }; /* settled before any use */
 
 const pl_field st_train_fields[] = {
     { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "what to learn; one a model", PL_REQUIRED,
@@ -62,7 +65,9 @@ const pl_field st_train_fields[] = {
     CHOICE("schedule.type", loop.schedule, NN_LR_COSINE_EPOCH, "constant|cosine_epoch|cosine_step",
            "cosine from lr to min_lr, by epoch as the reference or by step"),
     REAL("schedule.warmup", loop.warmup, 0, 0, 1e6, "epochs", "the learning rate rises from 0 over these"),
-    CHOICE("loss", loop.loss, NN_LOSS_L1, "l1|l2", "mean error or mean squared error, on the normalised target"),
+    CHOICE("loss", loop.loss, LOSS_AUTO, "l1|l2|bce|auto",
+           "mean error or mean squared error, on the normalised target; binary cross-entropy of a class; auto: bce for a label "
+           "with task: classification, else l1"),
     REAL("ema", loop.ema, 0, 0, 0.9999999, NULL, "decay of an average of the weights, which is then the model; 0 is none"),
     INT("early_stop.patience", loop.patience, 0, 0, 1000000, "epochs",
         "stop after so many without a better validation error; 0 is never"),
@@ -100,6 +105,16 @@ const char *st_train_label(const st_train_conf *c)
 bool st_train_converts(const st_train_conf *c)
 {
     return st_train_target(c)->factor != 1 && !strcmp(st_train_label(c), st_train_target(c)->name);
+}
+
+bool st_train_classifies(const st_train_conf *c) { return c->loop.loss == NN_LOSS_BCE; }
+
+void st_train_settle(const pl_workflow *wf, void *conf)
+{
+    st_train_conf *c = conf;
+
+    if (c->loop.loss == LOSS_AUTO)
+        c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_train_label(c)) ? NN_LOSS_BCE : NN_LOSS_L1;
 }
 
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c)
@@ -165,6 +180,22 @@ static bool is_file_name(const char *name)
     return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name);
 }
 
+static void loss_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const st_target *t = st_train_target(c);
+    const char *label = st_train_label(c);
+    bool is_class = st_label_classifies(wf, label);
+
+    if (is_class && !st_train_classifies(c))
+        pl_problem_add(problems, step->node, "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto", label);
+    if (!is_class && st_train_classifies(c))
+        pl_problem_add(problems, step->node, "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}",
+                       label);
+    if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
+        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor and transform", label);
+}
+
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
@@ -176,8 +207,10 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
         pl_problem_add(problems, step->node, "targets: %d given, a model learns one", (int)c->targets.n);
     else if (!(st_train_target(c)->factor != 0))
         pl_problem_add(problems, step->node, "targets: factor is 0");
-    else
+    else {
         st_label_check(wf, step, st_train_label(c), problems);
+        loss_check(wf, step, problems);
+    }
     for (int32_t k = 0; k < c->targets.n; k++)
         if (!nn_model_name_fits(st_train_target(c)[k].name) || !nn_model_name_fits(st_train_target(c)[k].unit) ||
             !st_train_target(c)[k].name[0])

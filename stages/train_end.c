@@ -7,6 +7,7 @@
 
 #include "pipeline/base/text.h"
 #include "pipeline/run.h"
+#include "stages/classes.h"
 #include "stages/domain.h"
 #include "stages/errors.h"
 #include "stages/model_row.h"
@@ -183,6 +184,8 @@ static pl_code rows_put(const st_trained *t, const st_errors *e, const char *pat
         rc = st_property_put(t->env->store, t->m, st_train_converts(t->env->step->conf), &property, t->env->mem, err);
     if (!rc)
         rc = st_model_put(t->env->store, t->m, path, &model, t->env->mem, err);
+    if (!rc && t->m->classifies)
+        rc = st_classes_failures(t->env, st_train_label(t->env->step->conf), err);
     return rc ? rc : metrics_put(t, e, err);
 }
 

@@ -19,3 +19,6 @@ foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds
         scores_depend_on_nothing_but_the_molecule models_that_do_not_fit_are_refused_before_any_work)
   molsieve_script_test(${case} cli/train_e2e.py LABEL cli ARGS ${case})
 endforeach()
+foreach(case a_classifier_is_trained_evaluated_and_told what_is_no_class_is_refused_or_left_out_with_a_reason)
+  molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
+endforeach()

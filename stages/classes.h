@@ -1,0 +1,24 @@
+/* stages/classes.h - labels that are classes: `task: classification` in stages.prepare.properties.
+ *
+ * A class is 0 or 1. Another value is refused, with the molecule and the value; but where several
+ * measurements of a molecule disagree, their mean lies between: that molecule has no class. */
+#ifndef ST_CLASSES_H
+#define ST_CLASSES_H
+
+#include "pipeline/stage.h"
+#include "pipeline/workflow.h"
+#include "stages/dataset.h"
+
+/* Whether the workflow says that this label is a class. */
+bool st_label_classifies(const pl_workflow *wf, const char *label);
+
+/* ECONFIG: a label is neither 0 nor 1 nor between two measurements. *undecided: molecules without a class. */
+pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_error *err);
+
+/* Leaves out the molecules without a class; before samples are made of it. */
+void st_dataset_decided(st_dataset *d);
+
+/* A row in `failure` for each molecule of the split without a class; in the caller's transaction. */
+pl_code st_classes_failures(pl_env *env, const char *label, pl_error *err);
+
+#endif

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Classes: a classifier is trained and evaluated, a ranking is held against what is known to be active."""
+import json
+import math
+import os
+import re
+import shutil
+import struct
+
+import sieve
+
+SDF = "qm9/qm9_dev_2500.sdf.gz"
+STAGES = """  read: {unit: 40}
+  prepare:
+    conformers: {source: keep}
+    labels: [basic]
+    properties: {basic: {task: classification, better: high}}
+  graph: {edges: bonds}
+"""
+TRAIN = """  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+  train:
+    targets: [{name: basic, better: high}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8}
+    epochs: 15
+    optimiser: {lr: 0.01}
+  evaluate: {on: [train, valid, test]}
+  score: {}
+"""
+
+
+def labelled(n, label):
+    """Records with a field `basic`: label(number, whether the molecule has a nitrogen)."""
+    out = b""
+    for i, record in enumerate(sieve.sdf_records(sieve.data(SDF), n).split(b"$$$$\n")[:n]):
+        out += record + b"> <basic>\n%s\n\n$$$$\n" % str(label(i, b" N   " in record)).encode()
+    return out
+
+
+def trained(p, workdir):
+    with open(p.path(workdir, "models/e2e.safetensors"), "rb") as f:
+        model = f.read()
+    return (model, p.rows("SELECT stage, step, epoch, split, name, value FROM metric ORDER BY 1, 2, 4, 5", workdir=workdir),
+            p.rows("SELECT part, metric, unit, value, n FROM evaluation ORDER BY 1, 2", workdir=workdir))
+
+
+def metrics(pairs):
+    """From the definitions: pairs of (class, probability)."""
+    n, actives = len(pairs), sum(y for y, _ in pairs)
+    wins = [(p > q) + 0.5 * (p == q) for y, p in pairs if y for z, q in pairs if not z]
+    order = sorted(pairs, key=lambda one: -one[1])
+    precision = [sum(y for y, q in pairs if q >= p) / sum(q >= p for _, q in pairs) for y, p in pairs if y]
+    first = -(-n // 20)
+    return {"roc_auc": sum(wins) / len(wins), "pr_auc": sum(precision) / actives, "actives": actives,
+            "log_loss": -sum(math.log(p if y else 1 - p) for y, p in pairs) / n,
+            "brier": sum((p - y) ** 2 for y, p in pairs) / n,
+            "ef5": sum(y for y, _ in order[:first]) / first * n / actives, "ef5_max": min(actives, first) / first * n / actives}
+
+
+def a_classifier_is_trained_evaluated_and_told():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(110, lambda i, n: int(n)))
+        p.workflow(["in.sdf"], STAGES + TRAIN)
+        p.run("run", "w.yaml", "-q", "--until", "split")
+        shutil.copytree(p.path("run"), p.path("killed"))
+        p.run("run", "w.yaml", "-q")
+        want = trained(p, "run")
+        # The file says what its number is; a program that knows no classes does not read it.
+        meta = json.loads(want[0][8:8 + struct.unpack("<Q", want[0][:8])[0]])["__metadata__"]
+        target, scale = json.loads(meta["target"]), json.loads(meta["scale"])
+        assert meta["format_version"] == "2" and (target["task"], target["output"]) == ("classification", "logistic"), meta
+        assert (scale["mean"], scale["std"], scale["constant"]) == (0, 1, 0) and not any(scale["offsets"]), scale
+        assert p.rows("SELECT name, task FROM property") == [("basic", "classification")]
+        # Probabilities, and numbers that are those of the definitions, whatever the part.
+        for part in ("train", "valid", "test"):
+            pairs = p.rows("SELECT measured, predicted FROM evaluated WHERE part=?", part)
+            assert {y for y, _ in pairs} == {0, 1} and all(0 < q < 1 for _, q in pairs)
+            got = dict(p.rows("SELECT metric, value FROM evaluation WHERE part=?", part))
+            for name, value in metrics(pairs).items():
+                assert abs(got[name] - value) < 1e-9, (part, name, got[name], value)
+            assert got["mean.roc_auc"] == 0.5 and 0 < got["descriptors.roc_auc"] < 1 and "descriptors.log_loss" not in got, got
+            assert not {"mae", "r2", "interval90", "mean.mae"} & set(got), got
+        assert dict(p.rows("SELECT metric, value FROM evaluation WHERE part='train'"))["roc_auc"] > 0.9
+        scores = dict(p.rows("SELECT mol_id, mean FROM score"))
+        assert len(scores) == 110 and all(abs(scores[m] - q) < 1e-6 for m, q in p.rows("SELECT mol_id, predicted FROM evaluated"))
+        curve = p.rows("SELECT DISTINCT name FROM metric WHERE split='valid' ORDER BY 1")
+        assert curve == [("brier",), ("loss",)], curve
+        info = p.run("model", "info", "run/models/e2e.safetensors")[1]
+        assert "predicts    the probability of basic, high is better" in info, info
+        assert re.search(r"test +ROC-AUC [\d.]+  PR-AUC .* BEDROC [\d.]+  log loss [\d.]+  Brier [\d.]+  \(22 molecules, \d+ of class 1; EF at most ",
+                         info), info
+        # After a kill, with more workers: the same bytes.
+        env = dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:2")
+        p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=env)
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
+        assert trained(p, "killed") == want
+
+
+def what_is_no_class_is_refused_or_left_out_with_a_reason():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(60, lambda i, n: 2 if i == 7 else int(n)))
+        p.workflow(["in.sdf"], STAGES + TRAIN)
+        _, _, err = p.run("run", "w.yaml", "-q", "stages.train.epochs=1", expect=2)
+        title, line = p.rows("SELECT title, line FROM record WHERE ordinal=8")[0]
+        assert re.search(r"basic of %s \(.*in\.sdf:%d\) is 2; a class is 0 or 1" % (re.escape(title), line), err), err
+        # Two measurements that disagree: no class, and a row that says so.
+        records = labelled(60, lambda i, n: int(n))
+        twice = labelled(4, lambda i, n: 1 - int(n) if i == 3 else int(n)).split(b"$$$$\n")[3] + b"$$$$\n"
+        p.put("in.sdf", records + twice)
+        p.run("run", "w.yaml", "-q", "stages.train.epochs=1")
+        failures = p.rows("SELECT f.stage, f.code, f.message, r.ordinal FROM failure f JOIN record r ON r.record_id=f.mol_id")
+        assert failures == [("train", "class", "basic: the mean of 2 measurements is 0.5, so it is neither 0 nor 1; left out", 4)], failures
+        assert p.one("SELECT count(*) FROM evaluated") == 59
+        # Settings that do not go together.
+        for setting, told in (("stages.train.loss=l1", "its loss is bce, or auto"), ("stages.train.targets.0.factor=2", "no unit, factor")):
+            assert told in p.run("check", "w.yaml", setting, expect=2)[2], setting
+        p.workflow(["in.sdf"], STAGES.replace("classification", "regression") + TRAIN, name="r.yaml")
+        assert "bce is for a class" in p.run("check", "r.yaml", "stages.train.loss=bce", expect=2)[2]
+        p.put("in.sdf", labelled(60, lambda i, n: 1))
+        assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]
+
+
+if __name__ == "__main__":
+    sieve.main([a_classifier_is_trained_evaluated_and_told, what_is_no_class_is_refused_or_left_out_with_a_reason])
