@@ -386,12 +386,20 @@ static void mol_check_hydrogenated(OBMol &mol, const PrepareOpts &o)
         fail(CH_TOO_LARGE, number(static_cast<long>(n)) + " atoms");
 }
 
+// The library forgets which bonds are aromatic; hydrogens do not change that.
+static void add_hydrogens(OBMol &mol)
+{
+    const bool known = mol.HasAromaticPerceived();
+    mol.AddHydrogens(false, false);
+    mol.SetAromaticPerceived(known);
+}
+
 Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
 {
     const bool real = is_real_3d(mol, format);
 
     if (o.conformer == CH_3D_NONE) {
-        mol.AddHydrogens(false, false);
+        add_hydrogens(mol);
         mol_check_size(mol, o, 1);
         return { "none", NAN, mol_pack(mol, false) };
     }
@@ -401,7 +409,7 @@ Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
         mol_check_hydrogenated(mol, o);
         return { "build", NAN, "" };
     }
-    mol.AddHydrogens(false, false);
+    add_hydrogens(mol);
     mol_check_size(mol, o, 1);
     mol_check_geometry(mol);
     return { "input", NAN, mol_pack(mol, true) };
