@@ -79,7 +79,9 @@ static pl_code prepare(const export *x, bool wide, bool hidden, sqlite3_stmt **s
     pl_text_addf(&sql, "SELECT %s AS title, m.inchikey, m.smiles", title_sql);
     if (wide) {
         pl_text_add(&sql, ", h.rank, h.objective");
-        code = st_score_columns(x->store->db, true, &sql, err);
+        code = st_hit_columns(x->store->db, &sql, NULL, err);
+        if (code == PL_OK)
+            code = st_score_columns(x->store->db, true, &sql, err);
         pl_text_add(&sql, ", m.formula, m.n_heavy, m.charge AS \"charge (e)\", m.mw AS \"mw (u)\", m.logp, "
                           "m.tpsa AS \"tpsa (Angstrom^2)\", m.hbd, m.hba, m.rotb, m.rings, m.geometry, "
                           "m.energy AS \"energy (kcal/mol)\"");

@@ -19,7 +19,10 @@ static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err
 
     pl_text_add(&sql, "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title");
     code = st_score_columns(db, false, &sql, err);
-    pl_text_addf(&sql, ", h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.smiles, m.inchikey FROM hit h "
+    pl_text_add(&sql, ", h.objective");
+    if (code == PL_OK)
+        code = st_hit_columns(db, &sql, NULL, err);
+    pl_text_addf(&sql, ", m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.smiles, m.inchikey FROM hit h "
                  "JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)n);
     if (code == PL_OK && !pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/base/log.h"
@@ -11,26 +10,15 @@
 #include "pipeline/settings.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/rank_parts.h"
 #include "stages/score.h"
 #include "stages/score_models.h"
 #include "stages/where.h"
 
-enum { MAXIMISE, MINIMISE, MAX_TERMS = 16, KEY = 28, PROGRESS_EVERY = 65536 };
+enum { SIMILAR_MAX = 100000 };
 
-typedef struct objective {
-    const char *property, *use, *at_least, *at_most;
-    int32_t goal;
-    double weight;
-} objective;
-
-typedef struct rank_conf {
-    pl_list objectives, constraints; /* objective */
-    const char *where;
-    int64_t top;
-} rank_conf;
-
-#define OF(member) offsetof(objective, member)
-#define AT(member) offsetof(rank_conf, member)
+#define OF(member) offsetof(st_objective, member)
+#define AT(member) offsetof(st_rank_conf, member)
 
 static const pl_field objective_fields[] = {
     { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor: " ST_WHERE_COLUMNS,
@@ -52,17 +40,36 @@ static const pl_field constraint_fields[] = {
 };
 
 static const pl_field fields[] = {
-    { PL_LIST, "objectives", AT(objectives), 0, 1, MAX_TERMS, NULL, NULL, NULL, "what to rank by", PL_REQUIRED,
-      objective_fields, sizeof(objective) },
-    { PL_LIST, "constraints", AT(constraints), 0, 0, MAX_TERMS, NULL, NULL, NULL, "what a candidate must satisfy", 0,
-      constraint_fields, sizeof(objective) },
+    { PL_LIST, "objectives", AT(objectives), 0, 1, ST_TERMS_MAX, NULL, NULL, NULL, "what to rank by", PL_REQUIRED,
+      objective_fields, sizeof(st_objective) },
+    { PL_LIST, "constraints", AT(constraints), 0, 0, ST_TERMS_MAX, NULL, NULL, NULL, "what a candidate must satisfy", 0,
+      constraint_fields, sizeof(st_objective) },
     { PL_TEXT, "where", AT(where), 0, 0, 0, NULL, NULL, NULL,
       "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"", 0, NULL, 0 },
     { PL_INT, "top", AT(top), 1000, 1, 1000000, NULL, NULL, "molecules", "length of the ranking", 0, NULL, 0 },
+    { PL_CHOICE, "diversity.by", AT(diverse_by), ST_DIVERSE_NONE, 0, 0, NULL, "none|scaffold|similarity", NULL,
+      "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all beyond "
+      "`at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`", PL_LATER, NULL, 0 },
+    { PL_INT, "diversity.at_most", AT(at_most), ST_RANK_AT_MOST, 1, 1000000, NULL, NULL, "molecules", "scaffold: hits that may share one", PL_LATER,
+      NULL, 0 },
+    { PL_REAL, "diversity.threshold", AT(threshold), ST_RANK_THRESHOLD, 0, 1, NULL, NULL, NULL, "similarity: what two hits may have at most",
+      PL_LATER, NULL, 0 },
     { 0 },
 };
 
 /* ---- before the run ---- */
+
+static void settle(const pl_workflow *wf, void *conf)
+{
+    st_rank_conf *c = conf, dflt;
+
+    (void)wf;
+    pl_fields_default(fields, &dflt);
+    if (c->diverse_by != ST_DIVERSE_SCAFFOLD)
+        c->at_most = dflt.at_most;
+    if (c->diverse_by != ST_DIVERSE_SIMILARITY)
+        c->threshold = dflt.threshold;
+}
 
 /* The factor in "1.5*" or ""; false if it is neither. */
 static bool read_factor(char *middle, double *k)
@@ -104,7 +111,7 @@ pl_code st_rank_factor(double *k, const char *use, pl_error *err)
     return PL_OK;
 }
 
-static void check_bounds(const objective *o, const pl_step *step, pl_problems *problems)
+static void check_bounds(const st_objective *o, const pl_step *step, pl_problems *problems)
 {
     double low = -INFINITY, high = INFINITY;
 
@@ -139,7 +146,7 @@ static void check_property(const pl_list *terms, const char *list, const known_n
     const pl_node *nodes = pl_node_get(step->node, list);
 
     for (int32_t i = 0; i < terms->n; i++) {
-        const char *property = ((const objective *)terms->items)[i].property;
+        const char *property = ((const st_objective *)terms->items)[i].property;
         const pl_node *at = nodes && i < nodes->n ? pl_node_get(nodes->item[i], "property") : NULL;
         char what[160];
         (void)snprintf(what, sizeof what, "rank: \"%.60s\" is predicted by no model here and is no descriptor", property);
@@ -151,7 +158,7 @@ static void check_property(const pl_list *terms, const char *list, const known_n
 /* One model has no spread: all of its molecules would be left out. */
 static void check_spread(const pl_list *objectives, const known_names *k, const pl_step *step, pl_problems *problems)
 {
-    const objective *o = objectives->items;
+    const st_objective *o = objectives->items;
 
     for (int32_t i = 0; i < objectives->n; i++) {
         int n = 0;
@@ -166,7 +173,7 @@ static void check_spread(const pl_list *objectives, const known_names *k, const 
 
 static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
-    const rank_conf *c = step->conf;
+    const st_rank_conf *c = step->conf;
     pl_arena *mem = pl_workflow_step(wf, "score") ? pl_arena_new(1 << 16) : NULL;
     known_names k;
 
@@ -183,15 +190,15 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
-    const rank_conf *c = step->conf;
-    const objective *o = c->objectives.items, *k = c->constraints.items;
+    const st_rank_conf *c = step->conf;
+    const st_objective *o = c->objectives.items, *k = c->constraints.items;
     pl_error err = { 0 };
     double factor;
 
     check_properties(wf, step, problems);
-    if (c->objectives.n == 0 || c->objectives.n + c->constraints.n > MAX_TERMS)
+    if (c->objectives.n == 0 || c->objectives.n + c->constraints.n > ST_TERMS_MAX)
         pl_problem_add(problems, step->node, "rank: 1 to %d objectives and constraints are allowed, %d are given",
-                       (int)MAX_TERMS, (int)(c->objectives.n + c->constraints.n));
+                       (int)ST_TERMS_MAX, (int)(c->objectives.n + c->constraints.n));
     for (int32_t i = 0; i < c->objectives.n; i++) {
         check_bounds(&o[i], step, problems);
         if (st_rank_factor(&factor, o[i].use ? o[i].use : "mean", &err) != PL_OK)
@@ -203,256 +210,51 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
             pl_problem_add(problems, step->node, "rank: the constraint on %s has neither at_least nor at_most",
                            k[i].property);
     }
+    if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
+        pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",
+                       (int)SIMILAR_MAX);
     if (c->where != NULL && st_where_check(c->where, &err) != PL_OK)
         pl_problem_add(problems, pl_node_get(step->node, "where"), "rank: %s", err.text);
 }
 
-/* ---- the query ---- */
-
-typedef struct rank_state {
-    pl_env *env;
-    const rank_conf *conf;
-    int n_terms; /* objectives, then constraints */
-    const objective *term[MAX_TERMS];
-    double factor[MAX_TERMS];
-    pl_text from, select, where;
-    struct entry *heap; /* the worst of the kept at [0] */
-    size_t n, cap;
-} rank_state;
-
-typedef struct entry {
-    double objective;
-    int64_t mol_id;
-    char key[KEY];
-} entry;
+/* ---- the ranking ---- */
 
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 {
-    rank_state *s = state;
-    const rank_conf *c = env->step->conf;
+    st_ranking *s = state;
+    const st_rank_conf *c = env->step->conf;
     pl_code code = PL_OK;
 
     s->env = env;
     s->conf = c;
     for (int32_t i = 0; i < c->objectives.n; i++)
-        s->term[s->n_terms++] = (const objective *)c->objectives.items + i;
+        s->term[s->n_terms++] = (const st_objective *)c->objectives.items + i;
     for (int32_t i = 0; i < c->constraints.n; i++)
-        s->term[s->n_terms++] = (const objective *)c->constraints.items + i;
+        s->term[s->n_terms++] = (const st_objective *)c->constraints.items + i;
     for (int32_t i = 0; i < c->objectives.n && code == PL_OK; i++)
         code = st_rank_factor(&s->factor[i], s->term[i]->use ? s->term[i]->use : "mean", err);
     return code;
 }
 
-static void close_stage(void *state)
+static void close_stage(void *state) { st_rank_free(state); }
+
+static bool is_diverse(const st_rank_conf *c) { return c->diverse_by != ST_DIVERSE_NONE; }
+
+static pl_code store_hit(sqlite3_stmt *st, int64_t rank, const st_candidate *c, const st_cluster *cluster, pl_error *err)
 {
-    rank_state *s = state;
-
-    pl_text_free(&s->from);
-    pl_text_free(&s->select);
-    pl_text_free(&s->where);
-    free(s->heap);
-}
-
-static pl_code fail_unknown(rank_state *s, const char *name, pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    char known[128] = "nothing is scored";
-    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT group_concat(name,', ') FROM property WHERE property_id IN "
-                                 "(SELECT property_id FROM score)", err);
-    bool row = false;
-
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && sqlite3_column_text(st, 0) != NULL)
-        (void)snprintf(known, sizeof known, "scored: %s", (const char *)sqlite3_column_text(st, 0));
-    (void)sqlite3_finalize(st);
-    if (code != PL_OK)
-        return code;
-    return pl_fail(err, PL_ECONFIG, "no molecule has a score of \"%s\" (%s), and it is no descriptor such as mw or "
-                   "logp", name, known);
-}
-
-/* The scored property with that name; else the only one that has it beside a label in another unit. */
-static pl_code find_property(rank_state *s, const char *name, int64_t *id, pl_error *err)
-{
-    return pl_db_int(s->env->store->db, id, err,
-                     "SELECT coalesce(max(CASE name WHEN %Q THEN property_id END), CASE count(*) WHEN 1 THEN max(property_id) END) "
-                     "FROM property p WHERE name IN (%Q, %Q||' ('||coalesce(nullif(unit,''),'model')||')') AND "
-                     "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)", name, name, name);
-}
-
-/* One term as columns value and stdev of the query. */
-static pl_code add_term(rank_state *s, int i, pl_error *err)
-{
-    const objective *o = s->term[i];
-    const char *column = st_where_column(o->property);
-    char *value;
-    int64_t id = 0;
-    pl_code code = find_property(s, o->property, &id, err);
-
-    if (code != PL_OK)
-        return code;
-    if (id == 0 && column == NULL)
-        return fail_unknown(s, o->property, err);
-    value = id != 0 ? pl_sprintf(s->env->mem, "s%d.mean", i) : pl_sprintf(s->env->mem, "m.%s", column);
-    if (value == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for the ranking");
-    if (id != 0) {
-        pl_text_addf(&s->from, " JOIN score s%d ON s%d.property_id=%lld AND s%d.mol_id=m.mol_id", i, i, (long long)id, i);
-        pl_text_addf(&s->select, ", %s, s%d.stdev", value, i);
-    } else {
-        pl_text_addf(&s->select, ", %s, NULL", value);
+    (void)sqlite3_bind_int64(st, 1, rank);
+    (void)sqlite3_bind_int64(st, 2, c->mol_id);
+    (void)sqlite3_bind_double(st, 3, c->objective);
+    if (cluster != NULL) {
+        (void)sqlite3_bind_int64(st, 4, cluster->first);
+        (void)sqlite3_bind_int64(st, 5, cluster->n_similar);
     }
-    pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
-    if (id != 0 && s->factor[i] != 0)
-        pl_text_addf(&s->where, " AND s%d.stdev IS NOT NULL", i); /* one prediction: how sure it is, nobody knows */
-    if (o->at_least != NULL)
-        pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
-    if (o->at_most != NULL)
-        pl_text_addf(&s->where, " AND %s<=%s", value, o->at_most);
-    return PL_OK;
+    return pl_db_run(st, err);
 }
 
-static pl_code prepare_query(rank_state *s, sqlite3_stmt **out, pl_error *err)
+static pl_code store_hits(const st_ranking *s, pl_error *err)
 {
-    pl_text sql = { 0 };
-    pl_code code = PL_OK;
-
-    for (int i = 0; i < s->n_terms && code == PL_OK; i++)
-        code = add_term(s, i, err);
-    if (code != PL_OK)
-        return code;
-    pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s FROM ", pl_text_str(&s->select));
-    /* The condition sees the columns of molecule and nothing else. */
-    pl_text_addf(&sql, s->conf->where ? "(SELECT * FROM molecule WHERE (%s\n)) m" : "molecule m", s->conf->where);
-    pl_text_addf(&sql, "%s WHERE 1%s", pl_text_str(&s->from), pl_text_str(&s->where));
-    if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
-        code = pl_fail(err, PL_ENOMEM, "no memory for the ranking");
-    else
-        code = pl_db_prepare(s->env->store->db, out, sql.s, err);
-    pl_text_free(&sql);
-    return code;
-}
-
-/* ---- the best ---- */
-
-static bool lower_is_better(const rank_state *s)
-{
-    return s->conf->objectives.n == 1 && s->term[0]->goal == MINIMISE;
-}
-
-/* < 0: a ranks before b. */
-static int compare(const rank_state *s, const entry *a, const entry *b)
-{
-    int by_key;
-
-    if (a->objective != b->objective)
-        return (a->objective < b->objective) == lower_is_better(s) ? -1 : 1;
-    by_key = strcmp(a->key, b->key);
-    return by_key != 0 ? by_key : (a->mol_id > b->mol_id) - (a->mol_id < b->mol_id);
-}
-
-static void sink(const rank_state *s, size_t n, size_t i)
-{
-    for (;;) {
-        size_t worst = i;
-        for (size_t k = 2 * i + 1; k <= 2 * i + 2 && k < n; k++)
-            if (compare(s, &s->heap[k], &s->heap[worst]) > 0)
-                worst = k;
-        if (worst == i)
-            return;
-        entry t = s->heap[i];
-        s->heap[i] = s->heap[worst];
-        s->heap[worst] = t;
-        i = worst;
-    }
-}
-
-static void rise(const rank_state *s, size_t i)
-{
-    while (i > 0 && compare(s, &s->heap[i], &s->heap[(i - 1) / 2]) > 0) {
-        entry t = s->heap[i];
-        s->heap[i] = s->heap[(i - 1) / 2];
-        s->heap[(i - 1) / 2] = t;
-        i = (i - 1) / 2;
-    }
-}
-
-static pl_code keep(rank_state *s, const entry *e, pl_error *err)
-{
-    if (s->n == (size_t)s->conf->top) {
-        if (compare(s, e, &s->heap[0]) < 0) {
-            s->heap[0] = *e;
-            sink(s, s->n, 0);
-        }
-        return PL_OK;
-    }
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 1024;
-        entry *grown = realloc(s->heap, cap * sizeof *grown);
-        if (grown == NULL)
-            return pl_fail(err, PL_ENOMEM, "no memory for a ranking of %zu molecules", cap);
-        s->heap = grown;
-        s->cap = cap;
-    }
-    s->heap[s->n++] = *e;
-    rise(s, s->n - 1);
-    return PL_OK;
-}
-
-static double value_of(const rank_state *s, sqlite3_stmt *st)
-{
-    int n = s->conf->objectives.n;
-    double sum = 0;
-
-    for (int i = 0; i < n; i++) {
-        double x = sqlite3_column_double(st, 2 + 2 * i) + s->factor[i] * sqlite3_column_double(st, 3 + 2 * i);
-        if (n == 1)
-            return x; /* one objective keeps its unit */
-        sum += (s->term[i]->goal == MINIMISE ? -1 : 1) * s->term[i]->weight * x;
-    }
-    return sum;
-}
-
-static pl_code collect(rank_state *s, sqlite3_stmt *st, int64_t *n_seen, pl_error *err)
-{
-    bool row = true;
-    pl_code code = PL_OK;
-
-    while (code == PL_OK && row) {
-        entry e = { 0 };
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
-        e.objective = value_of(s, st);
-        e.mol_id = sqlite3_column_int64(st, 0);
-        (void)snprintf(e.key, sizeof e.key, "%s", (const char *)sqlite3_column_text(st, 1));
-        if (isfinite(e.objective))
-            code = keep(s, &e, err);
-        if (++*n_seen % PROGRESS_EVERY == 0) {
-            pl_progress_set(s->env->progress, *n_seen, -1, NULL);
-            if (*s->env->stop)
-                code = pl_fail(err, PL_ESTOP, "stopped while ranking");
-        }
-    }
-    return code;
-}
-
-/* ---- storing ---- */
-
-/* Heap to sorted array, best first. */
-static void sort_heap(rank_state *s)
-{
-    for (size_t n = s->n; n > 1; n--) {
-        entry t = s->heap[0];
-        s->heap[0] = s->heap[n - 1];
-        s->heap[n - 1] = t;
-        sink(s, n - 1, 0);
-    }
-}
-
-static pl_code store_hits(rank_state *s, pl_error *err)
-{
+    const st_candidate *hit = is_diverse(s->conf) ? s->hit : s->best;
     sqlite3 *db = s->env->store->db;
     sqlite3_stmt *st = NULL;
     pl_code code = pl_db_begin(db, err);
@@ -460,42 +262,43 @@ static pl_code store_hits(rank_state *s, pl_error *err)
     if (code == PL_OK)
         code = pl_db_exec(db, "DELETE FROM hit", err);
     if (code == PL_OK)
-        code = pl_db_prepare(db, &st, "INSERT INTO hit(rank, mol_id, objective) VALUES(?,?,?)", err);
-    for (size_t i = 0; i < s->n && code == PL_OK; i++) {
-        (void)sqlite3_bind_int64(st, 1, (int64_t)i + 1);
-        (void)sqlite3_bind_int64(st, 2, s->heap[i].mol_id);
-        (void)sqlite3_bind_double(st, 3, s->heap[i].objective);
-        code = pl_db_run(st, err);
-    }
+        code = pl_db_prepare(db, &st, "INSERT INTO hit(rank, mol_id, objective, cluster, n_similar) VALUES(?,?,?,?,?)", err);
+    for (int64_t i = 0; i < s->n_hits && code == PL_OK; i++)
+        code = store_hit(st, i + 1, &hit[i], s->cluster ? &s->cluster[i] : NULL, err);
     (void)sqlite3_finalize(st);
     return code; /* the runner marks the stage done in the same transaction */
 }
 
+/* "100 ranked of 3,210 candidates, 512 passed over" */
+static pl_code say(const st_ranking *s, pl_error *err)
+{
+    char hits[32], all[32], passed[32];
+
+    (void)err;
+    if (s->n_candidates == 0)
+        return pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty");
+    (void)pl_count_str(s->n_passed, passed);
+    return pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s", pl_count_str(s->n_hits, hits),
+                        pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "",
+                        is_diverse(s->conf) ? passed : "", is_diverse(s->conf) ? " passed over for being too like better ones" : "");
+}
+
 static pl_code finish(void *state, pl_error *err)
 {
-    rank_state *s = state;
-    sqlite3_stmt *st = NULL;
-    int64_t n_seen = 0;
-    pl_code code = prepare_query(s, &st, err);
+    st_ranking *s = state;
+    pl_code code = is_diverse(s->conf) ? st_rank_diverse(s, err) : st_rank_next(s, s->conf->top, err);
 
-    if (code == PL_OK)
-        code = collect(s, st, &n_seen, err);
-    (void)sqlite3_finalize(st);
     if (code != PL_OK)
         return code;
-    sort_heap(s);
-    pl_progress_set(s->env->progress, n_seen, n_seen, NULL);
+    if (!is_diverse(s->conf))
+        s->n_hits = s->n_best;
+    pl_progress_set(s->env->progress, s->n_seen, s->n_seen, NULL);
     code = store_hits(s, err);
-    if (code == PL_OK && s->n == 0)
-        code = pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty");
-    return code;
+    return code == PL_OK ? say(s, err) : code;
 }
 
-static bool reads_blocks(const pl_step *step)
-{
-    (void)step;
-    return false;
-}
+/* Structures, to tell what is alike. */
+static bool reads_blocks(const pl_step *step) { return is_diverse(step->conf); }
 
 static const char *const needs[] = { "prepare", "(score)", NULL };
 static const char *const reset_sql[] = { "DELETE FROM hit", NULL };
@@ -506,10 +309,11 @@ const pl_stage st_rank = {
     .scope = PL_WHOLE,
     .version = 2,
     .fields = fields,
-    .conf_size = sizeof(rank_conf),
-    .state_size = sizeof(rank_state),
+    .conf_size = sizeof(st_rank_conf),
+    .state_size = sizeof(st_ranking),
     .needs = needs, .reads_blocks = reads_blocks,
     .item = "molecules",
+    .settle = settle,
     .check = check,
     .open = open_stage,
     .finish = finish,

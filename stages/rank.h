@@ -5,13 +5,22 @@
  * value is the mean over models, or mean + k*stdev for the cautious. Molecules
  * that break a constraint, or lack a value, are no candidates. Ties are broken
  * by InChIKey, then mol_id: the ranking never depends on the order of the work.
- * Memory: the best `top` molecules only. */
+ * Memory: the best `top` molecules only.
+ *
+ * With `diversity` the candidates are walked from the best on, and one that is too
+ * like hits before it is passed over: more than so many of a Bemis-Murcko scaffold
+ * (chem/scaffold.h), or above a similarity to any one of them (sphere exclusion:
+ * Tanimoto of ECFP4, chem/fingerprint.h). Exact; see docs/decisions/0036. */
 #ifndef ST_RANK_H
 #define ST_RANK_H
 
 #include "pipeline/stage.h"
 
 extern const pl_stage st_rank;
+
+/* Defaults of diversity.at_most and diversity.threshold. */
+enum { ST_RANK_AT_MOST = 3 };
+#define ST_RANK_THRESHOLD 0.6
 
 /* "mean", "mean - 1.5*stdev", "mean + stdev": the factor of stdev. ECONFIG. */
 pl_code st_rank_factor(double *k, const char *use, pl_error *err);

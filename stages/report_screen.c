@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "stages/rank.h"
 #include "stages/score_columns.h"
 
 enum { MAX_GROUPS = 50, MAX_EXAMPLES = 3 };
@@ -96,7 +97,10 @@ static sqlite3_stmt *query_hits(st_report *r)
                       "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 20)), m.formula");
     if (r->code == PL_OK)
         r->code = st_score_columns(r->db, false, &sql, r->err);
-    pl_text_addf(&sql, ", h.objective, m.mw AS \"MW (u)\", m.logp AS \"log P\", m.tpsa AS \"TPSA (\xc3\x85\xc2\xb2)\", m.hbd AS HBD, "
+    pl_text_add(&sql, ", h.objective");
+    if (r->code == PL_OK)
+        r->code = st_hit_columns(r->db, &sql, NULL, r->err);
+    pl_text_addf(&sql, ", m.mw AS \"MW (u)\", m.logp AS \"log P\", m.tpsa AS \"TPSA (\xc3\x85\xc2\xb2)\", m.hbd AS HBD, "
                  "m.hba AS HBA, m.rotb AS \"rotatable bonds\" FROM hit h JOIN molecule m ON m.mol_id=h.mol_id "
                  "ORDER BY h.rank LIMIT %lld", (long long)r->top);
     if (r->code == PL_OK)
@@ -161,6 +165,17 @@ static void add_term(pl_text *line, const json_t *term)
         pl_text_addf(line, ", at most %s", high);
 }
 
+static void add_diversity(pl_text *line, const json_t *all)
+{
+    const char *by = json_string_value(json_object_get(all, "diversity.by"));
+    const json_t *n = json_object_get(all, "diversity.at_most"), *threshold = json_object_get(all, "diversity.threshold");
+
+    if (by != NULL && strcmp(by, "scaffold") == 0) /* a default is not there */
+        pl_text_addf(line, ", at most %lld of a scaffold", n ? (long long)json_integer_value(n) : ST_RANK_AT_MOST);
+    else if (by != NULL)
+        pl_text_addf(line, ", none above %g of similarity to a better one", threshold ? json_number_value(threshold) : ST_RANK_THRESHOLD);
+}
+
 /* "maximise logS; mw, at most 500; where hbd <= 5; the first 50" */
 static void add_rules(st_report *r, const char *params)
 {
@@ -179,6 +194,7 @@ static void add_rules(st_report *r, const char *params)
     if (where != NULL)
         pl_text_addf(&line, "where %s; ", where);
     pl_text_addf(&line, "at most %lld molecules", (long long)json_integer_value(json_object_get(all, "top")));
+    add_diversity(&line, all);
     json_decref(all);
     pl_text_add(r->out, "<p class=\"note\">How they were ranked: ");
     st_html_cut(r->out, pl_text_str(&line), 2000);

@@ -33,6 +33,7 @@ static const char *const digest[][2] = {
     { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted FROM evaluated e "
                    "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective FROM hit h" },
+    { "hit_cluster", "SELECT rank, cluster, n_similar FROM hit WHERE cluster IS NOT NULL" }, /* of format 3 */
     { "failure", "SELECT f.stage, f.code, f.message, f.signal, " KEY("f.record_id") ", " KEY("f.mol_id")
                  " FROM failure f" },
     { "metric", "SELECT stage, step, epoch, split, name, value FROM metric WHERE name NOT LIKE '%\\_s' ESCAPE '\\'" },
@@ -45,7 +46,14 @@ static const char *const migrate[] = {
     "CREATE TABLE evaluated(model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property, "
     "mol_id INTEGER NOT NULL REFERENCES molecule, part TEXT NOT NULL, measured REAL NOT NULL, predicted REAL NOT NULL, "
     "PRIMARY KEY(model_id,property_id,mol_id)) WITHOUT ROWID;",
-    "ALTER TABLE molecule ADD COLUMN neutralised INTEGER;",
+    "ALTER TABLE molecule ADD COLUMN neutralised INTEGER; "
+    "ALTER TABLE hit ADD COLUMN cluster INTEGER; ALTER TABLE hit ADD COLUMN n_similar INTEGER; DROP VIEW v_hits; "
+    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, h.objective, "
+    "m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
+    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar "
+    "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
+    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
+    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
 };
 
 const pl_schema st_schema = {

@@ -195,6 +195,9 @@ const char *const st_schema_docs[][4] = {
     { "hit", "mol_id", NULL, "molecule" },
     { "hit", "objective", NULL, "value that the ranking is by: the property itself, or the weighted sum" },
 
+    { "hit", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
+    { "hit", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
+
     { "v_hits", "rank", NULL, "place in the ranking, from 1" },
     { "v_hits", "inchikey", NULL, "standard InChIKey" },
     { "v_hits", "smiles", NULL, "canonical SMILES" },
@@ -212,6 +215,8 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "charge", "e", "net formal charge" },
     { "v_hits", "formula", NULL, "formula in Hill order" },
     { "v_hits", "titles", NULL, "titles of all records of the molecule, separated by semicolons" },
+    { "v_hits", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
+    { "v_hits", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
     { "v_failures", "stage", NULL, "stage in which it failed" },
     { "v_failures", "code", NULL, "kind of failure" },
     { "v_failures", "message", NULL, "what was found" },

@@ -9,12 +9,30 @@ bool st_column_is_ours(const char *name)
 {
     static const char *const ours[] = {
         "rank", "title", "inchikey", "smiles", "formula", "objective", "mw", "mw (u)", "logp", "tpsa", "tpsa (Angstrom^2)", "hbd",
-        "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)" };
+        "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)", "cluster", "n_similar" };
     bool found = false;
 
     for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
         found = strcmp(ours[i], name) == 0;
     return found;
+}
+
+pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
+{
+    static const char *const names[] = { "cluster", "n_similar" };
+    pl_code code = PL_OK;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names && code == PL_OK; i++) {
+        int64_t has = 0; /* databases of format 2 have no such columns */
+        code = pl_db_int(db, &has, err, "SELECT count(*) FROM pragma_table_info('hit') WHERE name=%Q", names[i]);
+        if (code == PL_OK && has)
+            code = pl_db_int(db, &has, err, "SELECT EXISTS(SELECT 1 FROM hit WHERE %s IS NOT NULL)", names[i]);
+        if (code != PL_OK || !has)
+            continue;
+        pl_text_addf(sql, ", h.%s", names[i]);
+        *(n ? n : &(int){ 0 }) += 1;
+    }
+    return code;
 }
 
 /* An SQL identifier in quotes: name, more words, and the unit in parentheses. */

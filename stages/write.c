@@ -17,7 +17,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, MAX_COLUMNS = FIXED + 2 * ST_MODELS_MAX, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, MAX_COLUMNS = FIXED + 2 * ST_MODELS_MAX + 2, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -38,7 +38,7 @@ typedef struct write_state {
     sqlite3_stmt *hits, *score;
     st_out out[FORMATS];
     bool wanted[FORMATS];
-    int n_properties, n_columns;
+    int n_properties, n_more, n_columns; /* n_more: of a diverse ranking, last */
     int64_t property[MAX_COLUMNS];
     const char *name[MAX_COLUMNS]; /* of a column, unit included */
     const char *value[MAX_COLUMNS];
@@ -56,7 +56,8 @@ static const char *const fixed_name[FIXED] = {
 static const char hits_sql[] =
     "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
     "m.formula, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings, m.charge, m.removed, m.geometry, "
-    "m.energy, m.mol_id, m.unit FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
+    "m.energy, m.mol_id, m.unit";
+static const char from_sql[] = " FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
 
 /* Two names of one file, both as they are in the workdir. */
 static bool is_same(const pl_workflow *wf, const char *a, const char *b)
@@ -142,7 +143,7 @@ static pl_code name_columns(write_state *s, pl_error *err)
 
     for (s->n_columns = 0; s->n_columns < FIXED; s->n_columns++)
         s->name[s->n_columns] = fixed_name[s->n_columns];
-    while (code == PL_OK && row && s->n_columns + 2 <= MAX_COLUMNS) {
+    while (code == PL_OK && row && s->n_columns + 2 <= MAX_COLUMNS - s->n_more) {
         const char *name, *unit;
         code = pl_db_step(st, &row, err);
         if (code != PL_OK || !row)
@@ -155,7 +156,23 @@ static pl_code name_columns(write_state *s, pl_error *err)
         if (s->name[s->n_columns - 1] == NULL || s->name[s->n_columns - 2] == NULL)
             code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
     }
+    for (int i = 0; i < s->n_more; i++)
+        s->name[s->n_columns++] = sqlite3_column_name(s->hits, FIXED + 2 + i);
     (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code prepare_hits(write_state *s, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code;
+
+    pl_text_add(&sql, hits_sql);
+    code = st_hit_columns(s->env->store->db, &sql, &s->n_more, err);
+    pl_text_add(&sql, from_sql);
+    if (code == PL_OK)
+        code = pl_text_ok(&sql) ? pl_db_prepare(s->env->store->db, &s->hits, sql.s, err) : pl_fail(err, PL_ENOMEM, "the hits");
+    pl_text_free(&sql);
     return code;
 }
 
@@ -212,7 +229,7 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "no memory to write the hits");
     code = st_conformers_open(&s->conformers, env->store, prepare_key, err);
     if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &s->hits, hits_sql, err);
+        code = prepare_hits(s, err);
     if (code == PL_OK)
         code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev FROM score WHERE property_id=? AND mol_id=?", err);
     if (code == PL_OK)
@@ -252,6 +269,8 @@ static pl_code fill_row(write_state *s, pl_error *err)
             s->value[FIXED + 2 * i + k] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
         (void)sqlite3_reset(s->score);
     }
+    for (int i = 0; i < s->n_more; i++)
+        s->value[s->n_columns - s->n_more + i] = st_cell_str(s->hits, FIXED + 2 + i, s->row_mem);
     for (int i = 0; i < s->n_columns && code == PL_OK; i++)
         if (s->value[i] == NULL)
             code = pl_fail(err, PL_ENOMEM, "no memory for a row");

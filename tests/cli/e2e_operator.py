@@ -5,9 +5,10 @@ launchers leave them, names as people write them."""
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 
-from sieve import Project, main
+from sieve import Project, in_format_2, main
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 BONDS = "  read: {}\n  prepare: {}\n  graph: {edges: bonds%s}\n"
@@ -85,7 +86,40 @@ def a_fresh_directory_lies_beside_the_old_one():
         assert sorted(d for d in os.listdir(p.dir) if d.startswith("run")) == ["run", "run-2"], os.listdir(p.dir)
 
 
-main([other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
+def columns(path):
+    db = sqlite3.connect(path)
+    tables = [t for t, in db.execute("SELECT name FROM sqlite_master WHERE type IN('table','view') AND name NOT LIKE 'sqlite_%'")]
+    out = {t: sorted(c[1:5] for c in db.execute("PRAGMA table_info(%s)" % t)) for t in tables}
+    docs = db.execute("SELECT * FROM column_doc ORDER BY 1, 2").fetchall()
+    db.close()
+    return out, docs
+
+
+def a_database_of_an_older_format_is_read_and_goes_on():
+    with Project() as p:
+        p.put("a.smi", "CCO one\nCCN two\nC(x bad\nOCCO three\nOCC again\n")
+        w = p.workflow([p.path("a.smi")], FLAT + "  rank: {objectives: [{property: mw, goal: maximise}]}\n  write: {}\n",
+                       extra="limits: {failures: {max_fraction: 1}}\n")
+        p.run("run", w, "-q")
+        now, digest = p.path("run/results.db"), p.run("db", "digest", "run")[1]
+        fresh, top, status = columns(now), p.run("top", "run")[1], p.run("status", "run")[1]
+        os.rename(now, p.path("now.db"))
+        in_format_2(p.path("now.db"), now)
+        assert columns(now) != fresh
+        # Who only reads changes nothing.
+        assert p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
+        assert p.run("status", "run")[1] == status
+        for command in (("report", "run"), ("export", "csv", "run"), ("failures", "run"), ("query", "v_hits", "run"), ("plan", w)):
+            p.run(*command)
+        assert columns(now) != fresh
+        # A run brings it up to date, and that is all.
+        assert "nothing ran" in p.run("run", w)[1]
+        assert columns(now) == fresh and p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
+        assert os.path.exists(now + ".format2")
+        p.run("db", "check", "run")
+
+
+main([a_database_of_an_older_format_is_read_and_goes_on, other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
       closed_descriptors_are_not_taken_for_files, who_reads_the_progress_may_leave,
       a_worker_is_waited_for_whatever_was_said_of_children, a_limit_of_file_sizes_is_said_and_the_run_goes_on,
       a_fresh_directory_lies_beside_the_old_one])

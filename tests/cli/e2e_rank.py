@@ -3,11 +3,13 @@
 """rank and write, with descriptors as properties and with scores put in by hand."""
 import csv
 import gzip
+import hashlib
 import os
 import re
 import sqlite3
+import subprocess
 
-from sieve import Project, data, lines_of, main
+from sieve import PROGRAM, Project, data, lines_of, main
 
 READ = "  read: {unit: 100}\n  prepare: {conformers: {source: none}}\n"
 
@@ -150,6 +152,103 @@ def a_model_that_is_exchanged_leaves_nothing_behind():
         assert "listed twice" in p.run("check", "w.yaml", "stages.score.models=[b, b]", expect=2)[2]
 
 
+def series():
+    """Molecules from the wild, and 300 of one ring that come before them all, and 60 without one; mixed."""
+    made = ["c1c(I)c(I)c(%s)c(I)c1%s m%d.%d" % ("C" * i, "C" * j, i, j) for i in range(1, 25) for j in range(1, i + 1)]
+    made += ["I%sC(I)(I)%sI a%d" % ("C" * i, "C" * (60 - i), i) for i in range(1, 31)]
+    wild = lines_of(data("screening/samples/zinc_5k.smi"), 150).decode().splitlines()
+    return "\n".join(sorted(made + wild, key=lambda line: hashlib.sha256(line.encode()).digest())) + "\n"
+
+
+def features_of(p, workdir="run"):
+    """mol_id -> (scaffold, fingerprint as a number)"""
+    out = subprocess.run([os.path.join(os.path.dirname(PROGRAM), "features_of"), p.path(workdir, "results.db")], check=True,
+                         capture_output=True, cwd=p.dir).stdout.decode().splitlines()
+    return {int(i): (s, int(f, 16)) for i, s, f in (line.split() for line in out)}
+
+
+def walked(order, features, top, by, limit):
+    """Rows of hit, and how many were passed over: best first, one after the other."""
+    hits, passed = [], 0  # [mol_id, cluster, n_similar]
+    for mol_id in order:
+        if len(hits) == top:
+            break
+        scaffold, print_ = features[mol_id]
+        if by == "scaffold":
+            like = [h for h in hits if features[h[0]][0] == scaffold != "0"]
+            full = len(like) == limit
+        else:
+            like = [h for h in hits if (print_ & features[h[0]][1]).bit_count() >
+                    limit * (print_ | features[h[0]][1]).bit_count()][:1]
+            full = bool(like)
+        if full:
+            passed += 1
+            like[0][2] += 1
+        else:
+            hits.append([mol_id, like[0][1] if like else len(hits) + 1, 0])
+    return [(m, c, hits[c - 1][2]) for m, c, _ in hits], passed
+
+
+def a_diverse_ranking_is_a_plain_walk_best_first():
+    with Project() as p:
+        p.put("a.smi", series())
+        w = p.workflow(["a.smi"], READ + "  rank: {objectives: [{property: mw, goal: maximise}], top: 30}\n"
+                       "  write: {csv: hits.csv}\n")
+        p.run("run", w, "-q", "-j", "2")
+        plain, columns = p.rows("SELECT * FROM hit ORDER BY rank"), open(p.path("run/hits.csv")).readline()
+        assert plain[0][3:] == (None, None) and "cluster" not in columns
+        order = [m for m, in p.rows("SELECT mol_id FROM molecule ORDER BY mw DESC, inchikey, mol_id")]
+        features = features_of(p)
+        assert set(features) == set(order) and len(order) > 400
+        rounds = 0
+        for top, by, limit in ((30, "scaffold", 1), (30, "scaffold", 3), (100, "scaffold", 2), (5000, "scaffold", 1),
+                               (20, "similarity", 0.6), (30, "similarity", 0.25), (400, "similarity", 0.1),
+                               (5000, "similarity", 0), (25, "similarity", 1)):
+            setting = "stages.rank.diversity=" + ("{by: scaffold, at_most: %d}" if by == "scaffold" else "{by: similarity, threshold: %g}") % limit
+            _, _, err = p.run("run", w, setting, "stages.rank.top=%d" % top)
+            want, passed = walked(order, features, top, by, limit)
+            assert p.rows("SELECT mol_id, cluster, n_similar FROM hit ORDER BY rank") == want, (top, by, limit)
+            said = "%d ranked of %d candidates, %d passed over" % (len(want), len(order), passed)
+            assert said in err.replace(",0", "0"), (said, err)
+            rounds += len(want) + passed > 4 * max(top, 64)  # more than the first batch was needed
+        assert rounds >= 1
+        # What a hit stands for is told wherever hits are.
+        p.run("run", w, "-q", "stages.rank.top=100", "stages.rank.diversity={by: scaffold, at_most: 2}")
+        want = [(str(c), str(n)) for c, n in p.rows("SELECT cluster, n_similar FROM hit ORDER BY rank")]
+        assert any(int(n) > 200 for _, n in want) and any(str(i + 1) != c for i, (c, _) in enumerate(want))
+        for text in (open(p.path("run/hits.csv")).read(), p.run("export", "csv", "run")[1], p.run("top", "--csv", "-n", "100", "run")[1]):
+            assert [(r["cluster"], r["n_similar"]) for r in csv.DictReader(text.splitlines())] == want
+        assert p.rows("SELECT cluster, n_similar FROM v_hits") == p.rows("SELECT cluster, n_similar FROM hit ORDER BY rank")
+        p.run("report", "run")
+        assert "at most 100 molecules, at most 2 of a scaffold" in open(p.path("run/report.html")).read()
+        assert "diversity.by: scaffold -> similarity" in p.run("explain", w, "rank", "stages.rank.diversity.by=similarity")[1]
+        # Back to what it was, to the byte; nothing of it is in the key of a ranking without.
+        p.run("run", w, "-q")
+        assert p.rows("SELECT * FROM hit ORDER BY rank") == plain and open(p.path("run/hits.csv")).readline() == columns
+        assert "diversity" not in p.one("SELECT params_json FROM stage WHERE name='rank'")
+        assert "top is at most 100000" in p.run("check", w, "stages.rank.diversity.by=similarity", "stages.rank.top=100001", expect=2)[2]
+
+
+def a_diverse_ranking_needs_structures_and_says_so():
+    with Project() as p:
+        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 40))
+        w = p.workflow(["a.smi"], READ + "  rank: {objectives: [{property: mw, goal: maximise}], top: 5}\n")
+        p.run("run", w, "-q")
+        os.remove(p.path("run/features.db"))
+        # Without: nobody misses them.
+        assert "nothing ran" in p.run("run", w)[1]
+        assert "its blocks in features.db are gone" in p.run("plan", w, "stages.rank.diversity.by=scaffold")[1]
+        p.run("run", w, "-q", "stages.rank.diversity.by=scaffold")
+        assert p.one("SELECT count(cluster) FROM hit") == 5
+        db = sqlite3.connect(p.path("run/results.db"))  # a molecule that features.db never had
+        db.executescript("CREATE TEMP TABLE one AS SELECT * FROM molecule WHERE mol_id=1; UPDATE one SET mol_id=1000, mw=1e6;"
+                         "INSERT INTO molecule SELECT * FROM one")
+        db.commit()
+        db.close()
+        _, _, err = p.run("run", w, "stages.rank.diversity.by=similarity", expect=5)
+        assert "lacks the structure of molecule 1000" in err and "--from prepare" in err, err
+
+
 def mistakes_in_the_settings_are_all_reported_at_once():
     with Project() as p:
         p.put("a.smi", "CCO\n")
@@ -171,5 +270,5 @@ def mistakes_in_the_settings_are_all_reported_at_once():
         assert "no molecule satisfies" in err, err
 
 
-main([one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_what_they_say,
+main([a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_what_they_say,
       conformers_of_hits_are_written_as_sdf, a_model_that_is_exchanged_leaves_nothing_behind, mistakes_in_the_settings_are_all_reported_at_once])

@@ -98,6 +98,14 @@ def any_number_of_shards_gives_the_rows_of_one_run():
         p.run("run", "exact.yaml", "-q", "workdir=one-exact")
         merged(p, 2, "of2-exact", w="exact.yaml")
         same(rows(p, "one-exact"), rows(p, "of2-exact"), "exact")
+        # A ranking that reads structures: merge copies them.
+        p.workflow(["a.smi", "empty.smi", "b.smi"], PLAIN.replace("top: 50", "top: 50, diversity: {by: similarity, threshold: 0.25}"),
+                   name="diverse.yaml")
+        p.run("run", "diverse.yaml", "-q", "workdir=one-diverse")
+        assert p.one("SELECT sum(n_similar) FROM hit", workdir="one-diverse") > 10
+        merged(p, 3, "of3-diverse", w="diverse.yaml")
+        same(rows(p, "one-diverse"), rows(p, "of3-diverse"), "diverse")
+        assert digest(p, "one-diverse") == digest(p, "of3-diverse")
 
 
 def labels_models_and_blocks_are_those_of_one_run():

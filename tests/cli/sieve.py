@@ -88,6 +88,22 @@ class Project:
         return self.rows(sql, *values, workdir=workdir)[0][0]
 
 
+def in_format_2(path, to):
+    """The same results as a program before format 3 would have left them."""
+    source = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    db = sqlite3.connect(to)
+    for sql in ("pipeline/engine.sql", "tests/golden/schema2.sql"):
+        db.executescript(open(os.path.join(source, sql)).read())
+    db.execute("ATTACH ? AS now", (path,))
+    for table, in db.execute("SELECT name FROM main.sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite_%'").fetchall():
+        names = ", ".join(c[1] for c in db.execute("PRAGMA main.table_info(%s)" % table))
+        db.execute("INSERT INTO main.%s(%s) SELECT %s FROM now.%s" % (table, names, names, table))
+    db.execute("DELETE FROM column_doc")
+    db.commit()
+    db.executescript("PRAGMA application_id=%d; PRAGMA user_version=2;" % db.execute("PRAGMA now.application_id").fetchone())
+    db.close()
+
+
 DUMP = {
     "input_file": "SELECT file_id, sha256, format, n_records FROM input_file ORDER BY 1",
     "record": "SELECT * FROM record ORDER BY record_id",

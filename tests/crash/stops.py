@@ -230,7 +230,7 @@ SCREEN = """  read: {unit: 3}
   graph: {edges: bonds}
   basis: {}
   score: {}
-  rank: {objectives: [{property: gap_ev, goal: maximise}], top: 30}
+  rank: {objectives: [{property: gap_ev, goal: maximise}], top: 30, diversity: {by: scaffold}}
   write: {csv: hits.csv, sdf: hits.sdf}
 """
 

@@ -36,6 +36,7 @@ EVERY_STAGE = """  read: {unit: 20}
   rank:
     objectives: [{property: gap_ev, goal: maximise}]
     top: 100
+    diversity: {by: similarity, threshold: 0.5}
   write: {csv: hits.csv, sdf: hits.sdf, smi: hits.smi}
 """
 LIMITS = "limits: {failures: {max_fraction: 0.5}, disk_free_min: 0B}\n"

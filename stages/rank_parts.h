@@ -1,0 +1,65 @@
+/* stages/rank_parts.h - what the files of the stage `rank` share; used by rank*.c only. */
+#ifndef ST_RANK_PARTS_H
+#define ST_RANK_PARTS_H
+
+#include "pipeline/store.h"
+#include "pipeline/workflow.h"
+
+enum { ST_MAXIMISE, ST_MINIMISE, ST_TERMS_MAX = 16 };
+enum { ST_DIVERSE_NONE, ST_DIVERSE_SCAFFOLD, ST_DIVERSE_SIMILARITY };
+
+typedef struct st_objective { /* or constraint */
+    const char *property, *use, *at_least, *at_most;
+    int32_t goal;
+    double weight;
+} st_objective;
+
+typedef struct st_rank_conf {
+    pl_list objectives, constraints; /* st_objective */
+    const char *where;
+    int64_t top;
+    int32_t diverse_by;
+    int64_t at_most;  /* hits of a scaffold          */
+    double threshold; /* Tanimoto similarity, 0 to 1 */
+} st_rank_conf;
+
+/* A molecule that has all values and meets all conditions. */
+typedef struct st_candidate {
+    double objective;
+    int64_t mol_id;
+    char key[28]; /* InChIKey, NUL */
+} st_candidate;
+
+/* What a hit stands for in a diverse ranking. */
+typedef struct st_cluster {
+    int64_t first;     /* rank of the first hit of its cluster                */
+    int64_t n_similar; /* candidates of the cluster that were passed over     */
+} st_cluster;
+
+typedef struct st_ranking {
+    pl_env *env;
+    const st_rank_conf *conf;
+    int n_terms; /* objectives, then constraints */
+    const st_objective *term[ST_TERMS_MAX];
+    double factor[ST_TERMS_MAX]; /* of stdev */
+    pl_text from, select, where;
+    sqlite3_stmt *query;
+    st_candidate *best;           /* [n_best] what st_rank_next found           */
+    int64_t n_best, cap;
+    int64_t n_seen, n_candidates; /* in all; n_seen: with values without a number */
+    st_candidate *hit;            /* [n_hits] a diverse ranking, best first     */
+    st_cluster *cluster;          /* [n_hits]                                   */
+    int64_t n_hits, n_passed;
+} st_ranking;
+
+/* The best candidates behind those of the call before (at first: of all) into s->best, best first: `most` of them, or all
+ * there are. One pass over the molecules; memory for `most`. ECONFIG when nothing has such a score; ESTOP. */
+pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err);
+
+/* Fills s->hit, s->cluster and s->n_passed: the candidates from the best on, but for those that are too like hits before
+ * them. Structures come from features.db. Memory for the hits and a batch, however long the way. EDATA, ESTOP. */
+pl_code st_rank_diverse(st_ranking *s, pl_error *err);
+
+void st_rank_free(st_ranking *s); /* zeroed is fine */
+
+#endif

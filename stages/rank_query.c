@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Candidates of the ranking from the database, and the best of them. */
+#include "stages/rank_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/progress.h"
+#include "stages/where.h"
+
+enum { PROGRESS_EVERY = 65536 };
+
+static pl_code fail_unknown(st_ranking *s, const char *name, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    char known[128] = "nothing is scored";
+    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT group_concat(name,', ') FROM property WHERE property_id IN "
+                                 "(SELECT property_id FROM score)", err);
+    bool row = false;
+
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row && sqlite3_column_text(st, 0) != NULL)
+        (void)snprintf(known, sizeof known, "scored: %s", (const char *)sqlite3_column_text(st, 0));
+    (void)sqlite3_finalize(st);
+    if (code != PL_OK)
+        return code;
+    return pl_fail(err, PL_ECONFIG, "no molecule has a score of \"%s\" (%s), and it is no descriptor such as mw or "
+                   "logp", name, known);
+}
+
+/* The scored property with that name; else the only one that has it beside a label in another unit. */
+static pl_code find_property(st_ranking *s, const char *name, int64_t *id, pl_error *err)
+{
+    return pl_db_int(s->env->store->db, id, err,
+                     "SELECT coalesce(max(CASE name WHEN %Q THEN property_id END), CASE count(*) WHEN 1 THEN max(property_id) END) "
+                     "FROM property p WHERE name IN (%Q, %Q||' ('||coalesce(nullif(unit,''),'model')||')') AND "
+                     "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)", name, name, name);
+}
+
+/* ---- the query ---- */
+
+/* One term as columns value and stdev of the query. */
+static pl_code add_term(st_ranking *s, int i, pl_error *err)
+{
+    const st_objective *o = s->term[i];
+    const char *column = st_where_column(o->property);
+    char *value;
+    int64_t id = 0;
+    pl_code code = find_property(s, o->property, &id, err);
+
+    if (code != PL_OK)
+        return code;
+    if (id == 0 && column == NULL)
+        return fail_unknown(s, o->property, err);
+    value = id != 0 ? pl_sprintf(s->env->mem, "s%d.mean", i) : pl_sprintf(s->env->mem, "m.%s", column);
+    if (value == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the ranking");
+    if (id != 0) {
+        pl_text_addf(&s->from, " JOIN score s%d ON s%d.property_id=%lld AND s%d.mol_id=m.mol_id", i, i, (long long)id, i);
+        pl_text_addf(&s->select, ", %s, s%d.stdev", value, i);
+    } else {
+        pl_text_addf(&s->select, ", %s, NULL", value);
+    }
+    pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
+    if (id != 0 && s->factor[i] != 0)
+        pl_text_addf(&s->where, " AND s%d.stdev IS NOT NULL", i); /* one prediction: how sure it is, nobody knows */
+    if (o->at_least != NULL)
+        pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
+    if (o->at_most != NULL)
+        pl_text_addf(&s->where, " AND %s<=%s", value, o->at_most);
+    return PL_OK;
+}
+
+static pl_code prepare(st_ranking *s, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code = PL_OK;
+
+    for (int i = 0; i < s->n_terms && code == PL_OK; i++)
+        code = add_term(s, i, err);
+    if (code != PL_OK)
+        return code;
+    pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s FROM ", pl_text_str(&s->select));
+    /* The condition sees the columns of molecule and nothing else. */
+    pl_text_addf(&sql, s->conf->where ? "(SELECT * FROM molecule WHERE (%s\n)) m" : "molecule m", s->conf->where);
+    pl_text_addf(&sql, "%s WHERE 1%s", pl_text_str(&s->from), pl_text_str(&s->where));
+    if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
+        code = pl_fail(err, PL_ENOMEM, "no memory for the ranking");
+    else
+        code = pl_db_prepare(s->env->store->db, &s->query, sql.s, err);
+    pl_text_free(&sql);
+    return code;
+}
+
+/* ---- the best ---- */
+
+static bool lower_is_better(const st_ranking *s)
+{
+    return s->conf->objectives.n == 1 && s->term[0]->goal == ST_MINIMISE;
+}
+
+/* < 0: a ranks before b. */
+static int compare(const st_ranking *s, const st_candidate *a, const st_candidate *b)
+{
+    int by_key;
+
+    if (a->objective != b->objective)
+        return (a->objective < b->objective) == lower_is_better(s) ? -1 : 1;
+    by_key = strcmp(a->key, b->key);
+    return by_key != 0 ? by_key : (a->mol_id > b->mol_id) - (a->mol_id < b->mol_id);
+}
+
+/* ---- a heap, the worst of the kept at best[0] ---- */
+
+static void sink(const st_ranking *s, int64_t n, int64_t i)
+{
+    for (;;) {
+        int64_t worst = i;
+        for (int64_t k = 2 * i + 1; k <= 2 * i + 2 && k < n; k++)
+            if (compare(s, &s->best[k], &s->best[worst]) > 0)
+                worst = k;
+        if (worst == i)
+            return;
+        st_candidate t = s->best[i];
+        s->best[i] = s->best[worst];
+        s->best[worst] = t;
+        i = worst;
+    }
+}
+
+static void rise(const st_ranking *s, int64_t i)
+{
+    while (i > 0 && compare(s, &s->best[i], &s->best[(i - 1) / 2]) > 0) {
+        st_candidate t = s->best[i];
+        s->best[i] = s->best[(i - 1) / 2];
+        s->best[(i - 1) / 2] = t;
+        i = (i - 1) / 2;
+    }
+}
+
+static pl_code keep(st_ranking *s, int64_t most, const st_candidate *e, pl_error *err)
+{
+    if (s->n_best == most) {
+        if (compare(s, e, &s->best[0]) < 0) {
+            s->best[0] = *e;
+            sink(s, s->n_best, 0);
+        }
+        return PL_OK;
+    }
+    if (s->n_best == s->cap) {
+        int64_t cap = s->cap ? 2 * s->cap : 1024;
+        st_candidate *grown = realloc(s->best, (size_t)cap * sizeof *grown);
+        if (grown == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for a ranking of %lld molecules", (long long)cap);
+        s->best = grown;
+        s->cap = cap;
+    }
+    s->best[s->n_best++] = *e;
+    rise(s, s->n_best - 1);
+    return PL_OK;
+}
+
+/* Heap to sorted array, best first. */
+static void sort_heap(st_ranking *s)
+{
+    for (int64_t n = s->n_best; n > 1; n--) {
+        st_candidate t = s->best[0];
+        s->best[0] = s->best[n - 1];
+        s->best[n - 1] = t;
+        sink(s, n - 1, 0);
+    }
+}
+
+static double value_of(const st_ranking *s, sqlite3_stmt *st)
+{
+    int n = s->conf->objectives.n;
+    double sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        double x = sqlite3_column_double(st, 2 + 2 * i) + s->factor[i] * sqlite3_column_double(st, 3 + 2 * i);
+        if (n == 1)
+            return x; /* one objective keeps its unit */
+        sum += (s->term[i]->goal == ST_MINIMISE ? -1 : 1) * s->term[i]->weight * x;
+    }
+    return sum;
+}
+
+static st_candidate candidate_of(const st_ranking *s, sqlite3_stmt *st)
+{
+    st_candidate e = { .objective = value_of(s, st), .mol_id = sqlite3_column_int64(st, 0) };
+
+    (void)snprintf(e.key, sizeof e.key, "%s", (const char *)sqlite3_column_text(st, 1));
+    return e;
+}
+
+static pl_code collect(st_ranking *s, int64_t most, const st_candidate *after, pl_error *err)
+{
+    int64_t n_seen = 0, n_finite = 0;
+    bool row = true;
+    pl_code code = PL_OK;
+
+    while ((code = pl_db_step(s->query, &row, err)) == PL_OK && row) {
+        st_candidate e = candidate_of(s, s->query);
+        n_finite += isfinite(e.objective);
+        if (isfinite(e.objective) && (after == NULL || compare(s, after, &e) < 0))
+            code = keep(s, most, &e, err);
+        if (++n_seen % PROGRESS_EVERY == 0) {
+            pl_progress_set(s->env->progress, n_seen, -1, NULL);
+            if (code == PL_OK && *s->env->stop)
+                code = pl_fail(err, PL_ESTOP, "stopped while ranking");
+        }
+        if (code != PL_OK)
+            break;
+    }
+    (void)sqlite3_reset(s->query);
+    s->n_seen = n_seen;
+    s->n_candidates = n_finite;
+    return code;
+}
+
+pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err)
+{
+    const bool begun = s->n_best > 0;
+    const st_candidate after = begun ? s->best[s->n_best - 1] : (st_candidate){ 0 };
+    pl_code code = s->query ? PL_OK : prepare(s, err);
+
+    s->n_best = 0;
+    if (code == PL_OK)
+        code = collect(s, most, begun ? &after : NULL, err);
+    if (code == PL_OK)
+        sort_heap(s);
+    return code;
+}
+
+void st_rank_free(st_ranking *s)
+{
+    (void)sqlite3_finalize(s->query);
+    pl_text_free(&s->from);
+    pl_text_free(&s->select);
+    pl_text_free(&s->where);
+    free(s->best);
+    free(s->hit);
+    free(s->cluster);
+}
