@@ -394,6 +394,8 @@ static pl_code open_reader(pl_store *s, pl_error *err)
         code = pl_fail(err, PL_EDATA, "%s: empty, nothing has run yet", s->results_path);
     if (code == PL_OK)
         code = check_identity(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
+    if (code == PL_OK && is.version > 0 && is.version < s->schema->version && s->schema->older && s->schema->older[is.version])
+        code = pl_db_exec(s->db, s->schema->older[is.version], err);
     if (code == PL_OK)
         code = find_features(s, err);
     return code;

@@ -24,6 +24,8 @@ typedef struct pl_schema {
     const char *sql;                 /* CREATE ... of version `version`, whole file      */
     int version;                     /* PRAGMA user_version                              */
     const char *const *migrate;      /* [version]: SQL from version i to i+1; [0] unused */
+    const char *const *older;        /* [version]: TEMP views through which a database of that version that is
+                                        only read is like one of `version`; [i] and all may be NULL */
     const char *const (*docs)[4];    /* {table, column, unit, description}, {NULL}-terminated */
     const char *const (*digest)[2];  /* {name, SELECT of logical content without row ids}, {NULL} */
     const char *const (*check)[2];   /* {what must hold, SELECT of the number of rows where it does not}, {NULL}; may be NULL */

@@ -77,16 +77,6 @@ static pl_code digest_one(sqlite3 *db, const char *name, const char *sql, pl_sha
     return code;
 }
 
-/* A table that a database of an older format does not have yet counts as an empty one. */
-static pl_code digest_table(pl_store *s, const char *const table[2], pl_sha256 *all, pl_error *err)
-{
-    int64_t missing = 0;
-    pl_code code = pl_db_int(s->db, &missing, err, "SELECT (SELECT user_version FROM pragma_user_version)<%d AND NOT EXISTS("
-                             "SELECT 1 FROM sqlite_master WHERE name=%Q)", s->schema->version, table[0]);
-
-    return code == PL_OK ? digest_one(s->db, table[0], missing ? "SELECT 1 WHERE 0" : table[1], all, err) : code;
-}
-
 pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err)
 {
     pl_sha256 all;
@@ -95,7 +85,7 @@ pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err)
     pl_sha256_start(&all);
     code = digest_one(s->db, "stage", "SELECT name,state,n_units FROM stage", &all, err);
     for (int i = 0; code == PL_OK && s->schema->digest && s->schema->digest[i][0]; i++)
-        code = digest_table(s, s->schema->digest[i], &all, err);
+        code = digest_one(s->db, s->schema->digest[i][0], s->schema->digest[i][1], &all, err);
     pl_sha256_hex(&all, out);
     return code;
 }

@@ -8,6 +8,7 @@
 #include "pipeline/progress.h"
 #include "stages/classes.h"
 #include "stages/compute.h"
+#include "stages/domain.h"
 #include "stages/errors.h"
 #include "stages/model_row.h"
 #include "stages/train.h"
@@ -161,6 +162,28 @@ static pl_code part_put(evaluate_state *s, st_part part, const st_errors *e, pl_
     return rc;
 }
 
+/* The error of those that are little, somewhat and much like the training; and how error goes with likeness. */
+static pl_code bands_put(evaluate_state *s, st_part part, const st_errors *e, pl_error *err)
+{
+    static const char *const name[] = { "mae.similarity<0.3", "mae.similarity 0.3-0.5", "mae.similarity>=0.5" };
+    double sum[3] = { 0 }, *error = PL_NEW(s->d.mem, double, e->model.n + 1);
+    int64_t n[3] = { 0 };
+    nn_fit fit;
+    pl_code rc = error ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
+
+    for (int64_t i = 0; i < e->model.n && !rc; i++) {
+        const int k = (e->alike[i] >= 0.3) + (e->alike[i] >= 0.5);
+        error[i] = fabs(e->predicted[i] - e->measured[i]);
+        sum[k] += error[i];
+        n[k]++;
+    }
+    for (int k = 0; k < 3 && !rc; k++)
+        rc = row_put(s, part, name[k], true, n[k] ? sum[k] / (double)n[k] : NAN, n[k], err);
+    if (!rc)
+        rc = nn_metric_fit(&fit, e->alike, error, e->model.n, s->d.mem, err);
+    return rc ? rc : row_put(s, part, "spearman.similarity", false, fit.spearman, e->model.n, err);
+}
+
 /* Every molecule of the part, measured and predicted. */
 static pl_code molecules_put(evaluate_state *s, st_part part, const st_errors *e, pl_error *err)
 {
@@ -175,6 +198,7 @@ static pl_code molecules_put(evaluate_state *s, st_part part, const st_errors *e
         (void)sqlite3_bind_text(s->put_one, 4, st_part_name[part], -1, SQLITE_STATIC);
         (void)sqlite3_bind_double(s->put_one, 5, e->measured[i]);
         (void)sqlite3_bind_double(s->put_one, 6, e->predicted[i]);
+        (void)sqlite3_bind_double(s->put_one, 7, e->alike[i]); /* NaN is NULL */
         rc = pl_db_run(s->put_one, err);
     }
     return rc;
@@ -196,11 +220,13 @@ static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
         rc = pl_db_prepare(db, &s->put, "INSERT INTO evaluation(model_id,property_id,part,metric,unit,value,n) "
                            "VALUES(?,?,?,?,?,?,?)", err);
     if (!rc)
-        rc = pl_db_prepare(db, &s->put_one, "INSERT INTO evaluated(model_id,property_id,mol_id,part,measured,predicted) "
-                           "VALUES(?,?,?,?,?,?)", err);
+        rc = pl_db_prepare(db, &s->put_one, "INSERT INTO evaluated(model_id,property_id,mol_id,part,measured,predicted,"
+                           "similarity) VALUES(?,?,?,?,?,?,?)", err);
     for (int p = 0; p < ST_PARTS && !rc; p++)
         if (part_wanted(s->conf, (st_part)p)) {
             rc = part_put(s, (st_part)p, &e[p], err);
+            if (!rc && s->m->domain.n > 0)
+                rc = bands_put(s, (st_part)p, &e[p], err);
             if (!rc)
                 rc = molecules_put(s, (st_part)p, &e[p], err);
         }
@@ -237,9 +263,13 @@ static pl_code evaluate_finish(void *state, pl_error *err)
     judge.m = s->m;
     judge.kind = s->kind;
     judge.engine = s->engine;
-    for (int p = 0; p < ST_PARTS && !rc; p++)
-        if (part_wanted(s->conf, (st_part)p))
-            rc = st_errors_find(&e[p], &judge, (st_part)p, s->d.mem, err);
+    for (int p = 0; p < ST_PARTS && !rc; p++) {
+        if (!part_wanted(s->conf, (st_part)p))
+            continue;
+        rc = st_errors_find(&e[p], &judge, (st_part)p, s->d.mem, err);
+        if (!rc)
+            rc = st_domain_alike(&e[p].alike, &s->m->domain, &s->d, e[p].at, e[p].model.n, s->d.mem, err);
+    }
     if (!rc)
         note_put(s, e);
     return rc ? rc : rows_put(s, e, err);

@@ -77,6 +77,14 @@ static const char *what_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
     return NULL;
 }
 
+/* Rows are copied as they are. */
+static bool is_older(pl_store *s)
+{
+    int64_t version = 0;
+
+    return pl_db_int(s->db, &version, NULL, "PRAGMA user_version") != PL_OK || version < s->schema->version;
+}
+
 static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, const char *path, pl_arena *mem)
 {
     pl_store *s = NULL;
@@ -87,7 +95,8 @@ static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, c
         return "not begun";
     if (pl_store_open_read(&s, path, schema, &err) != PL_OK)
         return pl_strdup(mem, err.text);
-    why = what_lacks(s, wf, mem);
+    why = is_older(s) ? "made by an older molsieve: run the shard again, which only brings its results.db up to date"
+                      : what_lacks(s, wf, mem);
     pl_store_close(s);
     return why;
 }

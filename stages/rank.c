@@ -20,6 +20,10 @@ enum { SIMILAR_MAX = 100000 };
 #define OF(member) offsetof(st_objective, member)
 #define AT(member) offsetof(st_rank_conf, member)
 
+#define SIMILARITY_FIELD                                                                                                  \
+    { PL_REAL, "similarity_at_least", OF(similarity_at_least), 0, 0, 1, NULL, NULL, NULL,                                 \
+      "how like the nearest training molecule of its models a candidate is at least (Tanimoto, ECFP4); 0: not asked", PL_LATER, NULL, 0 }
+
 static const pl_field objective_fields[] = {
     { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor: " ST_WHERE_COLUMNS,
       PL_REQUIRED, NULL, 0 },
@@ -28,6 +32,7 @@ static const pl_field objective_fields[] = {
     { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value of several models: mean; or mean - 1.0*stdev, where two or more gave one", 0, NULL, 0 },
     { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
     { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
+    SIMILARITY_FIELD,
     { 0 },
 };
 
@@ -36,6 +41,7 @@ static const pl_field constraint_fields[] = {
       PL_REQUIRED, NULL, 0 },
     { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
     { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
+    SIMILARITY_FIELD,
     { 0 },
 };
 
@@ -124,19 +130,30 @@ static void check_bounds(const st_objective *o, const pl_step *step, pl_problems
                        o->at_most);
 }
 
+static bool has_bound(const st_objective *o)
+{
+    return o->at_least != NULL || o->at_most != NULL || o->similarity_at_least > 0;
+}
+
 /* A misspelt property must not be found only after all molecules have been scored. */
 typedef struct known_names {
     const char *name[ST_MODELS_MAX + 16]; /* predicted, then descriptors */
     const char *own[ST_MODELS_MAX];       /* of the predicted            */
+    bool domain[ST_MODELS_MAX];           /* their models keep one       */
     int n, n_predicted;
 } known_names;
+
+static bool is_called(const known_names *k, int i, const char *property)
+{
+    return strcmp(k->name[i], property) == 0 || (i < k->n_predicted && strcmp(k->own[i], property) == 0);
+}
 
 static bool is_known(const known_names *k, const char *property)
 {
     bool known = false;
 
     for (int i = 0; i < k->n && !known; i++)
-        known = strcmp(k->name[i], property) == 0 || (i < k->n_predicted && strcmp(k->own[i], property) == 0);
+        known = is_called(k, i, property);
     return known;
 }
 
@@ -164,10 +181,30 @@ static void check_spread(const pl_list *objectives, const known_names *k, const 
         int n = 0;
         double factor = 0;
         for (int j = 0; j < k->n_predicted; j++)
-            n += strcmp(k->name[j], o[i].property) == 0 || strcmp(k->own[j], o[i].property) == 0;
+            n += is_called(k, j, o[i].property);
         if (n < 2 && st_rank_factor(&factor, o[i].use ? o[i].use : "mean", NULL) == PL_OK && factor != 0)
             pl_problem_add(problems, step->node, "rank: use: \"%s\" needs two models of %s or more; there is %s", o[i].use,
                            o[i].property, n ? "one" : "none");
+    }
+}
+
+/* What has no similarity would leave out every molecule. k: NULL when nobody knows what is predicted. */
+static void check_similarity(const pl_list *terms, const known_names *k, const pl_step *step, pl_problems *problems)
+{
+    const st_objective *o = terms->items;
+
+    for (int32_t i = 0; i < terms->n; i++) {
+        int n = 0, n_silent = 0;
+        for (int j = 0; k != NULL && j < k->n_predicted; j++) {
+            n += is_called(k, j, o[i].property);
+            n_silent += is_called(k, j, o[i].property) && !k->domain[j];
+        }
+        if (o[i].similarity_at_least > 0 && n == 0 && st_where_column(o[i].property) != NULL)
+            pl_problem_add(problems, step->node, "rank: similarity_at_least: %s is a descriptor; only what a model predicts is more or less like "
+                           "what it was trained on", o[i].property);
+        if (o[i].similarity_at_least > 0 && n_silent > 0)
+            pl_problem_add(problems, step->node, "rank: similarity_at_least: a model of %s does not tell what it was trained on; train it again "
+                           "(train.domain)", o[i].property);
     }
 }
 
@@ -177,7 +214,9 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
     pl_arena *mem = pl_workflow_step(wf, "score") ? pl_arena_new(1 << 16) : NULL;
     known_names k;
 
-    k.n = k.n_predicted = mem ? st_score_properties(wf, k.name, k.own, mem) : -1;
+    k.n = k.n_predicted = mem ? st_score_properties(wf, k.name, k.own, k.domain, mem) : -1;
+    check_similarity(&c->objectives, k.n >= 0 ? &k : NULL, step, problems);
+    check_similarity(&c->constraints, k.n >= 0 ? &k : NULL, step, problems);
     if (k.n >= 0) {
         for (const char *const *d = st_where_columns; *d != NULL; d++)
             k.name[k.n++] = *d;
@@ -206,9 +245,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     }
     for (int32_t i = 0; i < c->constraints.n; i++) {
         check_bounds(&k[i], step, problems);
-        if (k[i].at_least == NULL && k[i].at_most == NULL)
-            pl_problem_add(problems, step->node, "rank: the constraint on %s has neither at_least nor at_most",
-                           k[i].property);
+        if (!has_bound(&k[i]))
+            pl_problem_add(problems, step->node, "rank: the constraint on %s has neither at_least nor at_most", k[i].property);
     }
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
         pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",

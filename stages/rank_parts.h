@@ -11,7 +11,7 @@ enum { ST_DIVERSE_NONE, ST_DIVERSE_SCAFFOLD, ST_DIVERSE_SIMILARITY };
 typedef struct st_objective { /* or constraint */
     const char *property, *use, *at_least, *at_most;
     int32_t goal;
-    double weight;
+    double weight, similarity_at_least;
 } st_objective;
 
 typedef struct st_rank_conf {

@@ -47,7 +47,7 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
 {
     const st_objective *o = s->term[i];
     const char *column = st_where_column(o->property);
-    char *value;
+    char *value, number[32];
     int64_t id = 0;
     pl_code code = find_property(s, o->property, &id, err);
 
@@ -67,6 +67,8 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
     if (id != 0 && s->factor[i] != 0)
         pl_text_addf(&s->where, " AND s%d.stdev IS NOT NULL", i); /* one prediction: how sure it is, nobody knows */
+    if (id != 0 && o->similarity_at_least > 0) /* NULL, as nobody knows, is not enough */
+        pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(o->similarity_at_least, number));
     if (o->at_least != NULL)
         pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
     if (o->at_most != NULL)

@@ -124,7 +124,7 @@ static void add_errors(st_report *r, int64_t model_id)
              "max(CASE WHEN metric='interval90' OR metric LIKE '%%.interval90' THEN value END), "
              "max(CASE WHEN metric='r2' OR metric LIKE '%%.r2' THEN value END), "
              "max(CASE WHEN metric='spearman' OR metric LIKE '%%.spearman' THEN value END), max(n) FROM evaluation "
-             "WHERE model_id=%lld GROUP BY property_id, part, who ORDER BY property_id, part, who<>'the model', 3 DESC", (long long)model_id);
+             "WHERE model_id=%lld AND metric NOT LIKE '%%.similarity%%' GROUP BY property_id, part, who ORDER BY property_id, part, who<>'the model', 3 DESC", (long long)model_id);
          st_report_row(r, &st);) {
         double v[ST_ERROR_KINDS];
         for (int k = 0; k < ST_ERROR_KINDS; k++)
@@ -225,8 +225,7 @@ static void add_worst(st_report *r, int64_t model)
 
 static void add_evaluated(st_report *r, int64_t model)
 {
-    if (!st_report_int(r, "SELECT count(*) FROM sqlite_master WHERE name='evaluated'") || /* a database of format 1 */
-        !st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld)", (long long)model))
+    if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld)", (long long)model))
         return;
     pl_text_add(r->out, "<div class=\"figs\">\n");
     for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT p.name, p.unit, e.part, p.property_id FROM evaluated e "
@@ -236,6 +235,7 @@ static void add_evaluated(st_report *r, int64_t model)
     pl_text_add(r->out, "</div>\n");
     if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld AND part<>'train')", (long long)model))
         add_worst(r, model);
+    st_report_similarity(r, model);
 }
 
 /* ---- how it was learned ---- */

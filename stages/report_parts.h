@@ -43,6 +43,7 @@ void st_report_failures(st_report *r);
 void st_report_hits(st_report *r);
 void st_report_histograms(st_report *r);
 void st_report_models(st_report *r);
+void st_report_similarity(st_report *r, int64_t model); /* of st_report_models */
 void st_report_timings(st_report *r);
 void st_report_settings(st_report *r);
 

@@ -152,7 +152,7 @@ static void add_term(pl_text *line, const json_t *term)
     const char *goal = json_string_value(json_object_get(term, "goal")), *use = json_string_value(json_object_get(term, "use"));
     const char *low = json_string_value(json_object_get(term, "at_least")), *high = json_string_value(json_object_get(term, "at_most"));
     const char *property = json_string_value(json_object_get(term, "property"));
-    double weight = json_number_value(json_object_get(term, "weight"));
+    double weight = json_number_value(json_object_get(term, "weight")), alike = json_number_value(json_object_get(term, "similarity_at_least"));
 
     pl_text_addf(line, "%s%s%s", goal ? goal : "", goal ? " " : "", property ? property : "?");
     if (goal != NULL && weight != 1)
@@ -163,6 +163,8 @@ static void add_term(pl_text *line, const json_t *term)
         pl_text_addf(line, ", at least %s", low);
     if (high != NULL)
         pl_text_addf(line, ", at most %s", high);
+    if (alike > 0)
+        pl_text_addf(line, ", similarity at least %g", alike);
 }
 
 static void add_diversity(pl_text *line, const json_t *all)

@@ -8,29 +8,25 @@ extern const char *const st_schema_docs[][4]; /* stages/schema_docs.c */
 /* A row of a molecule is named by the record that first gave it. */
 #define KEY(id) "(SELECT i.sha256||':'||r.ordinal FROM record r JOIN input_file i USING(file_id) WHERE r.record_id=" id ")"
 
-/* A column of molecule m that older formats do not have; then its name is found outside, where it is NULL. */
-#define IF_THERE(column) "(SELECT " column " FROM molecule x WHERE x.mol_id=m.mol_id)"
-
 static const char *const digest[][2] = {
     { "input_file", "SELECT sha256, format, n_records FROM input_file" },
     { "record", "SELECT i.sha256, r.ordinal, r.byte_offset, r.line, r.title, r.raw_smiles, r.status, "
                 KEY("x.mol_id") " FROM record x JOIN record r ON r.record_id=x.record_id "
                 "JOIN input_file i ON i.file_id=r.file_id" },
     { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, logp, "
-                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, " IF_THERE("neutralised") " FROM "
-                  "(SELECT NULL AS neutralised), molecule m" },
+                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, neutralised FROM molecule m" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
                "FROM label l JOIN property p USING(property_id)" },
     { "split", "SELECT " KEY("s.mol_id") ", s.part FROM split s" },
     { "model", "SELECT name FROM model" },
-    { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value FROM prediction x "
+    { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest FROM prediction x "
                     "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
-    { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models "
+    { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity "
                "FROM score s JOIN property p USING(property_id)" },
     { "evaluation", "SELECT m.name, p.name, e.part, e.metric, e.unit, e.value, e.n FROM evaluation e "
                     "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
-    { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted FROM evaluated e "
+    { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted, e.similarity FROM evaluated e "
                    "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective FROM hit h" },
     { "hit_cluster", "SELECT rank, cluster, n_similar FROM hit WHERE cluster IS NOT NULL" }, /* of format 3 */
@@ -47,19 +43,36 @@ static const char *const migrate[] = {
     "mol_id INTEGER NOT NULL REFERENCES molecule, part TEXT NOT NULL, measured REAL NOT NULL, predicted REAL NOT NULL, "
     "PRIMARY KEY(model_id,property_id,mol_id)) WITHOUT ROWID;",
     "ALTER TABLE molecule ADD COLUMN neutralised INTEGER; "
+    "ALTER TABLE prediction ADD COLUMN similarity REAL; ALTER TABLE prediction ADD COLUMN nearest TEXT; "
+    "ALTER TABLE score ADD COLUMN similarity REAL; ALTER TABLE evaluated ADD COLUMN similarity REAL; "
     "ALTER TABLE hit ADD COLUMN cluster INTEGER; ALTER TABLE hit ADD COLUMN n_similar INTEGER; DROP VIEW v_hits; "
-    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, h.objective, "
-    "m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
+    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.similarity, "
+    "h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
     "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar "
     "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
     "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
 };
 
+/* What a reader of an older version sees in place of the columns and tables that it lacks. */
+#define SINCE_3 \
+    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised FROM main.molecule;" \
+    "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest FROM main.prediction;" \
+    "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity FROM main.score;" \
+    "CREATE TEMP VIEW hit AS SELECT *, NULL AS cluster, NULL AS n_similar FROM main.hit;"
+
+static const char *const older[] = {
+    NULL,
+    SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT NULL AS model_id, NULL AS property_id, NULL AS mol_id, NULL AS part, "
+    "NULL AS measured, NULL AS predicted, NULL AS similarity WHERE 0;",
+    SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT *, NULL AS similarity FROM main.evaluated;",
+};
+
 const pl_schema st_schema = {
     .sql = st_schema_sql,
     .version = 3,
     .migrate = migrate,
+    .older = older,
     .docs = st_schema_docs,
     .digest = digest,
 };

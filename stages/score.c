@@ -56,7 +56,7 @@ static int property_add(const char **names, const char **own, int n, const char 
     return own[n] ? n + 1 : -1;
 }
 
-int st_score_properties(const pl_workflow *wf, const char **names, const char **own, pl_arena *mem)
+int st_score_properties(const pl_workflow *wf, const char **names, const char **own, bool *domain, pl_arena *mem)
 {
     const pl_step *step = pl_workflow_step(wf, "score"), *train = pl_workflow_step(wf, "train");
     st_model_list l;
@@ -65,12 +65,14 @@ int st_score_properties(const pl_workflow *wf, const char **names, const char **
     if (!step)
         return 0;
     st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
+    domain[0] = l.trained_here && ((const st_train_conf *)train->conf)->domain > 0;
     if (l.trained_here && st_train_target(train->conf))
         n = property_add(names, own, n, st_train_target(train->conf)->name, st_train_target(train->conf)->unit, mem);
     for (int k = 0; !l.trained_here && k < l.n && n >= 0; k++) {
         nn_model_file *m;
         if (nn_model_read(&m, l.path[k], mem, NULL))
             return -1;
+        domain[n] = m->domain.n > 0;
         n = property_add(names, own, n, m->target, m->unit, mem);
     }
     return n;
@@ -101,8 +103,11 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
                         pl_error *err)
 {
+    const char *names[ST_MODELS_MAX], *own[ST_MODELS_MAX];
+    bool domain[ST_MODELS_MAX];
     st_model_list l;
     st_sizes sizes;
+    int n;
     pl_code rc = st_sizes_get(&sizes, wf, store, err);
 
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
@@ -113,6 +118,9 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->n_units = sizes.n_units;
     out->bytes_results = 60.0 * sizes.n * l.n + 50.0 * sizes.n;
     out->seconds = MOLECULE_S * sizes.n * l.n;
+    n = st_score_properties(wf, names, own, domain, mem);
+    for (int k = 0; k < n; k++)
+        out->bytes_results += domain[k] ? 40.0 * sizes.n : 0; /* prediction.similarity and nearest */
     return PL_OK;
 }
 
@@ -122,6 +130,7 @@ typedef struct scored_model {
     nn_model_file *m;
     const char *path;
     int64_t model_id, property_id;
+    int domain;                    /* the first model with the same domain; -1: has none */
 } scored_model;
 
 typedef struct score_state {
@@ -129,6 +138,7 @@ typedef struct score_state {
     const score_conf *conf;
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models;
+    bool has_domain;               /* one of them                                  */
     bool converted;                /* the labels that the model of this workflow learned */
     scored_model model[ST_MODELS_MAX];
     double radial_error;           /* the most of which a warning told */
@@ -144,13 +154,15 @@ typedef struct score_worker {
     nn_engine *engine[ST_MODELS_MAX];
     int laid[ST_MODELS_MAX];            /* the first model with the same inputs      */
     nn_collate *collate[ST_MODELS_MAX]; /* of those that are the first               */
-    pl_arena *scratch;
+    pl_arena *scratch, *print;          /* of a unit; of a fingerprint               */
 } score_worker;
 
 /* What became of one molecule with one model. */
 typedef struct outcome {
     double value;
-    int32_t unknown; /* atomic number the model has not seen, or 0 */
+    double alike;        /* the nearest molecule of the training; NaN: the model does not tell */
+    const char *nearest; /* its InChIKey, or ""                                                */
+    int32_t unknown;     /* atomic number the model has not seen, or 0                         */
 } outcome;
 
 typedef struct score_unit {
@@ -160,6 +172,17 @@ typedef struct score_unit {
     outcome *outcome;         /* [n][n_models] */
     double radial_error;      /* of the engines, first batch */
 } score_unit;
+
+/* Of models that were trained on the same molecules the first looks for the nearest. */
+static void domain_join(score_state *s, int k)
+{
+    int j = 0;
+
+    while (j < k && !nn_domain_same(&s->model[j].m->domain, &s->model[k].m->domain))
+        j++;
+    s->model[k].domain = s->model[k].m->domain.n > 0 ? j : -1;
+    s->has_domain = s->has_domain || s->model[k].m->domain.n > 0;
+}
 
 static pl_code models_open(score_state *s, pl_error *err)
 {
@@ -180,6 +203,8 @@ static pl_code models_open(score_state *s, pl_error *err)
         }
         if (!rc && l.trained_here)
             rc = st_model_same(s->env->store, l.name[k], m->m, m->path, err);
+        if (!rc)
+            domain_join(s, k);
     }
     return rc;
 }
@@ -212,9 +237,9 @@ static pl_code rows_open(score_state *s, pl_error *err)
     rc = pl_db_commit(store->db, err);
     if (!rc)
         rc = pl_db_prepare(store->db, &s->put_prediction,
-                           "INSERT INTO prediction(mol_id,property_id,model_id,value) VALUES(?,?,?,?)", err);
-    return rc ? rc : pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,stdev,n_models) "
-                                   "VALUES(?,?,?,?,?)", err);
+                           "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest) VALUES(?,?,?,?,?,?)", err);
+    return rc ? rc : pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,stdev,n_models,similarity) "
+                                   "VALUES(?,?,?,?,?,?)", err);
 }
 
 static pl_code score_open(void *state, pl_env *env, pl_error *err)
@@ -289,7 +314,8 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     w->state = s;
     w->kind = st_compute_engine(&s->conf->compute);
     w->scratch = pl_arena_new(1 << 20);
-    rc = w->scratch ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
+    w->print = pl_arena_new(1 << 16);
+    rc = w->scratch && w->print ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
     for (int k = 0; k < s->n_models && !rc; k++) {
         rc = w->kind->open(&w->engine[k], s->model[k].m->model, &conf, err);
         if (!rc)
@@ -307,6 +333,7 @@ static void worker_close(void *worker)
     for (int k = 0; k < ST_MODELS_MAX; k++)
         nn_collate_free(w->collate[k]);
     pl_arena_free(w->scratch);
+    pl_arena_free(w->print);
 }
 
 /* A batch for all models: items first .. of the unit. */
@@ -401,6 +428,26 @@ static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_ar
     return PL_OK;
 }
 
+static pl_code nearest_find(score_worker *w, score_unit *u, const nn_item *item, pl_error *err)
+{
+    const score_state *s = w->state;
+    pl_code rc = PL_OK;
+
+    for (int32_t i = 0; i < u->n && !rc; i++) {
+        outcome *o = u->outcome + (int64_t)i * s->n_models;
+        ch_fingerprint print = { { 0 } };
+        pl_arena_reset(w->print);
+        if (s->has_domain)
+            rc = ch_fingerprint_of_graph(&print, item[i].graph, w->print, err);
+        for (int k = 0; k < s->n_models && !rc; k++) {
+            const int j = s->model[k].domain;
+            o[k].alike = j >= 0 && j < k ? o[j].alike : nn_domain_nearest(&s->model[k].m->domain, &print, &o[k].nearest);
+            o[k].nearest = j >= 0 && j < k ? o[j].nearest : o[k].nearest;
+        }
+    }
+    return rc;
+}
+
 static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
 {
     score_worker *w = worker;
@@ -414,6 +461,7 @@ static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
     if (rc)
         return rc;
     b.item = item;
+    rc = nearest_find(w, b.u, item, err);
     for (int k = 0; k < w->state->n_models && !rc; k++) {
         b.y[k] = PL_NEW(w->scratch, float, b.u->n + 1);
         rc = b.y[k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
@@ -459,20 +507,23 @@ static pl_code predictions_put(score_state *s, int64_t mol_id, const outcome *o,
         (void)sqlite3_bind_int64(s->put_prediction, 2, s->model[k].property_id);
         (void)sqlite3_bind_int64(s->put_prediction, 3, s->model[k].model_id);
         (void)sqlite3_bind_double(s->put_prediction, 4, o[k].value);
+        (void)sqlite3_bind_double(s->put_prediction, 5, o[k].alike); /* NaN is NULL */
+        (void)sqlite3_bind_text(s->put_prediction, 6, o[k].nearest, -1, SQLITE_STATIC);
         rc = pl_db_run(s->put_prediction, err);
     }
     return rc;
 }
 
-/* Mean and sample deviation over the models of the property of model k, of which k is the first good one. */
+/* Mean, sample deviation and least likeness over the models of the property of model k, of which k is the first good one. */
 static pl_code score_put(score_state *s, int64_t mol_id, const outcome *o, int k, pl_error *err)
 {
-    double mean = 0, square = 0;
+    double mean = 0, square = 0, alike = o[k].alike;
     int n = 0;
 
     for (int j = k; j < s->n_models; j++)
         if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j])) {
             mean += o[j].value;
+            alike = isnan(alike) || alike <= o[j].alike ? alike : o[j].alike; /* NaN if one of them is */
             n++;
         }
     mean /= n;
@@ -485,6 +536,7 @@ static pl_code score_put(score_state *s, int64_t mol_id, const outcome *o, int k
     if (n > 1)
         (void)sqlite3_bind_double(s->put_score, 4, sqrt(square / (n - 1)));
     (void)sqlite3_bind_int(s->put_score, 5, n);
+    (void)sqlite3_bind_double(s->put_score, 6, alike);
     return pl_db_run(s->put_score, err);
 }
 

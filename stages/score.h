@@ -15,8 +15,9 @@
 extern const pl_stage st_score;
 
 /* Names of the properties that the score stage of this workflow will give, at most ST_MODELS_MAX;
- * own: what they are called beside a label in another unit (stages/model_row.h). -1 when a model
+ * own: what they are called beside a label in another unit (stages/model_row.h); domain: their model keeps what it
+ * was trained on. -1 when a model
  * cannot be read (the stage's own check says why). */
-int st_score_properties(const pl_workflow *wf, const char **names, const char **own, pl_arena *mem);
+int st_score_properties(const pl_workflow *wf, const char **names, const char **own, bool *domain, pl_arena *mem);
 
 #endif

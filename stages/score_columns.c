@@ -23,10 +23,8 @@ pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
     pl_code code = PL_OK;
 
     for (size_t i = 0; i < sizeof names / sizeof *names && code == PL_OK; i++) {
-        int64_t has = 0; /* databases of format 2 have no such columns */
-        code = pl_db_int(db, &has, err, "SELECT count(*) FROM pragma_table_info('hit') WHERE name=%Q", names[i]);
-        if (code == PL_OK && has)
-            code = pl_db_int(db, &has, err, "SELECT EXISTS(SELECT 1 FROM hit WHERE %s IS NOT NULL)", names[i]);
+        int64_t has = 0;
+        code = pl_db_int(db, &has, err, "SELECT EXISTS(SELECT 1 FROM hit WHERE %s IS NOT NULL)", names[i]);
         if (code != PL_OK || !has)
             continue;
         pl_text_addf(sql, ", h.%s", names[i]);
@@ -65,7 +63,8 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
     bool row = true;
     pl_code code = pl_db_prepare(db, &st,
         "SELECT property_id, name, unit, (SELECT max(n_models) FROM score s WHERE s.property_id=p.property_id), "
-        "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) FROM property p ORDER BY name", err);
+        "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id), "
+        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL) FROM property p ORDER BY name", err);
 
     while (code == PL_OK) {
         const char *name, *unit;
@@ -83,6 +82,10 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
         if (sqlite3_column_int(st, 3) > 1) {
             add_one(sql, "score", "stdev", id);
             add_name(sql, name, " stdev", unit);
+        }
+        if (sqlite3_column_int(st, 5)) {
+            add_one(sql, "score", "similarity", id);
+            add_name(sql, name, " similarity", "");
         }
         if (labels && sqlite3_column_int(st, 4)) {
             add_one(sql, "label", "value", id);

@@ -9,7 +9,7 @@
 
 /* Adds ", (...) AS "esol (log10(mol/L))"" for each scored property to a SELECT in
  * which `m` is the molecule; its standard deviation too where several models
- * scored it; with labels, also what was measured. A name that one of our own columns
+ * scored it, and its similarity where a model tells; with labels, also what was measured. A name that one of our own columns
  * has (logp) is "logp predicted". */
 pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err);
 

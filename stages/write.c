@@ -17,7 +17,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, MAX_COLUMNS = FIXED + 2 * ST_MODELS_MAX + 2, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, MAX_COLUMNS = FIXED + 3 * ST_MODELS_MAX + 2, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -40,6 +40,7 @@ typedef struct write_state {
     bool wanted[FORMATS];
     int n_properties, n_more, n_columns; /* n_more: of a diverse ranking, last */
     int64_t property[MAX_COLUMNS];
+    int n_values[MAX_COLUMNS];     /* of a property: mean, stdev, similarity              */
     const char *name[MAX_COLUMNS]; /* of a column, unit included */
     const char *value[MAX_COLUMNS];
     pl_arena *row_mem;
@@ -47,11 +48,13 @@ typedef struct write_state {
     pl_text line;
 } write_state;
 
-/* The first columns of every row, then two for each property. */
+/* The first columns of every row, then two for each property, or three if a molecule of the ranking has a similarity. */
 static const char *const fixed_name[FIXED] = {
     "rank", "title", "inchikey", "smiles", "formula", "objective", "mw (u)", "logp", "tpsa (Angstrom^2)", "hbd", "hba",
     "rotb", "rings", "charge (e)", "removed", "geometry", "energy (kcal/mol)",
 };
+
+static const char *const value_name[] = { "", " stdev", " similarity" };
 
 static const char hits_sql[] =
     "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
@@ -138,23 +141,27 @@ static pl_code name_columns(write_state *s, pl_error *err)
     sqlite3_stmt *st = NULL;
     bool row = true;
     pl_arena *mem = s->env->mem;
-    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT property_id, name, unit FROM property p WHERE EXISTS("
-                                 "SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name", err);
+    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT property_id, name, unit, EXISTS(SELECT 1 FROM hit h JOIN "
+                                 "score s USING(mol_id) WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL) FROM property p "
+                                 "WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name", err);
 
     for (s->n_columns = 0; s->n_columns < FIXED; s->n_columns++)
         s->name[s->n_columns] = fixed_name[s->n_columns];
-    while (code == PL_OK && row && s->n_columns + 2 <= MAX_COLUMNS - s->n_more) {
+    while (code == PL_OK && row && s->n_columns + 3 <= MAX_COLUMNS - s->n_more) {
         const char *name, *unit;
         code = pl_db_step(st, &row, err);
         if (code != PL_OK || !row)
             break;
         name = (const char *)sqlite3_column_text(st, 1);
         unit = (const char *)sqlite3_column_text(st, 2);
-        s->property[s->n_properties++] = sqlite3_column_int64(st, 0);
-        s->name[s->n_columns++] = column_name(name, "", unit, mem);
-        s->name[s->n_columns++] = column_name(name, " stdev", unit, mem);
-        if (s->name[s->n_columns - 1] == NULL || s->name[s->n_columns - 2] == NULL)
-            code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
+        s->property[s->n_properties] = sqlite3_column_int64(st, 0);
+        s->n_values[s->n_properties] = sqlite3_column_int(st, 3) ? 3 : 2;
+        for (int k = 0; k < s->n_values[s->n_properties] && code == PL_OK; k++) {
+            s->name[s->n_columns] = column_name(name, value_name[k], k < 2 ? unit : "", mem);
+            if (s->name[s->n_columns++] == NULL)
+                code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
+        }
+        s->n_properties++;
     }
     for (int i = 0; i < s->n_more; i++)
         s->name[s->n_columns++] = sqlite3_column_name(s->hits, FIXED + 2 + i);
@@ -231,7 +238,7 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     if (code == PL_OK)
         code = prepare_hits(s, err);
     if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev FROM score WHERE property_id=? AND mol_id=?", err);
+        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev, similarity FROM score WHERE property_id=? AND mol_id=?", err);
     if (code == PL_OK)
         code = name_columns(s, err);
     return code == PL_OK ? open_files(s, env->step->conf, err) : code;
@@ -255,6 +262,7 @@ static void close_stage(void *state)
 static pl_code fill_row(write_state *s, pl_error *err)
 {
     int64_t mol_id = sqlite3_column_int64(s->hits, FIXED);
+    int n = FIXED;
     pl_code code = PL_OK;
 
     pl_arena_reset(s->row_mem);
@@ -265,8 +273,8 @@ static pl_code fill_row(write_state *s, pl_error *err)
         (void)sqlite3_bind_int64(s->score, 1, s->property[i]);
         (void)sqlite3_bind_int64(s->score, 2, mol_id);
         code = pl_db_step(s->score, &row, err);
-        for (int k = 0; k < 2; k++)
-            s->value[FIXED + 2 * i + k] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
+        for (int k = 0; k < s->n_values[i]; k++)
+            s->value[n++] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
         (void)sqlite3_reset(s->score);
     }
     for (int i = 0; i < s->n_more; i++)

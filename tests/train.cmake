@@ -22,3 +22,7 @@ endforeach()
 foreach(case a_classifier_is_trained_evaluated_and_told what_is_no_class_is_refused_or_left_out_with_a_reason)
   molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
 endforeach()
+foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same
+        errors_are_told_by_likeness)
+  molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})
+endforeach()

@@ -62,10 +62,10 @@ def sums_weights_caution_and_bounds_are_what_they_say():
                    "('energy','kcal/mol','regression','none')")
         ids = dict(db.execute("SELECT name, property_id FROM property"))
         gap, sol = ids["gap"], ids['sol, "log"']
-        db.execute("INSERT INTO score SELECT mol_id, ?, (mol_id*37%101)/10.0, CASE WHEN mol_id%13<>5 THEN (mol_id%7)/10.0 END, 3 FROM molecule",
+        db.execute("INSERT INTO score(mol_id, property_id, mean, stdev, n_models) SELECT mol_id, ?, (mol_id*37%101)/10.0, CASE WHEN mol_id%13<>5 THEN (mol_id%7)/10.0 END, 3 FROM molecule",
                    (gap,))  # no spread: one model of three gave a number, so nobody knows how sure it is
-        db.execute("INSERT INTO score SELECT mol_id, ?, -(mol_id*53%97)/20.0, NULL, 1 FROM molecule WHERE mol_id%10<>3", (sol,))
-        db.execute("INSERT INTO score SELECT mol_id, property_id, 42, NULL, 1 FROM molecule, property WHERE name IN('logp','energy')")
+        db.execute("INSERT INTO score(mol_id, property_id, mean, stdev, n_models) SELECT mol_id, ?, -(mol_id*53%97)/20.0, NULL, 1 FROM molecule WHERE mol_id%10<>3", (sol,))
+        db.execute("INSERT INTO score(mol_id, property_id, mean, stdev, n_models) SELECT mol_id, property_id, 42, NULL, 1 FROM molecule, property WHERE name IN('logp','energy')")
         db.commit()
         db.close()
         w = p.workflow([p.path("a.smi")], READ + """  rank:

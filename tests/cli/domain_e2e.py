@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How like what a model was trained on a molecule is: kept in the model, told with every score, asked for in a ranking."""
+import csv
+import os
+import re
+import shutil
+
+import sieve
+from train_e2e import GRAPH, READ, SDF, tensors, train_stages
+
+ROWS = "SELECT inchikey, model.name, similarity, nearest FROM prediction JOIN molecule USING(mol_id) JOIN model USING(model_id) ORDER BY 1, 2"
+
+
+def domain(path):
+    """InChIKey -> bits, read by nobody's library."""
+    found, _ = tensors(path)
+    if "domain.inchikey" not in found:
+        return {}
+    (n, width), keys = found["domain.inchikey"]
+    (m, wide), prints = found["domain.fingerprint"]
+    assert (width, wide, n) == (27, 256, m)
+    names = [keys[27 * i:27 * i + 27].decode() for i in range(n)]
+    assert names == sorted(names) and len(set(names)) == n
+    return {name: int.from_bytes(prints[256 * i:256 * i + 256], "little") for i, name in enumerate(names)}
+
+
+def nearest(bits, known):
+    best = (-1, "")
+    for key in sorted(known):
+        both, either = bin(bits & known[key]).count("1"), bin(bits | known[key]).count("1")
+        if both / either > best[0]:
+            best = (both / either, key)
+    return best
+
+
+def train(p, name, *more):
+    p.run("run", "w.yaml", "-q", "workdir=" + name, "storage.features=features.db", "stages.train.epochs=1", *more)
+    return shutil.copy(p.path(name, "models/e2e.safetensors"), p.path(name + ".safetensors"))
+
+
+def prepared(p, n=60):
+    p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), n))
+    p.workflow(["in.sdf"], train_stages())
+
+
+def screen(p, name, models, tail="", more=()):
+    extra = "models:\n" + "".join("  %s: {path: %s.safetensors}\n" % (m, m) for m in models)
+    p.workflow(["in.sdf"], READ.replace("labels: [gap]", "labels: none") + GRAPH + "  score: {}\n" + tail, name=name + ".yaml", workdir=name, extra=extra)
+    p.run("run", name + ".yaml", "-q", *more)
+    return p.rows(ROWS, workdir=name)
+
+
+def a_score_tells_the_nearest_molecule_of_the_training():
+    with sieve.Project() as p:
+        prepared(p)
+        part, every = domain(train(p, "part")), domain(train(p, "every", "stages.split.fractions.train=1", "stages.split.fractions.valid=0",
+                                                             "stages.split.fractions.test=0"))
+        assert set(part) == {k for k, in p.rows("SELECT inchikey FROM split JOIN molecule USING(mol_id) WHERE part='train'", workdir="part")}
+        assert len(every) == 60 and all(every[k] == part[k] for k in part) and len(part) == 42
+        # Of more molecules than are kept each has its chance, by the seed.
+        few = domain(train(p, "few", "stages.train.domain=20"))
+        others = domain(train(p, "others", "stages.train.domain=20", "seed=12"))
+        assert len(few) == len(others) == 20 and few.items() <= part.items() and set(few) != set(others)
+        none = train(p, "none", "stages.train.domain=0")
+        assert domain(none) == {}
+        # The weights do not know of it.
+        weights = [{k: v for k, v in tensors(p.path(m + ".safetensors"))[0].items() if not k.startswith("domain.")} for m in ("part", "few", "none")]
+        assert weights[0] == weights[1] == weights[2]
+        # Scores: one model, several with the same and other domains, one without.
+        want = {k: nearest(bits, part) for k, bits in every.items()}
+        rows = screen(p, "one", ["part"])
+        assert {k: (s, n) for k, _, s, n in rows} == want and all((want[k][0] == 1) for k in part)
+        assert 0 < sum(v[0] < 1 for v in want.values()) <= 18
+        assert p.rows("SELECT s.similarity=x.similarity, count(*) FROM score s JOIN prediction x USING(mol_id) GROUP BY 1", workdir="one") == [(1, 60)]
+        models = ["few", "others", "part"]
+        rows = screen(p, "three", models, more=("-j", "3", "stages.read.unit=7", "stages.score.batch.molecules=3"))
+        known = {"few": few, "others": others, "part": part}
+        assert {(k, m): (s, n) for k, m, s, n in rows} == {(k, m): nearest(every[k], known[m]) for k in every for m in models}
+        assert p.rows("SELECT count(*) FROM score s WHERE similarity=(SELECT min(similarity) FROM prediction x WHERE x.mol_id=s.mol_id)",
+                      workdir="three") == [(60,)]
+        rows = screen(p, "silent", ["few", "none"])
+        assert all((s is None and n is None) == (m == "none") for _, m, s, n in rows) and len(rows) == 120
+        assert p.one("SELECT count(similarity) FROM score", workdir="silent") == 0  # of one model nobody knows
+        # What can be seen of it.
+        info = [p.run("model", "info", m + ".safetensors")[1] for m in ("few", "none")]
+        assert "domain      20 molecules" in info[0] and "domain" not in info[1]
+        assert "domain      20 molecules" in p.run("model", "verify", "few.safetensors")[1]
+        told = p.run("model", "diff", "part.safetensors", "few.safetensors", expect=1)[1]
+        assert "domain: 42 -> 20 molecules; 22 only in the first, 0 only in the second\n" in told and "weights" not in told, told
+
+
+RANK = "  rank: {objectives: [{property: gap_ev, goal: maximise%s}]}\n  write: {sdf: hits.sdf}\n"
+
+
+def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
+    with sieve.Project() as p:
+        prepared(p, 40)
+        train(p, "some", "stages.train.domain=10")
+        train(p, "none", "stages.train.domain=0")
+        screen(p, "all", ["some"], RANK % "")
+        screen(p, "near", ["some"], RANK % ", similarity_at_least: 0.4")
+        like = dict(p.rows("SELECT mol_id, similarity FROM score", workdir="near"))
+        hits = [m for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="near")]
+        assert hits == [m for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="all") if like[m] >= 0.4] and 10 <= len(hits) < 40
+        table = list(csv.DictReader(open(p.path("near/hits.csv"))))
+        top = list(csv.DictReader(p.run("top", "--csv", "-n", "40", "near")[1].splitlines()))
+        assert [float(r["gap_ev similarity"]) for r in table] == [like[m] for m in hits] == [float(r["gap_ev similarity"]) for r in top]
+        assert open(p.path("near/hits.sdf")).read().count("<gap_ev similarity>") == len(hits)
+        assert [r[0] for r in p.rows("SELECT similarity FROM v_hits ORDER BY rank", workdir="near")] == [like[m] for m in hits]
+        # Models that do not tell: no column, and no ranking that asks.
+        screen(p, "silent", ["none"], RANK % "")
+        assert "similarity" not in open(p.path("silent/hits.csv")).readline() + p.run("top", "--csv", "silent")[1]
+        for workflow, rule, says in (("silent", "objectives: [{property: gap_ev, goal: maximise, similarity_at_least: 0.4}]", "does not tell what"),
+                                     ("all", "constraints: [{property: mw, similarity_at_least: 0.4}]", "mw is a descriptor"),
+                                     ("all", "constraints: [{property: gap_ev, similarity_at_least: 1.4}]", "similarity_at_least")):
+            err = p.run("check", workflow + ".yaml", "stages.rank." + rule.replace(": ", "=", 1), expect=2)[2]
+            assert says in err, err
+        # Shards, and shards of an older program.
+        digest = p.run("db", "digest", "--results-only", "all")[1]
+        for k in range(2):
+            p.run("run", "all.yaml", "-q", "--shard", "%d/2" % k, "workdir=shards")
+        shard = p.path("shards/shards/00001-of-00002/results.db")
+        os.rename(shard, p.path("now.db"))
+        sieve.in_format_2(p.path("now.db"), shard)
+        assert "older molsieve" in "".join(p.run("merge", "all.yaml", "-q", "workdir=shards", expect=None)[1:])
+        os.rename(p.path("now.db"), shard)
+        p.run("merge", "all.yaml", "-q", "workdir=shards")
+        p.run("run", "all.yaml", "-q", "workdir=shards")
+        assert p.run("db", "digest", "--results-only", "shards")[1] == digest
+
+
+def errors_are_told_by_likeness():
+    with sieve.Project() as p:
+        prepared(p)
+        p.run("run", "w.yaml", "-q", "stages.train.epochs=1", "stages.train.domain=15")
+        rows = p.rows("SELECT part, similarity, abs(predicted-measured) FROM evaluated")
+        told = {(a, b): (v, n) for a, b, v, n in p.rows("SELECT part, metric, value, n FROM evaluation WHERE metric LIKE '%similarity%'")}
+        assert len(rows) == 60 and all(0 <= s <= 1 for _, s, _ in rows)
+        for part in ("train", "valid", "test"):
+            for name, low, high in (("mae.similarity<0.3", 0, 0.3), ("mae.similarity 0.3-0.5", 0.3, 0.5), ("mae.similarity>=0.5", 0.5, 2)):
+                errors = [e for a, s, e in rows if a == part and low <= s < high]
+                value, n = told.pop((part, name), (None, 0))
+                assert n == len(errors) and (n == 0 or abs(value - sum(errors) / n) <= 1e-12 * value), (part, name)
+            assert -1 <= told.pop((part, "spearman.similarity"))[0] <= 1
+        assert not told
+        p.run("report", "run")
+        page = open(p.path("run/report.html")).read()
+        assert "Error against similarity" in page and "mae" not in re.findall(r"<td>(\w+)</td>", page)
+
+
+sieve.main([a_score_tells_the_nearest_molecule_of_the_training, a_ranking_may_ask_for_likeness_and_shards_give_the_same, errors_are_told_by_likeness])
