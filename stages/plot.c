@@ -216,34 +216,47 @@ static void add_curve(const frame *f, const st_curve *c, int k)
     pl_text_add(f->out, c->n == 1 ? "h.1\"/>" : "\"/>");
 }
 
-static void add_legend(const frame *f, const st_curve *c, int k, int row)
+static void add_legend(const frame *f, const st_curve *c, int k, int y)
 {
-    int y = TOP + 10 + 15 * row, x = f->wide - RIGHT - 76;
+    int x = f->wide - RIGHT - 76;
 
     pl_text_addf(f->out, "<path class=\"line c%d\" d=\"M%d %dh20\"/><text class=\"l\" x=\"%d\" y=\"%d\">", k, x, y - 4, x + 26, y);
     st_html_cut(f->out, c->name, 12);
     pl_text_add(f->out, "</text>");
 }
 
+/* legend: where its first row is. */
+static void add_curves(const frame *f, const char *title, const char *x_name, const char *y_name, const st_curve *c, int n, int legend)
+{
+    svg_begin(f);
+    st_html_cut(f->out, title, 100);
+    svg_go_on(f);
+    add_grid(f);
+    for (int k = 0; k < n; k++)
+        if (c[k].n > 0) {
+            add_curve(f, &c[k], k);
+            add_legend(f, &c[k], k, legend);
+            legend += 15;
+        }
+    add_names(f, x_name, "", y_name, "");
+    pl_text_add(f->out, "</svg>");
+}
+
 void st_plot_curves(pl_text *out, const char *title, const char *x_name, const char *y_name, const st_curve *c, int n)
 {
     frame f = { .out = out, .wide = WIDE, .high = HIGH };
-    int row = 0;
 
     n = n < ST_CURVES_MAX ? n : ST_CURVES_MAX;
-    if (!find_ranges(&f, c, n))
-        return;
-    svg_begin(&f);
-    st_html_cut(out, title, 100);
-    svg_go_on(&f);
-    add_grid(&f);
-    for (int k = 0; k < n; k++)
-        if (c[k].n > 0) {
-            add_curve(&f, &c[k], k);
-            add_legend(&f, &c[k], k, row++);
-        }
-    add_names(&f, x_name, "", y_name, "");
-    pl_text_add(out, "</svg>");
+    if (find_ranges(&f, c, n))
+        add_curves(&f, title, x_name, y_name, c, n, TOP + 10);
+}
+
+void st_plot_shares(pl_text *out, const char *title, const char *x_name, const char *y_name, const st_curve *c, int n)
+{
+    const frame f = { .out = out, .wide = WIDE, .high = HIGH, .x = { 0, 1, 0.2 }, .y = { 0, 1, 0.2 } };
+
+    n = n < ST_CURVES_MAX ? n : ST_CURVES_MAX;
+    add_curves(&f, title, x_name, y_name, c, n, HIGH - BOTTOM - 5 - 15 * (n - 1));
 }
 
 /* ---- parity ---- */

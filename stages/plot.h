@@ -43,6 +43,9 @@ enum { ST_CURVES_MAX = 4 };
 /* Up to four curves over one x axis. Empty ones are left out; more than 400 points are thinned. */
 void st_plot_curves(pl_text *out, const char *title, const char *x_name, const char *y_name, const st_curve *c, int n);
 
+/* The same for shares: both axes go from 0 to 1, and curves that rise leave room below for their names. */
+void st_plot_shares(pl_text *out, const char *title, const char *x_name, const char *y_name, const st_curve *c, int n);
+
 /* Predicted against measured, counted in cells; equal scales on both axes. */
 enum { ST_CELLS = 90 };
 typedef struct st_parity {

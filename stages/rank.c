@@ -10,6 +10,7 @@
 #include "pipeline/settings.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/prepare.h"
 #include "stages/rank_parts.h"
 #include "stages/score.h"
 #include "stages/score_models.h"
@@ -53,6 +54,8 @@ static const pl_field fields[] = {
     { PL_TEXT, "where", AT(where), 0, 0, 0, NULL, NULL, NULL,
       "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"", 0, NULL, 0 },
     { PL_INT, "top", AT(top), 1000, 1, 1000000, NULL, NULL, "molecules", "length of the ranking", 0, NULL, 0 },
+    { PL_TEXT, "actives", AT(actives), 0, 0, 0, NULL, NULL, NULL,
+      "label that is 1 for known actives, else 0 or not there: how early they come among all candidates", PL_LATER, NULL, 0 },
     { PL_CHOICE, "diversity.by", AT(diverse_by), ST_DIVERSE_NONE, 0, 0, NULL, "none|scaffold|similarity", NULL,
       "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all beyond "
       "`at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`", PL_LATER, NULL, 0 },
@@ -235,6 +238,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     double factor;
 
     check_properties(wf, step, problems);
+    if (c->actives != NULL)
+        st_label_check(wf, step, c->actives, problems);
     if (c->objectives.n == 0 || c->objectives.n + c->constraints.n > ST_TERMS_MAX)
         pl_problem_add(problems, step->node, "rank: 1 to %d objectives and constraints are allowed, %d are given",
                        (int)ST_TERMS_MAX, (int)(c->objectives.n + c->constraints.n));
@@ -298,7 +303,7 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
     pl_code code = pl_db_begin(db, err);
 
     if (code == PL_OK)
-        code = pl_db_exec(db, "DELETE FROM hit", err);
+        code = pl_db_exec(db, "DELETE FROM hit; DELETE FROM metric WHERE stage='rank'", err);
     if (code == PL_OK)
         code = pl_db_prepare(db, &st, "INSERT INTO hit(rank, mol_id, objective, cluster, n_similar) VALUES(?,?,?,?,?)", err);
     for (int64_t i = 0; i < s->n_hits && code == PL_OK; i++)
@@ -332,6 +337,8 @@ static pl_code finish(void *state, pl_error *err)
         s->n_hits = s->n_best;
     pl_progress_set(s->env->progress, s->n_seen, s->n_seen, NULL);
     code = store_hits(s, err);
+    if (code == PL_OK && s->retrieval != NULL)
+        code = st_retrieval_put(s->retrieval, s->env, s->conf->actives, err);
     return code == PL_OK ? say(s, err) : code;
 }
 

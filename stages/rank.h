@@ -5,7 +5,7 @@
  * value is the mean over models, or mean + k*stdev for the cautious. Molecules
  * that break a constraint, or lack a value, are no candidates. Ties are broken
  * by InChIKey, then mol_id: the ranking never depends on the order of the work.
- * Memory: the best `top` molecules only.
+ * Memory: the best `top` molecules only, and with `actives` (stages/retrieval.h) a few numbers for each active.
  *
  * With `diversity` the candidates are walked from the best on, and one that is too
  * like hits before it is passed over: more than so many of a Bemis-Murcko scaffold

@@ -4,6 +4,7 @@
 
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/retrieval.h"
 
 enum { ST_MAXIMISE, ST_MINIMISE, ST_TERMS_MAX = 16 };
 enum { ST_DIVERSE_NONE, ST_DIVERSE_SCAFFOLD, ST_DIVERSE_SIMILARITY };
@@ -16,7 +17,7 @@ typedef struct st_objective { /* or constraint */
 
 typedef struct st_rank_conf {
     pl_list objectives, constraints; /* st_objective */
-    const char *where;
+    const char *where, *actives;
     int64_t top;
     int32_t diverse_by;
     int64_t at_most;  /* hits of a scaffold          */
@@ -50,6 +51,7 @@ typedef struct st_ranking {
     st_candidate *hit;            /* [n_hits] a diverse ranking, best first     */
     st_cluster *cluster;          /* [n_hits]                                   */
     int64_t n_hits, n_passed;
+    st_retrieval *retrieval;      /* NULL without actives                       */
 } st_ranking;
 
 /* The best candidates behind those of the call before (at first: of all) into s->best, best first: `most` of them, or all

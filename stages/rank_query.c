@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "pipeline/progress.h"
+#include "stages/classes.h"
+#include "stages/prepare.h"
 #include "stages/where.h"
 
 enum { PROGRESS_EVERY = 65536 };
@@ -76,23 +78,23 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     return PL_OK;
 }
 
-static pl_code prepare(st_ranking *s, pl_error *err)
+/* Of all candidates; with the id of a label of those that have it, its value in the last column. */
+static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_error *err)
 {
     pl_text sql = { 0 };
     pl_code code = PL_OK;
 
-    for (int i = 0; i < s->n_terms && code == PL_OK; i++)
-        code = add_term(s, i, err);
-    if (code != PL_OK)
-        return code;
-    pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s FROM ", pl_text_str(&s->select));
+    pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s%s FROM ", pl_text_str(&s->select), label ? ", known.value" : "");
     /* The condition sees the columns of molecule and nothing else. */
     pl_text_addf(&sql, s->conf->where ? "(SELECT * FROM molecule WHERE (%s\n)) m" : "molecule m", s->conf->where);
-    pl_text_addf(&sql, "%s WHERE 1%s", pl_text_str(&s->from), pl_text_str(&s->where));
+    pl_text_add(&sql, pl_text_str(&s->from));
+    if (label != 0)
+        pl_text_addf(&sql, " JOIN label known ON known.mol_id=m.mol_id AND known.property_id=%lld", (long long)label);
+    pl_text_addf(&sql, " WHERE 1%s", pl_text_str(&s->where));
     if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
         code = pl_fail(err, PL_ENOMEM, "no memory for the ranking");
     else
-        code = pl_db_prepare(s->env->store->db, &s->query, sql.s, err);
+        code = pl_db_prepare(s->env->store->db, out, sql.s, err);
     pl_text_free(&sql);
     return code;
 }
@@ -207,6 +209,8 @@ static pl_code collect(st_ranking *s, int64_t most, const st_candidate *after, p
     while ((code = pl_db_step(s->query, &row, err)) == PL_OK && row) {
         st_candidate e = candidate_of(s, s->query);
         n_finite += isfinite(e.objective);
+        if (isfinite(e.objective) && after == NULL && s->retrieval != NULL)
+            st_retrieval_count(s->retrieval, e.objective);
         if (isfinite(e.objective) && (after == NULL || compare(s, after, &e) < 0))
             code = keep(s, most, &e, err);
         if (++n_seen % PROGRESS_EVERY == 0) {
@@ -221,6 +225,54 @@ static pl_code collect(st_ranking *s, int64_t most, const st_candidate *after, p
     s->n_seen = n_seen;
     s->n_candidates = n_finite;
     return code;
+}
+
+/* ---- known actives ---- */
+
+static pl_code find_label(st_ranking *s, int64_t *id, pl_error *err)
+{
+    pl_store *store = s->env->store;
+    int64_t undecided = 0;
+    pl_code code = pl_db_int(store->db, id, err, "SELECT property_id FROM property p WHERE name=%Q AND EXISTS(SELECT 1 FROM label l "
+                             "WHERE l.property_id=p.property_id)", s->conf->actives);
+
+    if (code == PL_OK && *id == 0)
+        code = pl_fail(err, PL_ECONFIG, "actives: no molecule has a label called %s; there are: %s", s->conf->actives,
+                       st_labels_stored(store, s->env->mem));
+    return code == PL_OK ? st_classes_check(s->env, s->conf->actives, &undecided, err) : code;
+}
+
+static pl_code collect_labelled(st_ranking *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t label = 0;
+    bool row = true;
+    pl_code code = find_label(s, &label, err);
+
+    if (code == PL_OK)
+        code = st_retrieval_new(&s->retrieval, lower_is_better(s), err);
+    if (code == PL_OK)
+        code = prepare_for(s, label, &st, err);
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        double value = value_of(s, st);
+        if (isfinite(value))
+            code = st_retrieval_label(s->retrieval, value, sqlite3_column_double(st, sqlite3_column_count(st) - 1), err);
+        if (code == PL_OK && *s->env->stop)
+            code = pl_fail(err, PL_ESTOP, "stopped while ranking");
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code prepare(st_ranking *s, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; i < s->n_terms && code == PL_OK; i++)
+        code = add_term(s, i, err);
+    if (code == PL_OK && s->conf->actives != NULL)
+        code = collect_labelled(s, err);
+    return code == PL_OK ? prepare_for(s, 0, &s->query, err) : code;
 }
 
 pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err)
@@ -243,6 +295,7 @@ void st_rank_free(st_ranking *s)
     pl_text_free(&s->from);
     pl_text_free(&s->select);
     pl_text_free(&s->where);
+    st_retrieval_free(s->retrieval);
     free(s->best);
     free(s->hit);
     free(s->cluster);

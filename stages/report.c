@@ -223,7 +223,7 @@ static const struct {
 } parts[] = {
     { "funnel", "Funnel", st_report_funnel, "SELECT EXISTS(SELECT 1 FROM record)" },
     { "hits", "Top of the ranking", st_report_hits, "SELECT EXISTS(SELECT 1 FROM hit)" },
-    { "models", "Models", st_report_models, "SELECT EXISTS(SELECT 1 FROM model) OR EXISTS(SELECT 1 FROM metric)" },
+    { "models", "Models", st_report_models,  "SELECT EXISTS(SELECT 1 FROM model) OR EXISTS(SELECT 1 FROM metric WHERE stage<>'rank')" },
     { "distributions", "Distributions", st_report_histograms, "SELECT EXISTS(SELECT 1 FROM molecule)" },
     { "failures", "Failures", st_report_failures, "SELECT EXISTS(SELECT 1 FROM failure)" },
     { "timings", "Stages, runs and time", st_report_timings, "SELECT EXISTS(SELECT 1 FROM run)" },

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "stages/errors.h"
@@ -51,13 +52,18 @@ static const char *join(st_report *r, const json_t *list, const char *member)
     return copy;
 }
 
+static bool is_class(const json_t *metadata)
+{
+    return strcmp(word(json_object_get(metadata, "target"), "task"), "classification") == 0;
+}
+
 static void add_facts(st_report *r, const json_t *m, const char *sha256)
 {
     const json_t *target = json_object_get(m, "target"), *net = json_object_get(m, "model"), *p = json_object_get(m, "provenance");
     const json_t *t = json_object_get(p, "training");
     const char *better = word(target, "better"), *unit = word(target, "unit");
 
-    add_fact(r, "predicts", pl_sprintf(r->mem, "%s%s%s%s%s%s", word(target, "name"), unit[0] ? ", " : "", unit,
+    add_fact(r, "predicts", pl_sprintf(r->mem, "%s%s%s%s%s%s%s", is_class(m) ? "the probability of " : "", word(target, "name"), unit[0] ? ", " : "", unit,
                                        strcmp(better, "none") ? ", " : "", strcmp(better, "none") ? better : "",
                                        strcmp(better, "none") ? " is better" : ""));
     add_fact(r, "network", pl_sprintf(r->mem, "SE(3)-Transformer, %lld layers, %lld degrees, %lld channels, %lld heads; %lld parameters",
@@ -87,77 +93,109 @@ static void add_recipe(st_report *r, const json_t *metadata)
 
 /* ---- errors beside those of trivial predictions ---- */
 
-static void add_error_cells(st_report *r, const char *part, const char *who, const double v[ST_ERROR_KINDS], long long n)
+/* What the errors of a number and of a class are called, and which they are (stages/errors.h). */
+typedef struct measures {
+    const char *const *heads; /* NULL-terminated: part, prediction by, .. , molecules */
+    int kind[ST_ERROR_KINDS]; /* -1 after the last                                    */
+} measures;
+
+static const char *const number_heads[] = { "part", "prediction by", "#MAE", "#RMSE", "#90 % within", "#R\xc2\xb2", "#Spearman",
+                                            "#molecules", NULL };
+static const char *const class_heads[] = { "part", "prediction by", "#ROC-AUC", "#PR-AUC", "#EF 1 %", "#at most", "#EF 5 %",
+                                           "#at most", "#BEDROC", "#log loss", "#Brier", "#of class 1", "#molecules", NULL };
+static const measures of_number = { number_heads, { 0, 1, 2, 3, 4, -1 } };
+static const measures of_class = { class_heads, { ST_ERROR_ROC_AUC, ST_ERROR_ROC_AUC + 1, ST_ERROR_ROC_AUC + 2, ST_ERROR_ROC_AUC + 3,
+                                                  ST_ERROR_ROC_AUC + 4, ST_ERROR_ROC_AUC + 5, ST_ERROR_ROC_AUC + 6, ST_ERROR_LOG_LOSS,
+                                                  ST_ERROR_LOG_LOSS + 1, ST_ERROR_ROC_AUC + 7, -1 } };
+
+typedef struct errors_row {
+    char part[40], who[40];
+    double v[ST_ERROR_KINDS];
+    long long n;
+} errors_row;
+
+static errors_row row_begin(const char *part, const char *who, long long n)
+{
+    errors_row row = { .n = n };
+
+    (void)snprintf(row.part, sizeof row.part, "%s", part);
+    (void)snprintf(row.who, sizeof row.who, "%s", who);
+    for (int k = 0; k < ST_ERROR_KINDS; k++)
+        row.v[k] = NAN;
+    return row;
+}
+
+static void add_error_row(st_report *r, const measures *m, const errors_row *row)
 {
     pl_text_add(r->out, "<tr><th scope=\"row\">");
-    st_html_cut(r->out, part, 40);
+    st_html_cut(r->out, row->part, 40);
     pl_text_add(r->out, "</th><td>");
-    st_html_cut(r->out, who, 40);
+    st_html_cut(r->out, row->who, 40);
     pl_text_add(r->out, "</td>");
-    for (int k = 0; k < ST_ERROR_KINDS; k++) {
+    for (int k = 0; m->kind[k] >= 0; k++) {
         pl_text_add(r->out, "<td class=\"n\">");
-        if (isfinite(v[k]))
-            st_html_real(r->out, v[k], 4);
+        if (isfinite(row->v[m->kind[k]]))
+            st_html_real(r->out, row->v[m->kind[k]], 4);
         pl_text_add(r->out, "</td>");
     }
     pl_text_add(r->out, "<td class=\"n\">");
-    st_html_count(r->out, n);
+    st_html_count(r->out, row->n);
     pl_text_add(r->out, "</td></tr>\n");
 }
 
-static void begin_errors(st_report *r, const char *from)
+/* As the stage `evaluate` stored them: a row of the table is several of the database. */
+static void add_errors(st_report *r, int64_t model_id, const measures *m)
 {
-    static const char *const heads[] = { "part", "prediction by", "#MAE", "#RMSE", "#90 % within", "#R\xc2\xb2", "#Spearman", "#molecules", NULL };
+    errors_row row = { .n = -1 };
 
-    st_report_table(r, "", from);
-    st_report_heads(r, heads);
-}
-
-/* As the stage `evaluate` stored them. */
-static void add_errors(st_report *r, int64_t model_id)
-{
-    begin_errors(r, "Errors in the unit of the property, beside those of trivial predictions made from the same training molecules.");
+    st_report_table(r, "", m == &of_class ? "How well the classes are told apart, beside trivial predictions made from the same training molecules. "
+                                            "EF: enrichment of class 1 among the most probable."
+                                          : "Errors in the unit of the property, beside those of trivial predictions made from the same training molecules.");
+    st_report_heads(r, m->heads);
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
-             "max(CASE WHEN metric='mae' OR metric LIKE '%%.mae' THEN value END), "
-             "max(CASE WHEN metric='rmse' OR metric LIKE '%%.rmse' THEN value END), "
-             "max(CASE WHEN metric='interval90' OR metric LIKE '%%.interval90' THEN value END), "
-             "max(CASE WHEN metric='r2' OR metric LIKE '%%.r2' THEN value END), "
-             "max(CASE WHEN metric='spearman' OR metric LIKE '%%.spearman' THEN value END), max(n) FROM evaluation "
-             "WHERE model_id=%lld AND metric NOT LIKE '%%.similarity%%' GROUP BY property_id, part, who ORDER BY property_id, part, who<>'the model', 3 DESC", (long long)model_id);
-         st_report_row(r, &st);) {
-        double v[ST_ERROR_KINDS];
+             "substr(metric,instr(metric,'.')+1), value, n FROM evaluation WHERE model_id=%lld AND metric NOT LIKE '%%.similarity%%' "
+             "ORDER BY property_id, part, who<>'the model', instr('mean composition descriptors',who), who", (long long)model_id); st_report_row(r, &st);) {
+        if (row.n >= 0 && (strcmp(row.part, st_column(st, 0)) != 0 || strcmp(row.who, st_column(st, 1)) != 0)) {
+            add_error_row(r, m, &row);
+            row.n = -1;
+        }
+        if (row.n < 0)
+            row = row_begin(st_column(st, 0), st_column(st, 1), (long long)sqlite3_column_int64(st, 4));
         for (int k = 0; k < ST_ERROR_KINDS; k++)
-            v[k] = sqlite3_column_type(st, k + 2) == SQLITE_NULL ? NAN : sqlite3_column_double(st, k + 2);
-        add_error_cells(r, st_column(st, 0), st_column(st, 1), v, (long long)sqlite3_column_int64(st, 7));
+            if (strcmp(st_column(st, 2), st_error_name(k)) == 0)
+                row.v[k] = sqlite3_column_double(st, 3);
     }
+    if (row.n >= 0)
+        add_error_row(r, m, &row);
     st_report_table_end(r);
 }
 
-static void add_known_row(st_report *r, const char *part, const char *who, const json_t *e, long long n)
+static void add_known_row(st_report *r, const measures *m, const char *part, const char *who, const json_t *e)
 {
-    double v[ST_ERROR_KINDS];
+    errors_row row = row_begin(part, who, number(e, "n"));
 
     for (int k = 0; k < ST_ERROR_KINDS; k++) {
         const json_t *value = json_object_get(e, st_error_name(k));
-        v[k] = json_is_number(value) ? json_number_value(value) : NAN;
+        row.v[k] = json_is_number(value) ? json_number_value(value) : NAN;
     }
-    add_error_cells(r, part, who, v, n);
+    add_error_row(r, m, &row);
 }
 
 /* As the file of the model tells them. */
-static void add_known_errors(st_report *r, const json_t *errors)
+static void add_known_errors(st_report *r, const json_t *errors, const measures *m)
 {
     const char *part, *who;
     json_t *e, *base;
 
     if (json_object_size(errors) == 0)
         return;
-    begin_errors(r, "Held-out errors when it was trained, from the file of the model, beside those of trivial predictions.");
+    st_report_table(r, "", "Held-out errors when it was trained, from the file of the model, beside those of trivial predictions.");
+    st_report_heads(r, m->heads);
     json_object_foreach((json_t *)errors, part, e) {
-        add_known_row(r, part, "the model", e, number(e, "n"));
+        add_known_row(r, m, part, "the model", e);
         json_object_foreach(json_object_get(e, "baselines"), who, base)
-            add_known_row(r, part, who, base, number(base, "n"));
+            add_known_row(r, m, part, who, base);
     }
     st_report_table_end(r);
 }
@@ -223,7 +261,7 @@ static void add_worst(st_report *r, int64_t model)
     st_report_table_end(r);
 }
 
-static void add_evaluated(st_report *r, int64_t model)
+static void add_evaluated(st_report *r, int64_t model, bool classes)
 {
     if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld)", (long long)model))
         return;
@@ -231,8 +269,13 @@ static void add_evaluated(st_report *r, int64_t model)
     for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT p.name, p.unit, e.part, p.property_id FROM evaluated e "
                                             "JOIN property p USING(property_id) WHERE model_id=%lld ORDER BY 1, 3", (long long)model);
          st_report_row(r, &st);)
-        add_parity(r, model, sqlite3_column_int64(st, 3), st);
+        if (classes)
+            st_report_roc(r, model, sqlite3_column_int64(st, 3), st_column(st, 2));
+        else
+            add_parity(r, model, sqlite3_column_int64(st, 3), st);
     pl_text_add(r->out, "</div>\n");
+    if (classes)
+        st_report_calibration(r, model);
     if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld AND part<>'train')", (long long)model))
         add_worst(r, model);
     st_report_similarity(r, model);
@@ -266,11 +309,12 @@ static st_curve read_curve(st_report *r, const char *stage, const char *name, co
 
 static void add_curves(st_report *r, const char *stage)
 {
-    static const char *const metrics[][2] = { { "loss", "loss" }, { "mae", "mean absolute error" }, { "lr", "learning rate" } };
+    static const char *const metrics[][2] = { { "loss", "loss" }, { "mae", "mean absolute error" }, { "brier", "Brier score" },
+                                              { "lr", "learning rate" } };
     static const char *const splits[] = { "train", "valid", "test" };
 
     pl_text_add(r->out, "<div class=\"figs\">\n");
-    for (int m = 0; m < 3; m++) {
+    for (int m = 0; m < 4; m++) {
         st_curve c[3];
         int points = 0;
         for (int k = 0; k < 3; k++) {
@@ -288,7 +332,7 @@ static void add_curves(st_report *r, const char *stage)
 
 static void add_training(st_report *r)
 {
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT stage FROM metric ORDER BY 1 LIMIT 10"); st_report_row(r, &st);) {
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT stage FROM metric WHERE stage<>'rank' ORDER BY 1 LIMIT 10"); st_report_row(r, &st);) {
         pl_text_add(r->out, "<h3>Learning curves: ");
         st_html_cut(r->out, st_column(st, 0), 60);
         pl_text_add(r->out, "</h3>\n");
@@ -300,6 +344,7 @@ static void add_model(st_report *r, sqlite3_stmt *st)
 {
     int64_t id = sqlite3_column_int64(st, 0);
     json_t *m = json_loads(st_column(st, 3), 0, NULL);
+    const measures *errors = is_class(m) ? &of_class : &of_number;
 
     pl_text_add(r->out, "<h3>");
     st_html_cut(r->out, st_column(st, 1), 100);
@@ -309,10 +354,10 @@ static void add_model(st_report *r, sqlite3_stmt *st)
     add_facts(r, m, st_column(st, 2));
     st_report_table_end(r);
     if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluation WHERE model_id=%lld)", (long long)id))
-        add_errors(r, id);
+        add_errors(r, id, errors);
     else
-        add_known_errors(r, json_object_get(json_object_get(m, "provenance"), "errors"));
-    add_evaluated(r, id);
+        add_known_errors(r, json_object_get(json_object_get(m, "provenance"), "errors"), errors);
+    add_evaluated(r, id, is_class(m));
     add_recipe(r, m);
     json_decref(m);
 }

@@ -37,6 +37,12 @@ void st_report_cell(st_report *r, sqlite3_stmt *st, int i);
 /* The cell of a structure: drawn, or only its SMILES. */
 void st_report_structure(st_report *r, const char *smiles);
 
+/* A classifier's ROC curve on a part of the data, and the calibration of its probabilities on all. */
+void st_report_roc(st_report *r, int64_t model, int64_t property, const char *part);
+void st_report_calibration(st_report *r, int64_t model);
+/* How early a ranking finds known actives; nothing without them. */
+void st_report_retrieval(st_report *r);
+
 /* ---- the parts, in their order ---- */
 void st_report_funnel(st_report *r);
 void st_report_failures(st_report *r);

@@ -222,4 +222,5 @@ void st_report_hits(st_report *r)
     while (st_report_row(r, &st))
         add_hit(r, st);
     st_report_table_end(r);
+    st_report_retrieval(r);
 }

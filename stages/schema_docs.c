@@ -185,8 +185,9 @@ const char *const st_schema_docs[][4] = {
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test" },
-    { "evaluation", "metric", NULL, "mae, rmse, interval90 (half width about a prediction that holds 90 %), r2, spearman; of baselines NAME.mae, ...; "
-      "mae.similarity<0.3 and so on: of those alike, spearman.similarity: of similarity and error" },
+    { "evaluation", "metric", NULL, "mae, rmse, interval90 (half width about a prediction that holds 90 %), r2, spearman; of a class roc_auc, pr_auc, ef1, ef5, "
+      "bedroc20, log_loss, brier, actives; of baselines NAME.mae, ...; mae.similarity<0.3 and so on: of those alike, spearman.similarity: of "
+      "similarity and error" },
     { "evaluation", "unit", NULL, "unit of the value; NULL for none" },
     { "evaluation", "value", "evaluation.unit", "value of the metric" },
     { "evaluation", "n", NULL, "molecules it was computed over" },

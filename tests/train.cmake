@@ -19,7 +19,8 @@ foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds
         scores_depend_on_nothing_but_the_molecule models_that_do_not_fit_are_refused_before_any_work)
   molsieve_script_test(${case} cli/train_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_classifier_is_trained_evaluated_and_told what_is_no_class_is_refused_or_left_out_with_a_reason)
+foreach(case a_classifier_is_trained_evaluated_and_told what_is_no_class_is_refused_or_left_out_with_a_reason
+        a_ranking_is_held_against_known_actives)
   molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same

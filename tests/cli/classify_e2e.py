@@ -9,6 +9,7 @@ import shutil
 import struct
 
 import sieve
+from report_e2e import read_page
 
 SDF = "qm9/qm9_dev_2500.sdf.gz"
 STAGES = """  read: {unit: 40}
@@ -31,10 +32,11 @@ TRAIN = """  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}
 
 
 def labelled(n, label):
-    """Records with a field `basic`: label(number, whether the molecule has a nitrogen)."""
+    """Records with a field `basic`: label(number, whether the molecule has a nitrogen), if not None."""
     out = b""
     for i, record in enumerate(sieve.sdf_records(sieve.data(SDF), n).split(b"$$$$\n")[:n]):
-        out += record + b"> <basic>\n%s\n\n$$$$\n" % str(label(i, b" N   " in record)).encode()
+        value = label(i, b" N   " in record)
+        out += record + (b"" if value is None else b"> <basic>\n%d\n\n" % value) + b"$$$$\n"
     return out
 
 
@@ -90,6 +92,18 @@ def a_classifier_is_trained_evaluated_and_told():
         assert "predicts    the probability of basic, high is better" in info, info
         assert re.search(r"test +ROC-AUC [\d.]+  PR-AUC .* BEDROC [\d.]+  log loss [\d.]+  Brier [\d.]+  \(22 molecules, \d+ of class 1; EF at most ",
                          info), info
+        # The page has the same numbers, a curve for each part and every prediction in the table of calibration.
+        page, svgs = read_page(p, "run")
+        table = {(r[0], r[1]): r[2:] for r in page.table("part", "prediction by", "ROC-AUC")}
+        shown = ["roc_auc", "pr_auc", "ef1", "ef1_max", "ef5", "ef5_max", "bedroc20", "log_loss", "brier", "actives"]
+        for part in ("train", "valid", "test"):
+            got = dict(p.rows("SELECT metric, value FROM evaluation WHERE part=?", part))
+            assert table[part, "the model"][:10] == [got[m] for m in shown], (part, table)
+            assert table[part, "mean"][:10] == [got["mean." + m] for m in shown], (part, table)
+            assert sum('aria-label="ROC curve, part %s"' % part in s for s in svgs) == 1
+        bins = page.table("part", "predicted probability", "molecules")
+        assert sum(r[2] for r in bins) == 110 and abs(sum(r[2] * r[4] for r in bins) - p.one("SELECT sum(measured) FROM evaluated")) < 1e-9
+        assert not any("predicted against measured" in s for s in svgs)
         # After a kill, with more workers: the same bytes.
         env = dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:2")
         p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=env)
@@ -121,5 +135,65 @@ def what_is_no_class_is_refused_or_left_out_with_a_reason():
         assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]
 
 
+def retrieval(pairs):
+    """From the definitions, pairs of (active, value), larger is better; for a tie the mean over the orders of its members."""
+    n, actives = len(pairs), sum(y for y, _ in pairs)
+    got = metrics([(y, 0.5) for y, _ in pairs])  # for what does not depend on the order
+    wins, bedroc, found = 0, 0, {}
+    for y, p in pairs:
+        if y:
+            above, same = sum(q > p for _, q in pairs), sum(q == p for _, q in pairs)
+            wins += sum((p > q) + 0.5 * (p == q) for z, q in pairs if not z)
+            bedroc += sum(math.exp(-20 * r / n) for r in range(above + 1, above + same + 1)) / same
+            for part, first in (("ef1", -(-n // 100)), ("ef5", -(-n // 20))):
+                found[part] = found.get(part, 0) + min(max(first - above, 0), same) / same / first * n / actives
+    ra = actives / n
+    rie = bedroc / actives / ((1 - math.exp(-20)) / (math.exp(20 / n) - 1) / n)
+    return dict(found, roc_auc=wins / actives / (n - actives), actives=actives, candidates=n, ef5_max=got["ef5_max"],
+                bedroc20=rie * ra * math.sinh(10) / (math.cosh(10) - math.cosh(10 - 20 * ra)) + 1 / (1 - math.exp(20 * (1 - ra))))
+
+
+RANKING = "SELECT name, value FROM metric WHERE stage='rank' AND step=0 AND name<>'found'"
+RANK = "  rank: {objectives: [{property: %s, goal: %s}], where: \"rings <= 3\", top: 10, actives: basic}\n"
+
+
+def a_ranking_is_held_against_known_actives():
+    with sieve.Project() as p:
+        # 150 molecules; every seventh has no label, one has two that disagree.
+        records = labelled(150, lambda i, n: None if i % 7 == 5 else int(n))
+        p.put("in.sdf", records + labelled(4, lambda i, n: 1 - int(n)).split(b"$$$$\n")[3] + b"$$$$\n")
+        stages = STAGES.replace("  graph: {edges: bonds}\n", "")
+        for prop, goal, sign in (("logp", "maximise", 1), ("hbd", "minimise", -1), ("hba", "maximise", 1)):  # the last two with ties
+            p.workflow(["in.sdf"], stages + RANK % (prop, goal))
+            p.run("run", "w.yaml", "-q")
+            rows = p.rows("SELECT coalesce(value,0), %d*%s, value IS NULL FROM molecule LEFT JOIN label USING(mol_id) "
+                          "WHERE rings<=3 AND (value IS NULL OR value IN (0,1))" % (sign, prop))
+            want = dict(retrieval([r[:2] for r in rows]), unlabelled=sum(r[2] for r in rows))
+            got = dict(p.rows(RANKING))
+            assert want["candidates"] > 120 and want["unlabelled"] > 15 and 20 < want["actives"] < 100, want
+            for name, value in want.items():
+                assert abs(got[name] - value) <= 1e-9 * max(1, value), (prop, name, got[name], value)
+            curve = p.rows("SELECT step, value FROM metric WHERE stage='rank' AND name='found' ORDER BY step")
+            assert curve[0] == (0, 0) and curve[-1] == (want["candidates"], 1) and curve == sorted(curve), curve
+        page, svgs = read_page(p, "run")
+        told = {r[0]: r[1:] for r in page.table("measure", "this ranking")}
+        assert told["ROC-AUC"] == [got["roc_auc"], 0.5, 1] and told["enrichment in the first 5 %"] == [got["ef5"], 1, got["ef5_max"]], told
+        assert sum('aria-label="enrichment curve"' in s for s in svgs) == 1 and "Learning curves" not in page.text
+        # A diverse ranking passes over hits, not over candidates; without `actives` nothing is left.
+        before = p.rows(RANKING)
+        p.run("run", "w.yaml", "-q", "stages.rank.diversity.by=scaffold", "stages.rank.diversity.at_most=1", "stages.rank.top=30")
+        assert p.rows(RANKING) == before
+        p.workflow(["in.sdf"], stages + (RANK % ("hba", "maximise")).replace(", actives: basic", ""), name="plain.yaml")
+        p.run("run", "plain.yaml", "-q")
+        assert p.rows(RANKING) == [] and p.one("SELECT count(*) FROM hit") == 10
+        # What cannot be.
+        assert "labels; add it there" in p.run("check", "w.yaml", "stages.rank.actives=acid", expect=2)[2]
+        p.run("run", "w.yaml", "-q", "stages.rank.where=rings > 90")
+        assert "there is nothing to tell apart" in "".join(m for (m,) in p.rows("SELECT message FROM event")) and p.rows(RANKING) == []
+        p.put("in.sdf", labelled(20, lambda i, n: 5))
+        assert "is 5; a class is 0 or 1" in p.run("run", "w.yaml", "-q", expect=2)[2]
+
+
 if __name__ == "__main__":
-    sieve.main([a_classifier_is_trained_evaluated_and_told, what_is_no_class_is_refused_or_left_out_with_a_reason])
+    sieve.main([a_classifier_is_trained_evaluated_and_told, what_is_no_class_is_refused_or_left_out_with_a_reason,
+                a_ranking_is_held_against_known_actives])
