@@ -358,10 +358,23 @@ static pl_code work(st_merging *m, const pl_run_opts *opts, const char *path, pl
     return code == PL_OK ? publish(m, path, err) : code;
 }
 
+/* Whether the run that comes next would do again what the shards have done: it reads blocks that nobody read before. */
+static pl_code look_whether_again(st_merging *m, pl_store *s, bool *again, pl_error *err)
+{
+    pl_step_plan *plan = PL_NEW(m->mem, pl_step_plan, m->wf->n_steps);
+    pl_code code = plan ? pl_plan_steps(m->wf, s, plan, m->mem, err) : pl_fail(err, PL_ENOMEM, "the plan");
+
+    *again = false;
+    for (int i = 0; i < m->wf->n_steps && code == PL_OK; i++)
+        *again = *again || (pl_step_in_shard(m->wf, i) && plan[i].state != PL_STEP_DONE);
+    return code;
+}
+
 /* A finished results.db with these keys has them already. */
 static pl_code look_whether_done(st_merging *m, bool *already, pl_error *err)
 {
     pl_store *s = NULL;
+    bool again = false;
     pl_code code = PL_OK;
 
     *already = false;
@@ -369,7 +382,9 @@ static pl_code look_whether_done(st_merging *m, bool *already, pl_error *err)
         return PL_OK;
     code = pl_store_open_read(&s, m->wf->storage.results, m->schema, err);
     if (code == PL_OK)
-        *already = what_lacks(s, m->wf, m->mem) == NULL;
+        code = look_whether_again(m, s, &again, err);
+    if (code == PL_OK)
+        *already = !again && what_lacks(s, m->wf, m->mem) == NULL;
     pl_store_close(s);
     return code;
 }

@@ -106,6 +106,13 @@ def any_number_of_shards_gives_the_rows_of_one_run():
         merged(p, 3, "of3-diverse", w="diverse.yaml")
         same(rows(p, "one-diverse"), rows(p, "of3-diverse"), "diverse")
         assert digest(p, "one-diverse") == digest(p, "of3-diverse")
+        # Wanted after the merge: another merge copies them too, and none after that.
+        assert "again" in p.run("plan", "diverse.yaml", "workdir=of3")[1]
+        assert "3 shards merged" in p.run("merge", "diverse.yaml", "workdir=of3")[1]
+        assert "were merged already" in p.run("merge", "diverse.yaml", "workdir=of3")[1]
+        assert re.search("prepare +done", p.run("plan", "diverse.yaml", "workdir=of3")[1])
+        p.run("run", "diverse.yaml", "-q", "workdir=of3")
+        same(rows(p, "one-diverse"), rows(p, "of3"), "diverse later")
 
 
 def labels_models_and_blocks_are_those_of_one_run():
