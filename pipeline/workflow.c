@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/workflow.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -187,6 +188,35 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* glob() would skip a folder that cannot be read without a word. */
+static bool check_folder(const char *folder, int need, const pl_node *node, const char *path, const pl_settings *ctx)
+{
+    struct stat st;
+
+    if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode) || access(folder, need) == 0)
+        return true;
+    pl_problem_add(ctx->problems, node, "%s: the folder %s: %s; let it be read, or name the other files in patterns without it", path,
+                   folder, strerror(errno));
+    return false;
+}
+
+/* Those that a pattern goes through. */
+static bool check_folders(const char *pattern, const pl_node *node, const char *path, const pl_settings *ctx)
+{
+    bool good = true;
+
+    for (const char *slash = strchr(pattern + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        const char *folder = pl_strndup(ctx->mem, pattern, (size_t)(slash - pattern));
+        bool listed = strcspn(slash + 1, "*?[") < strcspn(slash + 1, "/");
+        glob_t found = { 0 };
+        if (folder != NULL && glob(folder, GLOB_NOSORT | GLOB_ONLYDIR, NULL, &found) == 0)
+            for (size_t i = 0; i < found.gl_pathc; i++)
+                good = check_folder(found.gl_pathv[i], listed ? R_OK | X_OK : X_OK, node, path, ctx) && good;
+        globfree(&found);
+    }
+    return good;
+}
+
 /* A name that exists is itself, whatever signs it has; else it is a pattern. */
 static void expand_input(inputs *all, const pl_input *in, const pl_node *node, const char *path, const pl_settings *ctx)
 {
@@ -203,6 +233,8 @@ static void expand_input(inputs *all, const pl_input *in, const pl_node *node, c
             add_input(all, in, in->path, ctx);
         return;
     }
+    if (!check_folders(in->path, node, path, ctx))
+        return;
     if (glob(in->path, GLOB_NOSORT, NULL, &found) != 0) {
         pl_problem_add(ctx->problems, node, "%s: no file matches %s; paths are relative to the workflow file", path,
                        in->path);

@@ -97,17 +97,18 @@ static int dry_run(const pl_app *app, pl_workflow *wf, const pl_run_opts *o, pl_
 
 static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf, pl_run_opts *o, pl_arena *mem)
 {
-    st_log log;
+    const char *form = pl_arg(args, "--log-format");
+    st_log log = { .json = form != NULL && strcmp(form, "json") == 0, .tty = pl_cmd_tty(stderr),
+                   .max = o->quiet ? PL_WARN : pl_arg(args, "--verbose") ? PL_DEBUG : PL_INFO };
     pl_error err = { 0 };
     pl_code code;
     int ran = 0;
 
     o->ran = &ran;
-    o->progress_tty = pl_cmd_tty(stderr);
+    o->progress_tty = log.tty;
     o->max_time = st_time_left(o->max_time == 0 ? wf->limits.max_time : o->max_time, o->grace);
-    if (!st_log_open(&log, pl_arg(args, "--log"), pl_arg(args, "--log-format"),
-                     o->quiet ? PL_WARN : pl_arg(args, "--verbose") ? PL_DEBUG : PL_INFO, o->progress_tty))
-        return pl_cmd_usage(args, "--log %s: %s", pl_arg(args, "--log"), strerror(errno));
+    if (st_log_open(&log, wf, pl_arg(args, "--log"), &err) != PL_OK)
+        return pl_cmd_fail(&err);
     code = pl_run(wf, app->schema, o, mem, &err);
     st_log_close(&log);
     o->ran = NULL;

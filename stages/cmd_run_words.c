@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "stages/job.h"
+#include "stages/out_file.h"
+#include "stages/read_input.h"
 #include "stages/run_words.h"
 #include "stages/train.h"
 
@@ -46,13 +50,34 @@ static void sink(void *ctx, pl_level level, const char *line)
         (log->json ? put_json : put_text)(stderr, at, words[level], line);
 }
 
-bool st_log_open(st_log *log, const char *path, const char *form, pl_level max, bool tty)
+/* A database that is not there yet has this name when the file for the log has just been made. */
+static bool is_own(const pl_workflow *wf, FILE *file)
 {
-    *log = (st_log){ .json = form != NULL && strcmp(form, "json") == 0, .tty = tty, .max = max };
+    struct stat log, own[2];
+    bool there[] = { stat(wf->storage.results, &own[0]) == 0, stat(wf->storage.features, &own[1]) == 0 };
+    bool is = false;
+
+    for (int i = 0; i < 2 && fstat(fileno(file), &log) == 0; i++)
+        is = is || (there[i] && own[i].st_dev == log.st_dev && own[i].st_ino == log.st_ino);
+    return is;
+}
+
+pl_code st_log_open(st_log *log, const pl_workflow *wf, const char *path, pl_error *err)
+{
+    const bool new = path != NULL && access(path, F_OK) != 0;
+
+    if (path != NULL && (st_is_database(path) || st_is_read(wf, path)))
+        return pl_fail(err, PL_ECONFIG, "--log %s: %s; name another file", path,
+                       st_is_database(path) ? "a database" : "the run reads it");
     if (path != NULL && (log->file = fopen(path, "ae")) == NULL)
-        return false;
-    pl_log_to(sink, log, max);
-    return true;
+        return pl_fail(err, PL_ECONFIG, "--log %s: %s", path, strerror(errno));
+    if (new && is_own(wf, log->file)) {
+        (void)unlink(path);
+        st_log_close(log);
+        return pl_fail(err, PL_ECONFIG, "--log %s: a database of the run has that name; name another file", path);
+    }
+    pl_log_to(sink, log, log->max);
+    return PL_OK;
 }
 
 void st_log_close(st_log *log)

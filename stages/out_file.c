@@ -15,7 +15,7 @@ static const char *folder_of(const char *path, pl_arena *mem)
     return slash == NULL ? "." : slash == path ? "/" : pl_strndup(mem, path, (size_t)(slash - path));
 }
 
-static bool is_database(const char *path)
+bool st_is_database(const char *path)
 {
     static const char magic[] = "SQLite format 3";
     char head[sizeof magic] = "";
@@ -36,7 +36,7 @@ pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
     *out = (st_out){ .path = pl_strdup(mem, path), .tmp = pl_sprintf(mem, "%s.tmp", path) };
     if (folder == NULL || out->path == NULL || out->tmp == NULL)
         return pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
-    if (is_database(path))
+    if (st_is_database(path))
         return pl_fail(err, PL_ECONFIG, "%s: a database, which is not replaced by another kind of file", path);
     code = pl_mkdirs(folder, err);
     if (code != PL_OK)

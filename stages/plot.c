@@ -198,7 +198,7 @@ static bool find_ranges(frame *f, const st_curve *c, int n)
             y_lo = fmin(y_lo, c[k].y[i]);
             y_hi = fmax(y_hi, c[k].y[i]);
         }
-    if (!isfinite(x_lo) || !isfinite(x_hi) || !isfinite(y_lo) || !isfinite(y_hi))
+    if (!isfinite(x_hi - x_lo) || !isfinite(y_hi - y_lo))
         return false;
     f->x = st_scale_nice(x_lo, x_hi, 6);
     f->y = st_scale_nice(y_lo > 0 ? 0 : y_lo, y_hi, 5);

@@ -12,6 +12,7 @@
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/expect.h"
+#include "stages/prepare.h"
 #include "stages/read_input.h"
 #include "stages/record_block.h"
 
@@ -31,6 +32,7 @@ typedef struct item {
     int32_t file; /* position in workflow.inputs */
     int64_t id, ordinal, offset, line;
     const char *title, *raw_smiles, *problem; /* NULL: none */
+    const char *comma;                        /* a label like 1,5, to be told; NULL: none */
     const char *code;                         /* of the problem */
     st_record record;
 } item;
@@ -52,6 +54,7 @@ typedef struct read_state {
     int64_t next_id;
     int64_t at;           /* the unit of the undivided run that the reader stands before */
     sqlite3_stmt *put_record, *put_file;
+    bool comma_told;
 } read_state;
 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
@@ -150,13 +153,36 @@ static void close_stage(void *state)
     ch_worker_close(s->lister);
 }
 
-/* Numbers only: texts cannot become labels. */
-static pl_code copy_fields(st_record *out, const ch_reader *reader, const ch_record *r, pl_arena *mem, pl_error *err)
+/* "1,5" is a number in half of the world, and text here. */
+static bool is_decimal_comma(const char *s)
 {
+    static const char digits[] = "0123456789";
+    size_t n, after;
+
+    s += *s == '-' || *s == '+';
+    n = strspn(s, digits);
+    after = s[n] == ',' ? strspn(s + n + 1, digits) : 0;
+    return n > 0 && after > 0 && s[n + 1 + after] == '\0';
+}
+
+static const char *find_comma(const read_state *s, const ch_field *field, int n, pl_arena *mem)
+{
+    const pl_step *prepare = pl_workflow_step(s->env->wf, "prepare");
+
+    for (int i = 0; i < n && prepare != NULL && !s->comma_told; i++)
+        if (!field[i].is_number && is_decimal_comma(field[i].text) && st_label_wanted(prepare->conf, field[i].name))
+            return pl_sprintf(mem, "%.100s is %.40s", field[i].name, field[i].text);
+    return NULL;
+}
+
+/* Numbers only: texts cannot become labels. */
+static pl_code copy_fields(const read_state *s, item *it, const ch_record *r, pl_arena *mem, pl_error *err)
+{
+    st_record *out = &it->record;
     ch_field *found;
     st_field *copy;
     int n;
-    pl_code code = ch_record_fields(&found, &n, reader, r, mem, err);
+    pl_code code = ch_record_fields(&found, &n, s->reader, r, mem, err);
 
     if (code != PL_OK)
         return code;
@@ -167,10 +193,11 @@ static pl_code copy_fields(st_record *out, const ch_reader *reader, const ch_rec
         if (found[i].is_number && isfinite(found[i].value))
             copy[out->n_fields++] = (st_field){ found[i].name, found[i].value };
     out->field = copy;
+    it->comma = find_comma(s, found, n, mem);
     return PL_OK;
 }
 
-static pl_code copy_record(item *it, const ch_reader *reader, const ch_record *r, pl_arena *mem, pl_error *err)
+static pl_code copy_record(const read_state *s, item *it, const ch_record *r, pl_arena *mem, pl_error *err)
 {
     it->ordinal = r->ordinal;
     it->offset = r->offset;
@@ -186,7 +213,7 @@ static pl_code copy_record(item *it, const ch_reader *reader, const ch_record *r
     it->record.len = r->len;
     if (it->record.format == NULL || it->record.text == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a record of %zu bytes", r->len);
-    return copy_fields(&it->record, reader, r, mem, err);
+    return copy_fields(s, it, r, mem, err);
 }
 
 /* One record into the unit, or the end of the file, which closes it. */
@@ -203,7 +230,7 @@ static pl_code take_record(read_state *s, read_unit *u, size_t *bytes, pl_arena 
         if (it != NULL) {
             it->file = s->file;
             it->id = s->next_id;
-            code = copy_record(it, s->reader, &r, mem, err);
+            code = copy_record(s, it, &r, mem, err);
         }
         s->next_id++;
     } else if (code == PL_OK) {
@@ -389,6 +416,14 @@ static pl_code store_failure(read_state *s, const item *it, pl_error *err)
     return pl_failure_add(s->env, &f, err);
 }
 
+/* Once a run: who writes one number so writes all of them so. */
+static pl_code warn_comma(read_state *s, const item *it)
+{
+    s->comma_told = true;
+    return pl_event_add(s->env, PL_WARN, "%s:%lld: %s: with a comma that is text and no label, like any other so written; "
+                        "write 1.5 for 1,5", st_input_at(s->env->wf, it->file)->path, (long long)it->line, it->comma);
+}
+
 static pl_code store_item(read_state *s, const item *it, pl_error *err)
 {
     sqlite3_stmt *st = s->put_record;
@@ -407,7 +442,7 @@ static pl_code store_item(read_state *s, const item *it, pl_error *err)
     code = pl_db_run(st, err);
     if (code == PL_OK && it->problem != NULL)
         code = store_failure(s, it, err);
-    return code;
+    return code == PL_OK && it->comma != NULL && !s->comma_told ? warn_comma(s, it) : code;
 }
 
 static pl_code commit(void *state, pl_unit *unit, pl_error *err)

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "pipeline/store.h"
 
@@ -28,6 +29,42 @@ pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *c
         .lister = lister,
     };
     return ch_reader_open(out, in->path, wanted_format(in), &opts, err);
+}
+
+/* ---- what must not be written to ---- */
+
+static bool is_same(const struct stat *at, const char *path)
+{
+    struct stat other;
+
+    return path != NULL && stat(path, &other) == 0 && at->st_dev == other.st_dev && at->st_ino == other.st_ino;
+}
+
+static bool is_setting(const pl_step *step, const struct stat *at)
+{
+    bool same = false;
+
+    for (const pl_field *f = step->stage->fields; f != NULL && f->type != PL_END && !same; f++)
+        same = f->type == PL_PATH && is_same(at, *(const char *const *)((const char *)step->conf + f->at));
+    return same;
+}
+
+bool st_is_read(const pl_workflow *wf, const char *path)
+{
+    const pl_model_ref *model = wf->models.items;
+    struct stat at;
+    bool same;
+
+    if (stat(path, &at) != 0)
+        return false;
+    same = is_same(&at, wf->path);
+    for (int32_t i = 0; i < wf->inputs.n && !same; i++)
+        same = is_same(&at, st_input_at(wf, i)->path);
+    for (int32_t i = 0; i < wf->models.n && !same; i++)
+        same = is_same(&at, model[i].path);
+    for (int i = 0; i < wf->n_steps && !same; i++)
+        same = is_setting(&wf->step[i], &at);
+    return same;
 }
 
 /* ---- what can be wrong with the inputs ---- */

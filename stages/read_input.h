@@ -19,6 +19,10 @@ const pl_input *st_input_at(const pl_workflow *wf, int32_t i);
 /* lister: reads formats that we do not split; NULL where only the format's name is wanted. */
 pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *conf, ch_worker *lister, pl_error *err);
 
+/* Whether a file that is there is one that the run reads, by whatever name: inputs, models, the workflow, files of
+ * settings. What is written there would be the end of it. */
+bool st_is_read(const pl_workflow *wf, const char *path);
+
 /* The stage's check and key. */
 void    st_read_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 pl_code st_read_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,

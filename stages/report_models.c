@@ -209,9 +209,10 @@ static bool set_scale(st_report *r, st_parity *p, int64_t model, int64_t propert
     for (sqlite3_stmt *st = st_report_query(r, "SELECT min(min(measured,predicted)), max(max(measured,predicted)) FROM evaluated "
                                             "WHERE model_id=%lld AND property_id=%lld AND part=%Q", (long long)model,
                                             (long long)property, part); st_report_row(r, &st);) {
-        any = sqlite3_column_type(st, 0) != SQLITE_NULL;
+        double lo = sqlite3_column_double(st, 0), hi = sqlite3_column_double(st, 1);
+        any = sqlite3_column_type(st, 0) != SQLITE_NULL && isfinite(hi - lo); /* else there is no scale for them */
         if (any)
-            p->scale = st_scale_nice(sqlite3_column_double(st, 0), sqlite3_column_double(st, 1), 6);
+            p->scale = st_scale_nice(lo, hi, 6);
     }
     return any;
 }

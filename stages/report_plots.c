@@ -33,9 +33,13 @@ static void find_ranges(st_report *r, const source *s, range *of)
                 double x = sqlite3_column_double(st, k);
                 of[k].lo = fmin(of[k].lo, x);
                 of[k].hi = fmax(of[k].hi, x);
-                of[k].mean += (x - of[k].mean) / (double)++of[k].n;
+                of[k].n++;
+                of[k].mean += x / (double)of[k].n - of[k].mean / (double)of[k].n; /* no difference: it may be too large */
             }
 }
+
+/* Values so far apart that their distance is no number have no picture. */
+static bool is_drawn(double lo, double hi) { return hi > lo && isfinite(hi - lo); }
 
 /* A few values far out would squeeze all others into one bar: then the bins hold the
  * middle 99 % of the values, and what lies outside is counted. */
@@ -61,12 +65,12 @@ static void find_tails(st_report *r, const source *s, range *of)
 {
     for (sqlite3_stmt *st = st_report_query(r, "SELECT %s", s->rows); st_report_row(r, &st);)
         for (int k = 0; k < s->n; k++)
-            if (sqlite3_column_type(st, k) != SQLITE_NULL && of[k].hi > of[k].lo) {
+            if (sqlite3_column_type(st, k) != SQLITE_NULL && is_drawn(of[k].lo, of[k].hi)) {
                 double at = (sqlite3_column_double(st, k) - of[k].lo) / (of[k].hi - of[k].lo) * FINE;
                 of[k].fine[at >= FINE ? FINE - 1 : at > 0 ? (int)at : 0]++;
             }
     for (int k = 0; k < s->n; k++)
-        if (of[k].hi > of[k].lo)
+        if (is_drawn(of[k].lo, of[k].hi))
             cut_tails(&of[k]);
 }
 
@@ -74,19 +78,21 @@ static void count(st_report *r, const source *s, const range *of, st_histogram *
 {
     for (int k = 0; k < s->n; k++) {
         h[k] = (st_histogram){ .name = s->column[k].name, .unit = s->column[k].unit };
-        if (of[k].n > 0)
+        if (is_drawn(of[k].lo, of[k].hi))
             st_histogram_init(&h[k], of[k].lo, of[k].hi, s->column[k].whole);
     }
     for (sqlite3_stmt *st = st_report_query(r, "SELECT %s", s->rows); st_report_row(r, &st);)
         for (int k = 0; k < s->n; k++)
-            if (sqlite3_column_type(st, k) != SQLITE_NULL)
+            if (sqlite3_column_type(st, k) != SQLITE_NULL && is_drawn(of[k].lo, of[k].hi))
                 st_histogram_put(&h[k], sqlite3_column_double(st, k), sqlite3_column_int(st, s->n) != 0);
+            else
+                h[k].n_all += sqlite3_column_type(st, k) != SQLITE_NULL;
 }
 
 static void add_figure(st_report *r, const st_histogram *h, double lo, double hi, double mean)
 {
     pl_text_add(r->out, "<figure>");
-    if (hi > lo)
+    if (is_drawn(lo, hi))
         st_plot_histogram(r->out, h);
     else
         st_html_cut(r->out, h->name, 60);

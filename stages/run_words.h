@@ -16,8 +16,9 @@ typedef struct st_log {
     pl_level max;
 } st_log;
 
-/* False: the file cannot be written. The log is the program's one sink until closed. */
-bool st_log_open(st_log *log, const char *path, const char *form, pl_level max, bool tty);
+/* path: NULL for none. ECONFIG: it is a database, or a file that the run reads; EIO. The log is the program's one sink until
+ * closed. */
+pl_code st_log_open(st_log *log, const pl_workflow *wf, const char *path, pl_error *err);
 void st_log_close(st_log *log);
 
 /* Seconds that may be used: a fixed limit as it is; -1 (auto): what the scheduler

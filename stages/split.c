@@ -276,12 +276,27 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
     return pl_db_run(add, err);
 }
 
+/* The key has the hash of what was there when the run began. */
+static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
+{
+    char now[65];
+    pl_sha256 sha;
+
+    pl_sha256_start(&sha);
+    pl_sha256_add(&sha, text.data, text.len);
+    pl_sha256_hex(&sha, now);
+    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again "
+                                                                     "when nobody writes to it", s->conf->path);
+}
+
 static pl_code lines_add(const split_state *s, pl_error *err)
 {
     sqlite3_stmt *add = NULL;
     pl_bytes text;
     pl_code rc = pl_file_read(&text, s->conf->path, s->env->mem, err);
 
+    if (!rc)
+        rc = check_same(s, text, err);
     if (!rc)
         rc = pl_db_prepare(s->env->store->db, &add, "INSERT INTO temp.split_line VALUES(?1,?2,?3)", err);
     if (rc)

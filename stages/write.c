@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "chem/sdf_write.h"
 #include "pipeline/base/file.h"
@@ -13,6 +12,7 @@
 #include "pipeline/workflow.h"
 #include "stages/conformers.h"
 #include "stages/out_file.h"
+#include "stages/read_input.h"
 #include "stages/rows.h"
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
@@ -86,22 +86,12 @@ static bool is_taken(const pl_workflow *wf, const write_conf *c, int i)
 
 static bool is_wanted(const write_conf *c, int i) { return c->path[i] != NULL && c->path[i][0] != '\0'; }
 
-/* Whether a file that is there is one that the run reads, by whatever name: it would be lost. */
 static bool is_read(const pl_workflow *wf, const char *path)
 {
-    const pl_input *in = wf->inputs.items;
-    const pl_model_ref *model = wf->models.items;
     char full[PATH_MAX];
-    struct stat at, other;
-    bool same = false;
 
     (void)snprintf(full, sizeof full, "%s/%s", path[0] == '/' ? "" : wf->workdir, path);
-    if (stat(full, &at) != 0)
-        return false;
-    for (int32_t i = 0; i < wf->inputs.n + wf->models.n && !same; i++)
-        same = stat(i < wf->inputs.n ? in[i].path : model[i - wf->inputs.n].path, &other) == 0 && at.st_dev == other.st_dev &&
-               at.st_ino == other.st_ino;
-    return same;
+    return st_is_read(wf, full);
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)

@@ -318,6 +318,52 @@ def a_directory_that_cannot_be_written_is_said():
         assert len(bad) == 1 and "folder" in bad[0] and "choose a folder that can be written" in bad[0], bad
 
 
+def a_folder_that_cannot_be_read_is_no_empty_one():
+    with Project() as p:
+        for folder in ("a", "b", "b/c"):
+            os.makedirs(p.path("in", folder))
+            p.put("in/%s/x.smi" % folder, "CCO %s\n" % folder)
+        os.chmod(p.path("in/b/c"), 0)
+        more = {}
+        if os.geteuid() == 0:  # root may read anything: be somebody else
+            more = {"user": 65534, "group": 65534}
+            if not all(os.stat(d).st_mode & 1 for d in parents(p.command("x")[0])):
+                skip("the program lies in a directory that others cannot enter")
+        os.chmod(p.dir, 0o777)
+        for pattern, closed in (("in/*/x.smi", None), ("in/*/*/x.smi", "b/c"), ("in/b/c/*.smi", "b/c"), ("in/b/?/*.smi", "b/c"),
+                                ("in/*/[a-z].smi", None)):
+            w = p.workflow([pattern], FLAT)
+            _, out, err = p.run("check", w, expect=2 if closed else 0, **more)
+            if closed:
+                assert "w.yaml:6:12" in err and "the folder %s: Permission denied" % p.path("in", closed) in err and \
+                    "b/x" not in err, err
+        os.chmod(p.path("in/b"), 0o311)  # may be entered, not listed
+        assert "the folder %s: Permission" % p.path("in/b") in p.run("check", p.workflow(["in/*/*.smi"], FLAT), expect=2, **more)[2]
+        p.run("check", p.workflow(["in/*/x.smi"], FLAT), **more)
+        os.chmod(p.path("in/b"), 0o755)
+        os.chmod(p.path("in/b/c"), 0o755)
+        p.run("run", p.workflow(["in/*/*/x.smi"], FLAT), "-q")
+        assert p.rows("SELECT title FROM record") == [("b/c",)]
+
+
+def a_decimal_comma_is_told_once():
+    with Project() as p:
+        rows = "CCO;1.5;2,0;a\nCCN;1,5;1;b\nCCC;-2,5;1;c\n" + "".join("%s;0,5;1;d\n" % ("C" * n) for n in range(4, 150))
+        p.put("a.csv", "smiles;y;z;name\n" + rows)
+
+        def told(stages, workdir):
+            _, _, err = p.run("run", p.workflow(["a.csv"], stages, workdir=workdir))
+            return [line for line in err.splitlines() if " with a comma " in line]
+        one = told(FLAT, "all")
+        assert len(one) == 1 and "a.csv:2: z is 2,0: with a comma that is text and no label" in one[0], one
+        one = told(FLAT.replace("none}", "none}, labels: [y]"), "y")
+        assert len(one) == 1 and "a.csv:3: y is 1,5: " in one[0] and "write 1.5 for 1,5" in one[0], one
+        assert p.rows("SELECT value FROM label", workdir="y") == [(1.5,)]
+        assert told(FLAT.replace("none}", "none}, labels: none"), "none") == []
+        p.put("a.csv", "smiles,y\nCCO,1.5\nCCN,\"1,2-diol\"\nCCC,\"1,\"\nCCCC,\",5\"\nCCCCC,\"1,5,6\"\n")
+        assert told(FLAT, "text") == []
+
+
 def parents(path):
     path = os.path.dirname(os.path.abspath(path))
     while path != "/":
@@ -325,7 +371,7 @@ def parents(path):
         path = os.path.dirname(path)
 
 
-main([one_bad_molecule_costs_one_molecule, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_said_with_its_place,
+main([a_folder_that_cannot_be_read_is_no_empty_one, a_decimal_comma_is_told_once, one_bad_molecule_costs_one_molecule, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_said_with_its_place,
       an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_table_without_names_of_columns_is_warned_of, a_wrong_format_fails_records_and_says_so,
       a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,

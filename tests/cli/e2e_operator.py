@@ -86,6 +86,26 @@ def a_fresh_directory_lies_beside_the_old_one():
         assert sorted(d for d in os.listdir(p.dir) if d.startswith("run")) == ["run", "run-2"], os.listdir(p.dir)
 
 
+def the_log_is_no_file_that_the_run_needs():
+    with Project() as p:
+        p.put("a.smi", "CCO one\nCCN two\n")
+        p.put("parts.txt", "one train\n")
+        w = p.workflow(["*.smi"], FLAT + "  split: {method: file, path: parts.txt}\n")
+        for early in ("run/results.db", "run/../run/features.db"):  # before there is one
+            os.makedirs(p.path("run"), exist_ok=True)
+            assert "a database of the run" in p.run("run", w, "--log", early, expect=2)[2]
+            assert os.listdir(p.path("run")) == []
+        p.run("run", w, "-q")
+        os.symlink("a.smi", p.path("link"))
+        for name in ("a.smi", "./link", "parts.txt", "w.yaml", "run/results.db", "run/features.db"):
+            was = open(p.path(name), "rb").read()
+            _, _, err = p.run("run", w, "--force", "read", "--log", name, expect=2)
+            assert "--log %s: " % name in err and "name another file" in err, err
+            assert open(p.path(name), "rb").read() == was, name
+        p.run("run", w, "-q", "--verbose", "--log", "run/log.txt", "--force", "read")
+        assert p.run("run", w, "--log", "nowhere/log.txt", expect=2)[2].count("No such file")
+
+
 def columns(path):
     db = sqlite3.connect(path)
     tables = [t for t, in db.execute("SELECT name FROM sqlite_master WHERE type IN('table','view') AND name NOT LIKE 'sqlite_%'")]
@@ -119,7 +139,7 @@ def a_database_of_an_older_format_is_read_and_goes_on():
         p.run("db", "check", "run")
 
 
-main([a_database_of_an_older_format_is_read_and_goes_on, other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
+main([the_log_is_no_file_that_the_run_needs, a_database_of_an_older_format_is_read_and_goes_on, other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
       closed_descriptors_are_not_taken_for_files, who_reads_the_progress_may_leave,
       a_worker_is_waited_for_whatever_was_said_of_children, a_limit_of_file_sizes_is_said_and_the_run_goes_on,
       a_fresh_directory_lies_beside_the_old_one])

@@ -221,6 +221,17 @@ def a_training_is_told_in_one_page():
         assert p.one("SELECT count(*) FROM evaluated") == 90
 
 
+def values_too_far_apart_for_a_difference_are_told_truly():
+    with sieve.Project() as p:
+        p.put("a.csv", "smiles,y,z\nCCO,1e308,1\nCCN,-1e308,2\nCCC,1e308,3\nCCCC,-1e308,6\n")
+        p.workflow(["a.csv"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
+        p.run("run", "w.yaml", "-q")
+        read_page(p, "run")
+        text = open(p.path("page.html")).read()
+        assert re.search(r"y.{0,200}4</data> values, <data[^>]*>-1e\+308</data> to <data[^>]*>1e\+308</data>, mean 0<", text), text[-9000:]
+        assert re.search(r", mean 3<", text) and not re.search(r"\b(nan|inf)\b", text)
+
+
 def a_run_that_has_only_begun_has_a_report():
     with sieve.Project() as p:
         p.put("a.smi", "CCO a\n")
@@ -235,4 +246,4 @@ def a_run_that_has_only_begun_has_a_report():
 
 
 if __name__ == "__main__":
-    sieve.main([a_screen_is_told_in_one_page, a_training_is_told_in_one_page, a_run_that_has_only_begun_has_a_report])
+    sieve.main([a_screen_is_told_in_one_page, a_training_is_told_in_one_page, values_too_far_apart_for_a_difference_are_told_truly, a_run_that_has_only_begun_has_a_report])

@@ -13,10 +13,12 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/engine.h"
+#include "stages/prepare.h"
 #include "stages/rank.h"
 #include "stages/read.h"
 #include "stages/record_block.h"
 #include "stages/schema.h"
+#include "stages/split.h"
 #include "stages/where.h"
 #include "toy.h"
 
@@ -204,6 +206,53 @@ static void an_objective_uses_the_mean_and_a_multiple_of_the_spread(void **state
 #define FLOW "format: 1\nname: t\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages: {read: {}}\n"
 static const char *growing;
 
+static pl_code prepare_and_append(void *state, pl_unit *unit, pl_error *err)
+{
+    FILE *f = fopen(growing, "a");
+
+    (void)fputs("one test\n", f);
+    (void)fclose(f);
+    return st_prepare.commit(state, unit, err);
+}
+
+static void a_split_file_that_changes_under_its_key_is_refused(void **state)
+{
+    static const char flow_text[] = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\n"
+                                    "limits: {disk_free_min: 0B}\nstages:\n  read:\n"
+                                    "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n";
+    pl_stage meddled = st_prepare;
+    const pl_stage *const known[] = { &st_read, &meddled, &st_split, NULL };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_problems problems = { .mem = mem };
+    pl_run_opts opts = { .workers = 1, .quiet = true, .command = "run", .known = known };
+    pl_error err = { 0 };
+    char dir[256];
+    const char *flow;
+
+    (void)state;
+    toy_directory(dir);
+    meddled.commit = prepare_and_append;
+    growing = pl_sprintf(mem, "%s/parts.txt", dir);
+    flow = pl_sprintf(mem, "%s/flow.yaml", dir);
+    assert_int_equal(pl_file_write(growing, (pl_bytes){ "one train\ntwo train\n", 20 }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(pl_sprintf(mem, "%s/a.smi", dir), (pl_bytes){ "C one\nCC two\n", 13 }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(flow, (pl_bytes){ flow_text, sizeof flow_text - 1 }, NULL), PL_OK);
+    for (int i = 0; i < 2; i++) {
+        pl_workflow *wf = pl_workflow_load(flow, NULL, 0, known, &problems, mem);
+        pl_store *s = NULL;
+        int64_t n = 0;
+        assert_non_null(wf);
+        assert_int_equal(pl_run(wf, &st_schema, &opts, mem, &err), i ? PL_OK : PL_EINPUT);
+        assert_true(i == 1 || strstr(err.text, "parts.txt was changed since the run began") != NULL);
+        assert_int_equal(pl_store_open_read(&s, wf->storage.results, &st_schema, NULL), PL_OK);
+        assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM split WHERE part='test'"), PL_OK);
+        assert_int_equal(n, i);
+        pl_store_close(s);
+    }
+    pl_arena_free(mem);
+    toy_remove(dir);
+}
+
 static pl_code commit_and_append(void *state, pl_unit *unit, pl_error *err)
 {
     FILE *f = unit->index == 0 ? fopen(growing, "a") : NULL;
@@ -260,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_condition_may_not_read_or_change_anything_else),
         cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread),
         cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
+        cmocka_unit_test(a_split_file_that_changes_under_its_key_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
