@@ -284,6 +284,12 @@ INLINE int32_t nearest_of(double *alike, const ch_fingerprint *to, const ch_fing
 }
 
 #ifdef __x86_64__
+__attribute__((target("avx512vl,avx512vpopcntdq")))
+static int32_t nearest_avx512(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
+{
+    return nearest_of(alike, to, all, ones, n);
+}
+
 __attribute__((target("popcnt")))
 static int32_t nearest_popcnt(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
 {
@@ -294,7 +300,9 @@ static int32_t nearest_popcnt(double *alike, const ch_fingerprint *to, const ch_
 int32_t ch_fingerprint_nearest(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("popcnt")) /* a quarter of the time */
+    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vpopcntdq")) /* an eighth of the time */
+        return nearest_avx512(alike, to, all, ones, n);
+    if (__builtin_cpu_supports("popcnt")) /* a quarter */
         return nearest_popcnt(alike, to, all, ones, n);
 #endif
     return nearest_of(alike, to, all, ones, n);

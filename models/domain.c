@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PART = 1024 }; /* of a domain, 256 kB */
+
 static const char *const names[NN_DOMAIN_TENSORS] = { "domain.fingerprint", "domain.inchikey" };
 static const int64_t widths[NN_DOMAIN_TENSORS] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
 
@@ -131,13 +133,19 @@ pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, 
 
 /* ---- using --------------------------------------------------------------- */
 
-double nn_domain_nearest(const nn_domain *d, const ch_fingerprint *to, const char **key)
+void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n)
 {
-    double alike;
-    const int32_t at = ch_fingerprint_nearest(&alike, to, d->print, d->ones, d->n);
-
-    *key = at < 0 ? NULL : d->key[at];
-    return at < 0 ? NAN : alike;
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (nn_near){ d->n > 0 ? -1 : NAN, NULL };
+    for (int32_t from = 0; from < d->n; from += PART) {
+        const int32_t part = d->n - from < PART ? d->n - from : PART;
+        for (int32_t i = 0; i < n; i++) {
+            double alike;
+            const int32_t at = ch_fingerprint_nearest(&alike, &to[i], d->print + from, d->ones + from, part);
+            if (alike > out[i].alike)
+                out[i] = (nn_near){ alike, d->key[from + at] };
+        }
+    }
 }
 
 bool nn_domain_same(const nn_domain *a, const nn_domain *b)

@@ -40,8 +40,14 @@ pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_
 /* The tensors of d, which has molecules, for a file: data in mem. ENOMEM. */
 pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err);
 
-/* How alike the nearest is (Tanimoto) and its key, of several the smallest. NaN and NULL for n = 0. */
-double nn_domain_nearest(const nn_domain *d, const ch_fingerprint *to, const char **key);
+/* The nearest molecule of d. */
+typedef struct nn_near {
+    double alike;    /* Tanimoto, 0 to 1; NaN without a domain              */
+    const char *key; /* of several the smallest; NULL without a domain      */
+} nn_near;
+
+/* For each of to[n], which are many at once: a part of d stays near while all are held against it. */
+void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n);
 
 bool nn_domain_same(const nn_domain *a, const nn_domain *b);
 

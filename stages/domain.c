@@ -8,10 +8,10 @@
 
 enum { PURPOSE = 0x646f6d61 }; /* of the random stream */
 
-static pl_code print_of(ch_fingerprint *out, const st_dataset *d, int64_t at, pl_arena *scratch, pl_error *err)
+static pl_code print_of(ch_fingerprint *out, const ch_graph *graph, pl_arena *scratch, pl_error *err)
 {
     pl_arena_reset(scratch);
-    return ch_fingerprint_of_graph(out, d->item[at].graph, scratch, err);
+    return ch_fingerprint_of_graph(out, graph, scratch, err);
 }
 
 static pl_code key_read(char key[NN_DOMAIN_KEY + 1], sqlite3_stmt *st, int64_t mol_id, pl_error *err)
@@ -38,7 +38,7 @@ static pl_code choose(nn_domain_molecule *out, int64_t n, const pl_env *env, con
     for (int64_t i = 0, left = n; left > 0 && code == PL_OK; i++) {
         if (pl_rng_below(&rng, (uint64_t)(train->samples.n - i)) >= (uint64_t)left)
             continue;
-        code = print_of(&out[n - left].print, d, train->at[i], scratch, err);
+        code = print_of(&out[n - left].print, d->item[train->at[i]].graph, scratch, err);
         if (code == PL_OK)
             code = key_read(out[n - left].key, st, d->mol_id[train->at[i]], err);
         left--;
@@ -66,21 +66,36 @@ pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *trai
     return code;
 }
 
+pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem, pl_error *err)
+{
+    pl_arena *scratch = pl_arena_new(1 << 16);
+    ch_fingerprint *print = PL_NEW(mem, ch_fingerprint, n + 1);
+    nn_near *near = PL_NEW(mem, nn_near, n + 1);
+    pl_code code = scratch && print && near ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
+
+    *out = near;
+    for (int32_t i = 0; i < n && code == PL_OK && domain->n > 0; i++)
+        code = print_of(&print[i], item[i].graph, scratch, err);
+    if (code == PL_OK)
+        nn_domain_nearest(near, domain, print, n);
+    pl_arena_free(scratch);
+    return code;
+}
+
 pl_code st_domain_alike(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n, pl_arena *mem,
                         pl_error *err)
 {
-    pl_arena *scratch = pl_arena_new(1 << 16);
+    nn_item *item = PL_NEW(mem, nn_item, n + 1);
     double *alike = PL_NEW(mem, double, n + 1);
-    const char *key;
-    pl_code code = scratch && alike ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %lld molecules", (long long)n);
+    const nn_near *near = NULL;
+    pl_code code = item && alike ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %lld molecules", (long long)n);
 
     *out = alike;
-    for (int64_t i = 0; i < n && code == PL_OK; i++) {
-        ch_fingerprint print;
-        code = print_of(&print, d, at[i], scratch, err);
-        if (code == PL_OK)
-            alike[i] = nn_domain_nearest(domain, &print, &key);
-    }
-    pl_arena_free(scratch);
+    for (int64_t i = 0; i < n && code == PL_OK; i++)
+        item[i] = d->item[at[i]];
+    if (code == PL_OK)
+        code = st_domain_nearest(&near, domain, item, (int32_t)n, mem, err);
+    for (int64_t i = 0; i < n && code == PL_OK; i++)
+        alike[i] = near[i].alike;
     return code;
 }

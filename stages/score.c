@@ -13,6 +13,7 @@
 #include "pipeline/base/text.h"
 #include "stages/blocks.h"
 #include "stages/compute.h"
+#include "stages/domain.h"
 #include "stages/expect.h"
 #include "stages/dataset.h"
 #include "stages/graph.h"
@@ -138,7 +139,6 @@ typedef struct score_state {
     const score_conf *conf;
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models;
-    bool has_domain;               /* one of them                                  */
     bool converted;                /* the labels that the model of this workflow learned */
     scored_model model[ST_MODELS_MAX];
     double radial_error;           /* the most of which a warning told */
@@ -154,15 +154,13 @@ typedef struct score_worker {
     nn_engine *engine[ST_MODELS_MAX];
     int laid[ST_MODELS_MAX];            /* the first model with the same inputs      */
     nn_collate *collate[ST_MODELS_MAX]; /* of those that are the first               */
-    pl_arena *scratch, *print;          /* of a unit; of a fingerprint               */
+    pl_arena *scratch;
 } score_worker;
 
 /* What became of one molecule with one model. */
 typedef struct outcome {
     double value;
-    double alike;        /* the nearest molecule of the training; NaN: the model does not tell */
-    const char *nearest; /* its InChIKey, or ""                                                */
-    int32_t unknown;     /* atomic number the model has not seen, or 0                         */
+    int32_t unknown; /* atomic number the model has not seen, or 0 */
 } outcome;
 
 typedef struct score_unit {
@@ -170,6 +168,7 @@ typedef struct score_unit {
     int32_t n;
     int64_t *id;              /* [n]           */
     outcome *outcome;         /* [n][n_models] */
+    const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model does not tell */
     double radial_error;      /* of the engines, first batch */
 } score_unit;
 
@@ -181,7 +180,6 @@ static void domain_join(score_state *s, int k)
     while (j < k && !nn_domain_same(&s->model[j].m->domain, &s->model[k].m->domain))
         j++;
     s->model[k].domain = s->model[k].m->domain.n > 0 ? j : -1;
-    s->has_domain = s->has_domain || s->model[k].m->domain.n > 0;
 }
 
 static pl_code models_open(score_state *s, pl_error *err)
@@ -314,8 +312,7 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     w->state = s;
     w->kind = st_compute_engine(&s->conf->compute);
     w->scratch = pl_arena_new(1 << 20);
-    w->print = pl_arena_new(1 << 16);
-    rc = w->scratch && w->print ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
+    rc = w->scratch ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
     for (int k = 0; k < s->n_models && !rc; k++) {
         rc = w->kind->open(&w->engine[k], s->model[k].m->model, &conf, err);
         if (!rc)
@@ -333,7 +330,6 @@ static void worker_close(void *worker)
     for (int k = 0; k < ST_MODELS_MAX; k++)
         nn_collate_free(w->collate[k]);
     pl_arena_free(w->scratch);
-    pl_arena_free(w->print);
 }
 
 /* A batch for all models: items first .. of the unit. */
@@ -428,26 +424,6 @@ static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_ar
     return PL_OK;
 }
 
-static pl_code nearest_find(score_worker *w, score_unit *u, const nn_item *item, pl_error *err)
-{
-    const score_state *s = w->state;
-    pl_code rc = PL_OK;
-
-    for (int32_t i = 0; i < u->n && !rc; i++) {
-        outcome *o = u->outcome + (int64_t)i * s->n_models;
-        ch_fingerprint print = { { 0 } };
-        pl_arena_reset(w->print);
-        if (s->has_domain)
-            rc = ch_fingerprint_of_graph(&print, item[i].graph, w->print, err);
-        for (int k = 0; k < s->n_models && !rc; k++) {
-            const int j = s->model[k].domain;
-            o[k].alike = j >= 0 && j < k ? o[j].alike : nn_domain_nearest(&s->model[k].m->domain, &print, &o[k].nearest);
-            o[k].nearest = j >= 0 && j < k ? o[j].nearest : o[k].nearest;
-        }
-    }
-    return rc;
-}
-
 static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
 {
     score_worker *w = worker;
@@ -461,7 +437,13 @@ static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
     if (rc)
         return rc;
     b.item = item;
-    rc = nearest_find(w, b.u, item, err);
+    for (int k = 0; k < w->state->n_models && !rc; k++) {
+        const int j = w->state->model[k].domain;
+        if (j == k)
+            rc = st_domain_nearest(&b.u->near[k], &w->state->model[k].m->domain, item, b.u->n, unit->mem, err);
+        else if (j >= 0)
+            b.u->near[k] = b.u->near[j];
+    }
     for (int k = 0; k < w->state->n_models && !rc; k++) {
         b.y[k] = PL_NEW(w->scratch, float, b.u->n + 1);
         rc = b.y[k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
@@ -493,8 +475,16 @@ static bool is_good(const outcome *o)
     return !o->unknown && isfinite(o->value);
 }
 
-static pl_code predictions_put(score_state *s, int64_t mol_id, const outcome *o, bool *failed, pl_error *err)
+/* NaN is NULL, and nobody's key too. */
+static nn_near near_of(const score_unit *u, int32_t i, int k)
 {
+    return u->near[k] ? u->near[k][i] : (nn_near){ NAN, NULL };
+}
+
+static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, bool *failed, pl_error *err)
+{
+    const outcome *o = u->outcome + (int64_t)i * s->n_models;
+    const int64_t mol_id = u->id[i];
     pl_code rc = PL_OK;
 
     for (int k = 0; k < s->n_models && !rc; k++) {
@@ -507,30 +497,31 @@ static pl_code predictions_put(score_state *s, int64_t mol_id, const outcome *o,
         (void)sqlite3_bind_int64(s->put_prediction, 2, s->model[k].property_id);
         (void)sqlite3_bind_int64(s->put_prediction, 3, s->model[k].model_id);
         (void)sqlite3_bind_double(s->put_prediction, 4, o[k].value);
-        (void)sqlite3_bind_double(s->put_prediction, 5, o[k].alike); /* NaN is NULL */
-        (void)sqlite3_bind_text(s->put_prediction, 6, o[k].nearest, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_double(s->put_prediction, 5, near_of(u, i, k).alike);
+        (void)sqlite3_bind_text(s->put_prediction, 6, near_of(u, i, k).key, -1, SQLITE_STATIC);
         rc = pl_db_run(s->put_prediction, err);
     }
     return rc;
 }
 
 /* Mean, sample deviation and least likeness over the models of the property of model k, of which k is the first good one. */
-static pl_code score_put(score_state *s, int64_t mol_id, const outcome *o, int k, pl_error *err)
+static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, pl_error *err)
 {
-    double mean = 0, square = 0, alike = o[k].alike;
+    const outcome *o = u->outcome + (int64_t)i * s->n_models;
+    double mean = 0, square = 0, alike = near_of(u, i, k).alike;
     int n = 0;
 
     for (int j = k; j < s->n_models; j++)
         if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j])) {
             mean += o[j].value;
-            alike = isnan(alike) || alike <= o[j].alike ? alike : o[j].alike; /* NaN if one of them is */
+            alike = isnan(alike) || alike <= near_of(u, i, j).alike ? alike : near_of(u, i, j).alike; /* NaN if one of them is */
             n++;
         }
     mean /= n;
     for (int j = k; j < s->n_models; j++)
         if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j]))
             square += (o[j].value - mean) * (o[j].value - mean);
-    (void)sqlite3_bind_int64(s->put_score, 1, mol_id);
+    (void)sqlite3_bind_int64(s->put_score, 1, u->id[i]);
     (void)sqlite3_bind_int64(s->put_score, 2, s->model[k].property_id);
     (void)sqlite3_bind_double(s->put_score, 3, mean);
     if (n > 1)
@@ -557,10 +548,10 @@ static pl_code score_commit(void *state, pl_unit *unit, pl_error *err)
     for (int32_t i = 0; i < u->n && !rc; i++) {
         const outcome *o = u->outcome + (int64_t)i * s->n_models;
         bool failed = false; /* once, whatever the number of models that have no prediction */
-        rc = predictions_put(s, u->id[i], o, &failed, err);
+        rc = predictions_put(s, u, i, &failed, err);
         for (int k = 0; k < s->n_models && !rc; k++)
             if (is_first_good(s, o, k))
-                rc = score_put(s, u->id[i], o, k, err);
+                rc = score_put(s, u, i, k, err);
         unit->n_ok += !failed;
         unit->n_failed += failed;
     }

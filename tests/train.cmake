@@ -27,3 +27,8 @@ foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_as
         errors_are_told_by_likeness)
   molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})
 endforeach()
+
+# By hand, never pass or fail.
+add_executable(bench_fingerprint EXCLUDE_FROM_ALL bench/bench_fingerprint.c)
+target_link_libraries(bench_fingerprint PRIVATE molsieve::models molsieve::warnings)
+add_dependencies(bench_fingerprint molsieve-chem)

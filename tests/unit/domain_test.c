@@ -86,17 +86,44 @@ static void of_the_nearest_the_smallest_key_is_told(void **state)
     bench *b = *state;
     const nn_domain none = { 0 };
     char seven[NN_DOMAIN_KEY + 1];
-    const char *key = "x";
-    ch_fingerprint more = b->d.print[7];
+    ch_fingerprint to[3] = { b->d.print[30], b->d.print[7], { { 0 } } };
+    nn_near near[3];
 
     key_of(seven, 7);
-    assert_true(nn_domain_nearest(&b->d, &b->d.print[30], &key) == 1);
-    assert_string_equal(key, seven);
-    more.word[31] = 1;
-    assert_true(nn_domain_nearest(&b->d, &more, &key) == (double)b->d.ones[7] / (b->d.ones[7] + 1));
-    assert_string_equal(key, seven);
-    assert_true(isnan(nn_domain_nearest(&none, &more, &key)));
-    assert_null(key);
+    to[1].word[31] = 1;
+    nn_domain_nearest(near, &b->d, to, 3);
+    assert_true(near[0].alike == 1 && near[1].alike == (double)b->d.ones[7] / (b->d.ones[7] + 1) && near[2].alike == 0);
+    assert_string_equal(near[0].key, seven);
+    assert_string_equal(near[1].key, seven);
+    assert_string_equal(near[2].key, b->d.key[0]); /* all are as little alike */
+    nn_domain_nearest(near, &none, to, 3);
+    assert_true(isnan(near[2].alike) && near[2].key == NULL);
+}
+
+/* A domain is held against in parts. */
+static void a_large_domain_is_searched_to_its_end(void **state)
+{
+    enum { LARGE = 3000 };
+    bench *b = *state;
+    nn_domain_molecule *all = PL_NEW(b->mem, nn_domain_molecule, LARGE);
+    ch_fingerprint to[LARGE / 100];
+    nn_near near[LARGE / 100];
+    nn_domain d;
+
+    for (int i = 0; i < LARGE; i++) {
+        all[i].print.word[i % 32] = (uint64_t)(1 + i / 32);
+        key_of(all[i].key, 2 + i % 600);
+    }
+    assert_int_equal(nn_domain_make(&d, all, LARGE, b->mem, NULL), PL_OK);
+    for (int i = 0; i < LARGE / 100; i++)
+        to[i] = d.print[100 * i + 99];
+    nn_domain_nearest(near, &d, to, LARGE / 100);
+    for (int i = 0; i < LARGE / 100; i++) {
+        int32_t first = 0;
+        while (memcmp(&d.print[first], &to[i], sizeof to[i]) != 0)
+            first++;
+        assert_true(near[i].alike == 1 && near[i].key == d.key[first]);
+    }
 }
 
 static void tensors_hold_all_of_it(void **state)
@@ -178,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_order_makes_the_same_domain),
         cmocka_unit_test(of_the_nearest_the_smallest_key_is_told),
+        cmocka_unit_test(a_large_domain_is_searched_to_its_end),
         cmocka_unit_test(tensors_hold_all_of_it),
         cmocka_unit_test(tensors_that_are_wrong_are_refused),
         cmocka_unit_test(a_refused_allocation_is_an_error),
