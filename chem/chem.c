@@ -222,7 +222,8 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
 
 static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_error *err)
 {
-    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula, &out->removed, &out->geometry };
+    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula,
+                              &out->removed, &out->alerts,   &out->geometry };
     int32_t *ints[] = { &out->n_heavy, &out->charge, &out->hbd, &out->hba, &out->rotors, &out->rings,
                         &out->charge_read, &out->n_neutralised };
     double *reals[] = { &out->mw, &out->logp, &out->tpsa, &out->energy };
@@ -244,7 +245,7 @@ static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_err
 static void prepared_clear(ch_prepared *out)
 {
     *out = (ch_prepared){ .message = "", .smiles = "", .inchikey = "", .formula = "", .removed = "",
-                          .geometry = "", .energy = NAN, .code = CH_INTERNAL };
+                          .alerts = "", .geometry = "", .energy = NAN, .code = CH_INTERNAL };
 }
 
 /* ---- records: all of them read, then those built that have to be -------- */
@@ -280,6 +281,7 @@ static void ask_prepare(void *ctx, int32_t i, pl_text *request)
 
     ch_request_begin(request, CH_OP_PREPARE);
     put_opts(request, b->opts);
+    ch_wire_put_str(request, b->opts->rules ? b->opts->rules : "", b->opts->rules ? strlen(b->opts->rules) : 0);
     ch_wire_put_str(request, b->in[i].format, strlen(b->in[i].format));
     ch_wire_put_str(request, b->in[i].text, b->in[i].len);
 }
@@ -322,26 +324,35 @@ static pl_code take_built(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
     return fill_outcome(out, o, code, b->mem, err);
 }
 
+static pl_code find_one(const batch *b, const ch_known *known, ch_prepared *p, bool *build, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    *build = strcmp(p->geometry, "build") == 0;
+    if (*build)
+        p->geometry = "";
+    if (p->code == CH_OK && known != NULL && known->judge != NULL)
+        code = known->judge(known->ctx, p, b->mem, err);
+    *build = *build && p->code == CH_OK && p->set_aside == NULL;
+    if (code == PL_OK && *build && known != NULL)
+        code = known->find(known->ctx, p->smiles, &p->known, p, b->mem, err);
+    *build = *build && !p->known;
+    return code;
+}
+
 /* The records that were read, need a structure, and have none that is known. */
 static pl_code find_known(batch *b, int32_t n, const ch_known *known, int32_t *n_build, pl_error *err)
 {
-    *n_build = 0;
-    for (int32_t i = 0; i < n; i++) {
-        ch_prepared *p = &b->out[i];
-        pl_code code;
+    pl_code code = PL_OK;
 
-        if (strcmp(p->geometry, "build") != 0)
-            continue;
-        p->geometry = "";
-        if (p->code != CH_OK)
-            continue;
-        code = known ? known->find(known->ctx, p->smiles, &p->known, p, b->mem, err) : PL_OK;
-        if (code != PL_OK)
-            return code;
-        if (!p->known)
+    *n_build = 0;
+    for (int32_t i = 0; i < n && code == PL_OK; i++) {
+        bool build;
+        code = find_one(b, known, &b->out[i], &build, err);
+        if (build)
             b->build[(*n_build)++] = i;
     }
-    return PL_OK;
+    return code;
 }
 
 pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
@@ -469,6 +480,38 @@ pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err)
     if (code == PL_OK)
         *out = w->info;
     return code;
+}
+
+static pl_code get_bad_rules(ch_wire *in, ch_bad_rule **bad, int32_t *n_bad, pl_arena *mem, pl_error *err)
+{
+    int32_t n = ch_wire_i32(in);
+
+    if (n < 0 || (size_t)n > (size_t)(in->end - in->at) / 8)
+        return broken_answer(err);
+    *bad = PL_NEW(mem, ch_bad_rule, n + 1);
+    if (*bad == NULL)
+        return pl_fail(err, PL_ENOMEM, "a list of rules");
+    for (*n_bad = 0; *n_bad < n; (*n_bad)++) {
+        (*bad)[*n_bad].rule = ch_wire_i32(in);
+        (*bad)[*n_bad].column = ch_wire_i32(in);
+    }
+    return in->ok ? PL_OK : broken_answer(err);
+}
+
+pl_code ch_worker_rules(ch_worker *w, const char *rules, ch_bad_rule **bad, int32_t *n_bad, pl_arena *mem, pl_error *err)
+{
+    ch_outcome o = { 0 };
+    pl_code code = ensure_tested(w, err);
+
+    *n_bad = 0;
+    if (code != PL_OK)
+        return code;
+    request_begin(w, CH_OP_RULES);
+    ch_wire_put_str(&w->link.request, rules, strlen(rules));
+    code = exchange(w, &o, err);
+    if (code != PL_OK)
+        return code;
+    return o.status == CH_OK ? get_bad_rules(&o.body, bad, n_bad, mem, err) : outcome_error(&o, err);
 }
 
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err)

@@ -34,9 +34,10 @@ typedef struct ch_prepare_opts {
     int32_t sd_steps, cg_steps; /* steepest descent, then conjugate gradients                */
     bool neutralise;           /* acids and bases without charge (docs/SCIENCE.md)          */
     uint64_t seed;
+    const char *rules;         /* NULL, or alerts: lines of a SMARTS, a blank, a name; borrowed */
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 0 */
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 0, no alerts */
 
 typedef struct ch_worker_opts {
     const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
@@ -60,6 +61,7 @@ typedef struct ch_prepared {
     const char *inchikey;    /* 27 characters                                      */
     const char *formula;     /* Hill order                                         */
     const char *removed;     /* "[Na+].O", or ""                                   */
+    const char *alerts;      /* names of the rules that match, ", " between; ""     */
     int32_t n_heavy, charge;
     int32_t charge_read, n_neutralised; /* net charge before, and atoms that lost theirs */
     double mw, logp, tpsa;   /* u (whole kept part), -, Angstrom^2                 */
@@ -68,6 +70,7 @@ typedef struct ch_prepared {
     const char *geometry;    /* "input", "mmff94", "uff", "none" or ""             */
     double energy;           /* kcal/mol; NaN when no force field was used         */
     ch_mol mol;              /* explicit hydrogens; zero atoms unless code is CH_OK */
+    const char *set_aside;   /* why ch_known.judge wants no structure of it, or NULL */
     bool built, known;       /* a structure was built, or taken from ch_known; also when code says that it failed */
 } ch_prepared;               /* strings and arrays live in the arena                */
 
@@ -84,6 +87,9 @@ typedef struct ch_input {
 typedef struct ch_known {
     void *ctx;
     pl_code (*find)(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err);
+    /* Or NULL: asked of each record that was read, before anything is built; fills set_aside, in mem, of those
+     * that need no structure. */
+    pl_code (*judge)(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err);
 } ch_known;
 
 /* Starts nothing yet. ECONFIG when the worker program cannot be found. */
@@ -131,6 +137,12 @@ typedef struct ch_worker_info {
 pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err);
 /* The versions alone, without that test: milliseconds. n_formats and confined are 0. */
 pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err);
+
+/* Which rules (ch_prepare_opts.rules) are no SMARTS: [n_bad], in the order of the rules. */
+typedef struct ch_bad_rule {
+    int32_t rule, column; /* from 0; from 1, in the SMARTS */
+} ch_bad_rule;
+pl_code ch_worker_rules(ch_worker *w, const char *rules, ch_bad_rule **bad, int32_t *n_bad, pl_arena *mem, pl_error *err);
 
 /* *yes: can records of this format be read, by us or by the library? */
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err);

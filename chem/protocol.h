@@ -10,25 +10,28 @@
  *     hello    -
  *     version  -        answered without loading the library's tables
  *     reads    str format
- *     prepare  opts; str format; str text
+ *     prepare  opts; rules; str format; str text
  *     build    opts; str smiles
  *     list     str format; str text
  *     write    str to; str title; mol
  *     svg      str smiles
+ *     rules    rules
  *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
  *              of the worker and its children so far, str message, then
  *     hello    str library version; i32 readable formats; i32 ch_confined (chem/confine.h)
  *     version  str library version; str protocol
  *     reads    i32 yes
- *     prepare  str smiles, inchikey, formula, removed, geometry;
+ *     prepare  str smiles, inchikey, formula, removed, alerts, geometry;
  *              i32 n_heavy, charge, hbd, hba, rotors, rings, charge_read, n_neutralised;
  *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok);
  *              geometry "build" and no atoms: `build` this SMILES for the rest
  *     build    str geometry; f64 energy; mol
  *     list     i32 n, then n times str
  *     write, svg   str
+ *     rules    i32 n, then n times i32 rule (from 0) that is no SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
  *              force_field, sd_steps, cg_steps, neutralise; u64 seed
+ *   rules    = str, lines of a SMARTS, a blank and a name; empty: no alerts
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
  *              f32 xyz[n][3] if it has them; i32 bond[m][2]; u8 order[m];
@@ -48,7 +51,7 @@
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
 
 enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_WRITE, CH_OP_SVG, CH_OP_BUILD,
-             CH_OP_VERSION };
+             CH_OP_VERSION, CH_OP_RULES };
 
 enum ch_mol_has { CH_HAS_XYZ = 1, CH_HAS_ISOTOPE = 2 };
 

@@ -84,7 +84,7 @@ bool write_all(int fd, const char *p, size_t n)
 }
 
 struct Prepared {
-    std::string smiles, inchikey, formula, removed, geometry;
+    std::string smiles, inchikey, formula, removed, alerts, geometry;
     int32_t n_heavy = 0, charge = 0, hbd = 0, hba = 0, rotors = 0, rings = 0, charge_read = 0, n_neutralised = 0;
     double mw = 0, logp = 0, tpsa = 0, energy = NAN;
     std::string mol; // as on the wire
@@ -111,7 +111,8 @@ static void describe(OBMol &mol, Prepared &p)
         p.hba += a->GetAtomicNum() == 7 || a->GetAtomicNum() == 8; // Lipinski's count
 }
 
-static void prepare(Prepared &p, const std::string &text, const std::string &format, const PrepareOpts &o)
+static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules,
+                    const PrepareOpts &o)
 {
     OBMol mol;
     mol_read(mol, text, format);
@@ -127,6 +128,8 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.smiles = canonical_smiles(mol);
     p.inchikey = first_word(mol_write(mol, "inchikey"));
     describe(mol, p);
+    if (!rules.empty())
+        p.alerts = mol_alerts(mol, rules);
     obErrorLog.ClearLog();
     Placed placed = mol_place(mol, format, o);
     p.geometry = placed.geometry;
@@ -136,7 +139,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
 
 static void put_prepared(Out &out, const Prepared &p)
 {
-    for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.geometry })
+    for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.alerts, &p.geometry })
         out.str(*s);
     for (int32_t n : { p.n_heavy, p.charge, p.hbd, p.hba, p.rotors, p.rings, p.charge_read, p.n_neutralised })
         out.put(n);
@@ -157,10 +160,10 @@ static PrepareOpts get_opts(In &in)
 static void op_prepare(In &in, Out &out, Failure &why)
 {
     const PrepareOpts o = get_opts(in);
-    std::string format = in.str(), text = in.str();
+    const std::string rules = in.str(), format = in.str(), text = in.str();
     Prepared p;
     try {
-        prepare(p, text, format, o);
+        prepare(p, text, format, rules, o);
     } catch (const Failure &f) {
         why = f; // what is known already is still worth keeping
         p.mol.clear();
@@ -184,7 +187,7 @@ static void op_hello(In &, Out &out, Failure &)
     const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 0 };
     Prepared p;
     std::vector<std::string> formats;
-    prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", o);
+    prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", "", o);
     const Placed placed = build_apart(p.smiles, o);
     if (p.inchikey != "WPYMKLBDIGXBTP-UHFFFAOYSA-N" || p.removed != "[Na+]" || placed.geometry != "mmff94" ||
         !(p.logp > 1 && p.logp < 2))
@@ -200,6 +203,16 @@ static void op_reads(In &in, Out &out, Failure &)
 {
     OBFormat *f = OBConversion::FindFormat(in.str().c_str());
     out.put<int32_t>(f != nullptr && (f->Flags() & NOTREADABLE) == 0);
+}
+
+static void op_rules(In &in, Out &out, Failure &)
+{
+    const std::vector<BadRule> bad = rules_check(in.str());
+    out.put<int32_t>(static_cast<int32_t>(bad.size()));
+    for (const BadRule &b : bad) {
+        out.put(b.rule);
+        out.put(b.column);
+    }
 }
 
 // The second line of an MDL text names program, date and dimension: the date would make each export differ.
@@ -318,7 +331,8 @@ static void op_svg(In &in, Out &out, Failure &)
 
 typedef void handler(In &, Out &, Failure &);
 
-static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg, op_build };
+static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg, op_build,
+                                     nullptr, op_rules };
 
 double cpu_now()
 {
@@ -349,7 +363,7 @@ static bool answer(const std::string &request, Out &reply)
     try {
         In in(request);
         uint32_t op = in.get<uint32_t>();
-        if (op == 0 || op >= sizeof handlers / sizeof handlers[0])
+        if (op >= sizeof handlers / sizeof handlers[0] || handlers[op] == nullptr)
             throw Malformed();
         cpu_limit(in.get<double>());
         handlers[op](in, body, why);

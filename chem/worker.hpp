@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <openbabel/mol.h>
 
@@ -131,6 +132,16 @@ V3000 v3000_of(const std::string &text); // CH_PARSE where the library would rea
 
 // How many atoms lost their charge. A 3D structure with all hydrogens still has all of them.
 int mol_neutralise(OpenBabel::OBMol &mol);
+
+// ---- worker_alerts.cpp; rules are lines of a SMARTS, a blank and a name
+
+struct BadRule {
+    int32_t rule, column; // from 0; from 1
+};
+std::vector<BadRule> rules_check(const std::string &rules); // those that are no SMARTS
+
+// The names of those that match, each once, in the order of the rules, with ", " between.
+std::string mol_alerts(const OpenBabel::OBMol &mol, const std::string &rules);
 
 // ---- worker_build.cpp: and in three
 

@@ -73,6 +73,9 @@ static bool is_default(const pl_field *f, const void *conf)
         const char *text = *(const char *const *)at;
         return text == NULL || f->text == NULL ? text == f->text : strcmp(text, f->text) == 0;
     }
+    case PL_TEXTS:
+    case PL_REALS:
+    case PL_LIST: return ((const pl_list *)at)->n == 0;
     default: return false;
     }
 }

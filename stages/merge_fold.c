@@ -136,7 +136,7 @@ static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
         " FROM s.stage a JOIN s.unit u USING(stage_id) JOIN main.stage c ON c.key=a.key;"
         "INSERT INTO main.record SELECT * FROM s.record;"
         "INSERT INTO main.molecule SELECT mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,mw,logp,tpsa,hbd,hba,rotb,"
-        "rings,removed,geometry,energy,unit*%d+%d,neutralised FROM s.molecule;", (int)m->n, (int)shard, (int)m->n, (int)shard);
+        "rings,removed,geometry,energy,unit*%d+%d,neutralised,alerts FROM s.molecule;", (int)m->n, (int)shard, (int)m->n, (int)shard);
 }
 
 static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)

@@ -3,10 +3,13 @@
 #include "stages/prepare.h"
 
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/base/log.h"
 #include "pipeline/workflow.h"
+#include "stages/alerts.h"
 #include "stages/blocks.h"
 #include "stages/structures.h"
 
@@ -27,6 +30,11 @@ static const pl_field fields[] = {
       "keep the largest part, without known counter-ions and solvents, or all parts", 0, NULL, 0 },
     { PL_BOOL, "neutralise", AT(neutralise), 0, 0, 0, NULL, NULL, NULL,
       "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge", PL_LATER, NULL, 0 },
+    { PL_PATH, "alerts.file", AT(alert_file), 0, 0, 0, NULL, NULL, NULL,
+      "structural alerts: lines of a SMARTS, white space and a name; molecule.alerts has the names that match", PL_EXISTS, NULL, 0 },
+    { PL_TEXTS, "alerts.rules", AT(alert_rules), 0, 0, 0, NULL, NULL, NULL, "more of them: \"[N+](=O)[O-] nitro\"", PL_LATER, NULL, 0 },
+    { PL_CHOICE, "alerts.action", AT(alert_action), 0, 0, 0, NULL, "flag|filter", NULL,
+      "molecules with an alert: only say so, or set their records aside before a structure is built", PL_LATER, NULL, 0 },
     { PL_CHOICE, "conformers.source", AT(conformer), 0, 0, 0, NULL, "auto|keep|generate|none", NULL,
       "3D structure: the input's where it is real, always the input's, always built, or none", 0, NULL, 0 },
     { PL_CHOICE, "conformers.force_field", AT(force_field), 0, 0, 0, NULL, "mmff94|uff", NULL,
@@ -67,6 +75,16 @@ typedef struct prepare_worker {
 
 /* ---- before the run ---- */
 
+static void check_alerts(const pl_step *step, pl_problems *problems)
+{
+    const int before = problems->n;
+    st_alerts alerts;
+
+    st_alerts_read(&alerts, step, problems, problems->mem);
+    if (alerts.n > 0 && problems->n == before)
+        st_alerts_check(&alerts, step, problems, problems->mem);
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_prepare_conf *c = step->conf;
@@ -85,11 +103,33 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (ch_worker_open(&w, NULL, &err) != PL_OK)
         pl_problem_add(problems, step->node, "prepare: %s", err.text);
     ch_worker_close(w);
+    check_alerts(step, problems);
 }
 
 static bool generates(const st_prepare_conf *c)
 {
     return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE;
+}
+
+/* ,"alerts":"hash of the rules": what the library is asked, so neither comments nor the file's name. "" without any. */
+static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
+{
+    pl_problems problems = { .mem = mem };
+    st_alerts alerts;
+    pl_sha256 sha;
+    char hash[65];
+
+    *out = "";
+    st_alerts_read(&alerts, step, &problems, mem);
+    if (problems.n != 0)
+        return pl_fail(err, PL_ECONFIG, "%s", problems.n > 0 ? problems.list[0].text : "out of memory");
+    if (alerts.text == NULL)
+        return PL_OK;
+    pl_sha256_start(&sha);
+    pl_sha256_add_str(&sha, alerts.text);
+    pl_sha256_hex(&sha, hash);
+    *out = pl_sprintf(mem, ",\"alerts\":\"%s\"", hash);
+    return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
 /* Built structures depend on the seed, everything on the library. */
@@ -99,17 +139,21 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     const st_prepare_conf *c = step->conf;
     ch_worker *w = NULL;
     ch_worker_info info;
+    const char *alerts = "";
+    char seed[32] = "";
     pl_code code = ch_worker_open(&w, NULL, err);
 
     (void)store;
     if (code == PL_OK)
         code = ch_worker_version(w, &info, err);
     ch_worker_close(w);
+    if (code == PL_OK)
+        code = alerts_json(step, &alerts, mem, err);
     if (code != PL_OK)
         return code;
-    *extra_json = generates(c) ? pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\",\"seed\":%lld}", info.openbabel,
-                                      CH_ANSWERS_VERSION, (long long)wf->seed)
-                         : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"}", info.openbabel, CH_ANSWERS_VERSION);
+    if (generates(c))
+        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld", (long long)wf->seed);
+    *extra_json = pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s}", info.openbabel, CH_ANSWERS_VERSION, seed, alerts);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
@@ -164,18 +208,38 @@ static void read_conf(prepare_state *s)
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
+/* The same structures are built whatever the alerts. */
+static pl_code open_structures(prepare_state *s, pl_error *err)
+{
+    json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
+    char *library;
+    pl_code code;
+
+    (void)json_object_del(extra, "alerts");
+    library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
+    json_decref(extra);
+    code = library ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)
+                   : pl_fail(err, PL_ENOMEM, "no memory for structures");
+    free(library);
+    return code;
+}
+
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 {
     prepare_state *s = state;
+    pl_problems problems = { .mem = env->mem };
+    st_alerts alerts;
     pl_code code;
 
     s->env = env;
+    st_alerts_read(&alerts, env->step, &problems, env->mem);
     read_conf(s);
+    s->opts.rules = alerts.text;
     code = st_blocks_open(&s->records, env, "read", "record", err);
     if (code == PL_OK)
         code = note_library(env, err);
     if (code == PL_OK)
-        code = st_structures_open(&s->structures, env->store, env->step->extra_json, &s->opts, &s->budget, err);
+        code = open_structures(s, err);
     return code == PL_OK ? st_molecules_open(&s->molecules, env, err) : code;
 }
 
@@ -214,10 +278,27 @@ static void worker_close(void *worker)
     ch_worker_close(w->chem);
 }
 
+static pl_code find_structure(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)
+{
+    const prepare_worker *w = ctx;
+    return st_structure_find(&w->state->structures, smiles, found, out, mem, err);
+}
+
+static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
+{
+    const prepare_worker *w = ctx;
+    const st_prepare_conf *c = w->state->env->step->conf;
+
+    if (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')
+        return PL_OK;
+    p->set_aside = pl_sprintf(mem, ST_ALERTS_REASON "%s", p->alerts);
+    return p->set_aside ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for alerts");
+}
+
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
 {
     prepare_worker *w = worker;
-    const ch_known known = { &w->state->structures, st_structure_find };
+    const ch_known known = { w, find_structure, judge };
     st_prepared_unit *u = unit->data;
     st_record *record;
     ch_input *in;
@@ -253,9 +334,14 @@ static pl_code fail_empty(prepare_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = false;
-    int64_t n = 0;
+    int64_t n = 0, aside = 0;
     pl_code code = pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM record");
 
+    if (code == PL_OK)
+        code = pl_db_int(s->env->store->db, &aside, err, "SELECT count(*) FROM record WHERE status='filtered'");
+    if (code == PL_OK && aside > 0)
+        return pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule: %lld were set aside by prepare, the others "
+                       "failed; see record.reason and `molsieve failures`", (long long)n, (long long)aside);
     if (code == PL_OK)
         code = pl_db_prepare(s->env->store->db, &st, "SELECT code, message FROM failure WHERE stage IN('read','prepare') "
                              "GROUP BY code, message ORDER BY count(*) DESC, code, message LIMIT 1", err);
@@ -321,12 +407,22 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? say_structures(s) : code;
 }
 
+/* Alerts are looked for in molecules; an action without any has no effect. */
+static void settle(const pl_workflow *wf, void *conf)
+{
+    st_prepare_conf *c = conf;
+
+    (void)wf;
+    if (!st_alerts_wanted(c))
+        c->alert_action = ST_ALERT_FLAG;
+}
+
 static const char *const needs[] = { "read", NULL };
 
 static const char *const reset_sql[] = {
     "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
     "DELETE FROM label",
-    "UPDATE record SET mol_id=NULL, status='read' WHERE status<>'failed' OR record_id IN "
+    "UPDATE record SET mol_id=NULL, reason=NULL, status='read' WHERE status<>'failed' OR record_id IN "
     "(SELECT record_id FROM failure WHERE stage='prepare' AND record_id IS NOT NULL)",
     "DELETE FROM molecule",
     "DELETE FROM property WHERE property_id NOT IN (SELECT property_id FROM evaluation)",
@@ -344,6 +440,7 @@ const pl_stage st_prepare = {
     .worker_size = sizeof(prepare_worker),
     .needs = needs,
     .item = "records",
+    .settle = settle,
     .check = check,
     .key = key,
     .estimate = estimate,

@@ -21,12 +21,16 @@ extern const pl_stage st_prepare;
 enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE };
 enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
 enum { ST_REGRESSION, ST_CLASSIFICATION };
+enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
     int32_t fragment, conformer, force_field, dedupe, on_conflict;
     double cpu_limit, retry_cpu_limit, memory_limit;
     int64_t max_heavy_atoms, max_atoms;
     bool neutralise;
+    const char *alert_file; /* stages/alerts.h                                       */
+    pl_list alert_rules;    /* const char *                                          */
+    int32_t alert_action;   /* flag, filter                                          */
     pl_list labels;     /* const char *; empty, or "all", "none", names      */
     pl_list properties; /* st_property: what the user says about data fields */
 } st_prepare_conf;

@@ -6,7 +6,7 @@
 
 #include "chem/codec.h"
 #include "pipeline/workflow.h"
-#include "stages/prepare.h"
+#include "stages/alerts.h"
 #include "stages/qm9_units.h"
 
 typedef struct property {
@@ -19,6 +19,7 @@ struct st_molecules {
     const st_prepare_conf *conf;
     sqlite3_stmt *find, *put, *set_record, *get_label, *put_label, *put_property;
     sqlite3_stmt *put_measurement; /* of a shard */
+    bool alerts;                   /* have been looked for */
     property *known; /* data fields seen in this run */
     size_t n_known, cap_known;
 };
@@ -28,8 +29,8 @@ static const struct {
     const char *sql;
 } statements[] = {
     { offsetof(st_molecules, put), "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, "
-      "logp, tpsa, hbd, hba, rotb, rings, removed, geometry, energy, unit, neutralised) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
-    { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=? WHERE record_id=?" },
+      "logp, tpsa, hbd, hba, rotb, rings, removed, geometry, energy, unit, neutralised, alerts) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+    { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=?, reason=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
       "VALUES(?,?,?,?,?)" },
@@ -59,6 +60,7 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
     *out = m;
     m->env = env;
     m->conf = env->step->conf;
+    m->alerts = st_alerts_wanted(m->conf);
     code = pl_db_prepare(env->store->db, &m->find, find_sql(m->conf), err);
     for (size_t i = 0; i < sizeof statements / sizeof statements[0] && code == PL_OK; i++)
         code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql,
@@ -337,15 +339,19 @@ static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p,
     (void)sqlite3_bind_int64(st, 18, unit);
     if (p->n_neutralised > 0)
         (void)sqlite3_bind_int(st, 19, p->charge_read);
+    if (m->alerts)
+        bind_text(st, 20, p->alerts);
     return pl_db_run(st, err);
 }
 
-static pl_code set_record(st_molecules *m, int64_t id, const char *status, int64_t mol_id, pl_error *err)
+static pl_code set_record(st_molecules *m, int64_t id, const char *status, int64_t mol_id, const char *reason, pl_error *err)
 {
     bind_text(m->set_record, 1, status);
     if (mol_id != 0)
         (void)sqlite3_bind_int64(m->set_record, 2, mol_id);
-    (void)sqlite3_bind_int64(m->set_record, 3, id);
+    if (reason != NULL)
+        bind_text(m->set_record, 3, reason);
+    (void)sqlite3_bind_int64(m->set_record, 4, id);
     return pl_db_run(m->set_record, err);
 }
 
@@ -353,7 +359,7 @@ static pl_code store_failed(st_molecules *m, int64_t id, const ch_prepared *p, p
 {
     pl_failure f = { .record_id = id, .code = ch_status_name(p->code), .message = p->message,
                      .signal = p->signal, .attempt = p->attempts, .cpu_s = p->cpu_s };
-    pl_code code = set_record(m, id, "failed", 0, err);
+    pl_code code = set_record(m, id, "failed", 0, NULL, err);
     return code == PL_OK ? pl_failure_add(m->env, &f, err) : code;
 }
 
@@ -370,7 +376,7 @@ static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared
         code = store_molecule(m, mol_id, p, unit, err);
     }
     if (code == PL_OK)
-        code = set_record(m, r->id, *fresh ? "ok" : "duplicate", mol_id, err);
+        code = set_record(m, r->id, *fresh ? "ok" : "duplicate", mol_id, NULL, err);
     return code == PL_OK ? store_labels(m, mol_id, r, err) : code;
 }
 
@@ -387,6 +393,8 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
         bool fresh = false;
         if (p->code != CH_OK)
             code = store_failed(m, u->record[i].id, p, err);
+        else if (p->set_aside != NULL)
+            code = set_record(m, u->record[i].id, "filtered", 0, p->set_aside, err);
         else
             code = store_good(m, &u->record[i], p, unit->index, &fresh, err);
         if (fresh)

@@ -10,6 +10,7 @@
 #include "pipeline/settings.h"
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/alerts.h"
 #include "stages/prepare.h"
 #include "stages/rank_parts.h"
 #include "stages/score.h"
@@ -230,6 +231,20 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
     pl_arena_free(mem);
 }
 
+static void check_where(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_rank_conf *c = step->conf;
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+    const pl_node *at = pl_node_get(step->node, "where");
+    bool alerts = false;
+    pl_error err = { 0 };
+
+    if (st_where_check(c->where, &alerts, &err) != PL_OK)
+        pl_problem_add(problems, at, "rank: %s", err.text);
+    else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
+        pl_problem_add(problems, at, "rank: where: nobody looks for alerts, so they are NULL; set stages.prepare.alerts");
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_rank_conf *c = step->conf;
@@ -256,8 +271,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
         pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",
                        (int)SIMILAR_MAX);
-    if (c->where != NULL && st_where_check(c->where, &err) != PL_OK)
-        pl_problem_add(problems, pl_node_get(step->node, "where"), "rank: %s", err.text);
+    if (c->where != NULL)
+        check_where(wf, step, problems);
 }
 
 /* ---- the ranking ---- */

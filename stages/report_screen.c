@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "stages/alerts.h"
 #include "stages/rank.h"
 #include "stages/score_columns.h"
 
@@ -21,6 +22,35 @@ static void add_step(st_report *r, const char *what, int64_t n, int64_t records,
     pl_text_addf(r->out, "</td><td class=\"n\">%.1f</td><td><svg class=\"share\" role=\"img\" aria-label=\"%.1f %%\" "
                  "viewBox=\"0 0 100 12\" preserveAspectRatio=\"none\"><rect%s width=\"%.2f\" height=\"12\"/></svg></td></tr>\n",
                  wide, wide, left ? " class=\"neg\"" : "", wide);
+}
+
+static bool has_alerts(st_report *r)
+{
+    bool yes = false;
+
+    if (r->code == PL_OK)
+        r->code = st_alerts_there(r->db, &yes, r->err);
+    return yes;
+}
+
+/* The names of a row are a list in JSON but for its quotes: they have neither quotes nor backslashes. */
+static void add_alerts(st_report *r)
+{
+    static const char *const heads[] = { "structural alert", "#molecules that have it", "#records set aside for it", NULL };
+    static const char sql[] =
+        "WITH a(names, aside) AS (SELECT alerts, 0 FROM molecule WHERE alerts<>'' UNION ALL SELECT substr(reason,%d), 1 FROM record "
+        "WHERE status='filtered' AND reason LIKE '" ST_ALERTS_REASON "%%') SELECT value, sum(1-aside), sum(aside) FROM a, "
+        "json_each('[\"'||replace(names,', ','\",\"')||'\"]') GROUP BY value ORDER BY count(*) DESC, value LIMIT %d";
+
+    st_report_table(r, "mid", "Groups that react or disturb assays, by the rules of prepare.alerts: a reason to look, not a verdict.");
+    st_report_heads(r, heads);
+    for (sqlite3_stmt *st = st_report_query(r, sql, (int)sizeof ST_ALERTS_REASON, MAX_GROUPS); st_report_row(r, &st);) {
+        pl_text_add(r->out, "<tr>");
+        for (int i = 0; i < 3; i++)
+            st_report_cell(r, st, i);
+        pl_text_add(r->out, "</tr>\n");
+    }
+    st_report_table_end(r);
 }
 
 void st_report_funnel(st_report *r)
@@ -40,6 +70,8 @@ void st_report_funnel(st_report *r)
                 add_step(r, names[i], n, sqlite3_column_int64(st, 0), i > 0 && i < 5);
         }
     st_report_table_end(r);
+    if (has_alerts(r))
+        add_alerts(r);
 }
 
 /* ---- failures ---- */

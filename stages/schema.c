@@ -11,10 +11,10 @@ extern const char *const st_schema_docs[][4]; /* stages/schema_docs.c */
 static const char *const digest[][2] = {
     { "input_file", "SELECT sha256, format, n_records FROM input_file" },
     { "record", "SELECT i.sha256, r.ordinal, r.byte_offset, r.line, r.title, r.raw_smiles, r.status, "
-                KEY("x.mol_id") " FROM record x JOIN record r ON r.record_id=x.record_id "
+                KEY("x.mol_id") ", r.reason FROM record x JOIN record r ON r.record_id=x.record_id "
                 "JOIN input_file i ON i.file_id=r.file_id" },
     { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, logp, "
-                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, neutralised FROM molecule m" },
+                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, neutralised, alerts FROM molecule m" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
                "FROM label l JOIN property p USING(property_id)" },
@@ -42,13 +42,14 @@ static const char *const migrate[] = {
     "CREATE TABLE evaluated(model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property, "
     "mol_id INTEGER NOT NULL REFERENCES molecule, part TEXT NOT NULL, measured REAL NOT NULL, predicted REAL NOT NULL, "
     "PRIMARY KEY(model_id,property_id,mol_id)) WITHOUT ROWID;",
-    "ALTER TABLE molecule ADD COLUMN neutralised INTEGER; "
+    "ALTER TABLE molecule ADD COLUMN neutralised INTEGER; ALTER TABLE molecule ADD COLUMN alerts TEXT; "
+    "ALTER TABLE record ADD COLUMN reason TEXT; "
     "ALTER TABLE prediction ADD COLUMN similarity REAL; ALTER TABLE prediction ADD COLUMN nearest TEXT; "
     "ALTER TABLE score ADD COLUMN similarity REAL; ALTER TABLE evaluated ADD COLUMN similarity REAL; "
     "ALTER TABLE hit ADD COLUMN cluster INTEGER; ALTER TABLE hit ADD COLUMN n_similar INTEGER; DROP VIEW v_hits; "
     "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.similarity, "
     "h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
-    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar "
+    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar, m.alerts "
     "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
     "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
@@ -56,7 +57,8 @@ static const char *const migrate[] = {
 
 /* What a reader of an older version sees in place of the columns and tables that it lacks. */
 #define SINCE_3 \
-    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised FROM main.molecule;" \
+    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised, NULL AS alerts FROM main.molecule;" \
+    "CREATE TEMP VIEW record AS SELECT *, NULL AS reason FROM main.record;" \
     "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest FROM main.prediction;" \
     "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity FROM main.score;" \
     "CREATE TEMP VIEW hit AS SELECT *, NULL AS cluster, NULL AS n_similar FROM main.hit;"

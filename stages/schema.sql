@@ -3,14 +3,14 @@ CREATE TABLE record(
   record_id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL REFERENCES input_file, ordinal INTEGER NOT NULL,
   byte_offset INTEGER NOT NULL, line INTEGER NOT NULL, title TEXT, raw_smiles TEXT, mol_id INTEGER REFERENCES molecule,
   status TEXT NOT NULL CHECK(status='read' OR status='ok' OR status='duplicate' OR status='filtered' OR status='failed'),
-  UNIQUE(file_id,ordinal)); -- IN(...) would put the list into a table for every row
+  reason TEXT, UNIQUE(file_id,ordinal)); -- IN(...) would put the list into a table for every row
 CREATE TABLE molecule(
   mol_id INTEGER PRIMARY KEY, -- the record_id of the first record that gave it
   inchikey TEXT NOT NULL, smiles TEXT NOT NULL, formula TEXT NOT NULL, n_atoms INTEGER NOT NULL, n_heavy INTEGER NOT NULL,
   charge INTEGER NOT NULL, mw REAL, logp REAL, tpsa REAL, hbd INTEGER, hba INTEGER, rotb INTEGER, rings INTEGER,
   removed TEXT, geometry TEXT NOT NULL, -- 'input', 'mmff94', 'uff' or 'none'
   energy REAL, unit INTEGER NOT NULL,   -- the block of features.db that holds its conformer
-  neutralised INTEGER);
+  neutralised INTEGER, alerts TEXT);
 CREATE TABLE property(
   property_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
   task TEXT NOT NULL CHECK(task IN('regression','classification')),
@@ -47,7 +47,7 @@ CREATE INDEX hit_mol ON hit(mol_id);
 CREATE VIEW v_hits AS SELECT -- one row for each hit and property, in order; without scores the property is NULL
   h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.similarity, h.objective,
     m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula,
-    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar
+    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar, m.alerts
   FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id
   LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id)
   LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;

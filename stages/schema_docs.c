@@ -129,6 +129,7 @@ const char *const st_schema_docs[][4] = {
     { "record", "raw_smiles", NULL, "SMILES as the file has it; NULL for other formats and beyond 4,000 bytes" },
     { "record", "mol_id", NULL, "molecule it became; NULL while it has none" },
     { "record", "status", NULL, "read (waiting for prepare), ok, duplicate, filtered or failed (see failure)" },
+    { "record", "reason", NULL, "why it is filtered: the structural alerts of its molecule; NULL for others" },
 
     { "molecule", "mol_id", NULL, "number of the molecule: the record_id of the first record that gave it" },
     { "molecule", "inchikey", NULL, "standard InChIKey, 27 characters; empty where InChI gives none" },
@@ -149,6 +150,8 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "energy", "kcal/mol", "force-field energy of the conformer; NULL where no force field was used" },
     { "molecule", "unit", NULL, "block of features.db that holds the conformer" },
     { "molecule", "neutralised", "e", "net formal charge before prepare.neutralise changed it; NULL where it changed nothing" },
+    { "molecule", "alerts", NULL, "names of the rules of prepare.alerts that match, in their order, with ', ' between; empty for none, "
+      "NULL where none were looked for" },
 
     { "property", "property_id", NULL, "number of the property" },
     { "property", "name", NULL, "name, as in the input's data field or the workflow" },
@@ -225,6 +228,7 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "titles", NULL, "titles of all records of the molecule, separated by semicolons" },
     { "v_hits", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
     { "v_hits", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
+    { "v_hits", "alerts", NULL, "structural alerts, as molecule.alerts" },
     { "v_failures", "stage", NULL, "stage in which it failed" },
     { "v_failures", "code", NULL, "kind of failure" },
     { "v_failures", "message", NULL, "what was found" },

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "pipeline/store.h"
+#include "stages/alerts.h"
 
 bool st_column_is_ours(const char *name)
 {
     static const char *const ours[] = {
         "rank", "title", "inchikey", "smiles", "formula", "objective", "mw", "mw (u)", "logp", "tpsa", "tpsa (Angstrom^2)", "hbd",
-        "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)", "cluster", "n_similar" };
+        "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)", "cluster", "n_similar",
+        "alerts" };
     bool found = false;
 
     for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
@@ -20,7 +22,8 @@ bool st_column_is_ours(const char *name)
 pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
 {
     static const char *const names[] = { "cluster", "n_similar" };
-    pl_code code = PL_OK;
+    bool alerts = false;
+    pl_code code = st_alerts_there(db, &alerts, err);
 
     for (size_t i = 0; i < sizeof names / sizeof *names && code == PL_OK; i++) {
         int64_t has = 0;
@@ -28,6 +31,10 @@ pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
         if (code != PL_OK || !has)
             continue;
         pl_text_addf(sql, ", h.%s", names[i]);
+        *(n ? n : &(int){ 0 }) += 1;
+    }
+    if (code == PL_OK && alerts) {
+        pl_text_add(sql, ", m.alerts");
         *(n ? n : &(int){ 0 }) += 1;
     }
     return code;

@@ -19,7 +19,10 @@ const char *st_where_column(const char *name)
 
 static int only_molecules(void *ctx, int action, const char *a, const char *b, const char *db, const char *source)
 {
-    (void)ctx, (void)db, (void)source;
+    bool *alerts = ctx;
+
+    (void)db, (void)source;
+    *alerts = *alerts || (action == SQLITE_READ && strcmp(b, "alerts") == 0);
     switch (action) {
     case SQLITE_SELECT: return SQLITE_OK;
     case SQLITE_READ: return strcmp(a, "molecule") == 0 ? SQLITE_OK : SQLITE_DENY;
@@ -28,7 +31,7 @@ static int only_molecules(void *ctx, int action, const char *a, const char *b, c
     }
 }
 
-static pl_code try_where(sqlite3 *db, const char *expression, pl_error *err)
+static pl_code try_where(sqlite3 *db, const char *expression, bool *alerts, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     const char *tail = NULL;
@@ -39,10 +42,10 @@ static pl_code try_where(sqlite3 *db, const char *expression, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "no memory for a condition");
     if (sqlite3_exec(db, st_schema.sql, NULL, NULL, NULL) != SQLITE_OK)
         code = pl_fail(err, PL_EBUG, "the schema: %s", sqlite3_errmsg(db));
-    (void)sqlite3_set_authorizer(db, only_molecules, NULL);
+    (void)sqlite3_set_authorizer(db, only_molecules, alerts);
     if (code == PL_OK && sqlite3_prepare_v2(db, sql, -1, &st, &tail) != SQLITE_OK)
         code = pl_fail(err, PL_ECONFIG, "where: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, "
-                       "charge, n_heavy, n_atoms, formula, smiles, inchikey", sqlite3_errmsg(db));
+                       "charge, n_heavy, n_atoms, formula, smiles, inchikey, removed, neutralised, alerts", sqlite3_errmsg(db));
     else if (code == PL_OK && tail[strspn(tail, " \n\t")] != '\0')
         code = pl_fail(err, PL_ECONFIG, "where: one expression only, no \";\"");
     (void)sqlite3_finalize(st);
@@ -50,15 +53,18 @@ static pl_code try_where(sqlite3 *db, const char *expression, pl_error *err)
     return code;
 }
 
-pl_code st_where_check(const char *expression, pl_error *err)
+pl_code st_where_check(const char *expression, bool *alerts, pl_error *err)
 {
+    bool reads = false;
     sqlite3 *db = NULL;
     pl_code code;
 
     if (sqlite3_open(":memory:", &db) != SQLITE_OK)
         code = pl_fail(err, PL_ENOMEM, "no memory to check a condition");
     else
-        code = try_where(db, expression, err);
+        code = try_where(db, expression, &reads, err);
     (void)sqlite3_close(db);
+    if (alerts != NULL)
+        *alerts = reads;
     return code;
 }

@@ -6,10 +6,12 @@
 #ifndef ST_WHERE_H
 #define ST_WHERE_H
 
+#include <stdbool.h>
+
 #include "pipeline/base/error.h"
 
-/* ECONFIG says what SQLite finds wrong with it. */
-pl_code st_where_check(const char *expression, pl_error *err);
+/* ECONFIG says what SQLite finds wrong with it. *alerts: it reads that column (alerts may be NULL). */
+pl_code st_where_check(const char *expression, bool *alerts, pl_error *err);
 
 /* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */
 #define ST_WHERE_COLUMNS "n_atoms, n_heavy, charge, mw, logp, tpsa, hbd, hba, rotb, rings or energy"

@@ -17,7 +17,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, MAX_COLUMNS = FIXED + 3 * ST_MODELS_MAX + 2, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, MAX_COLUMNS = FIXED + 3 * ST_MODELS_MAX + 3, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -38,7 +38,7 @@ typedef struct write_state {
     sqlite3_stmt *hits, *score;
     st_out out[FORMATS];
     bool wanted[FORMATS];
-    int n_properties, n_more, n_columns; /* n_more: of a diverse ranking, last */
+    int n_properties, n_more, n_columns; /* n_more: st_hit_columns, last */
     int64_t property[MAX_COLUMNS];
     int n_values[MAX_COLUMNS];     /* of a property: mean, stdev, similarity              */
     const char *name[MAX_COLUMNS]; /* of a column, unit included */

@@ -41,7 +41,7 @@ enum {
     PL_HOW = 4,        /* changes how, not what: not part of the stage's key           */
     PL_KEYED = 8,      /* PL_LIST: in YAML a map; its keys fill the sub field "name"   */
     PL_LATER = 16      /* younger than the stage's version: at its default, with which
-                          all is as it was, not part of the key (not of lists)         */
+                          all is as it was, not part of the key                        */
 };
 
 typedef struct pl_field {

@@ -79,9 +79,12 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     ch_wire_put_str(t, key, 27);
     ch_wire_put_str(t, "C22H18", 6);
     ch_wire_put_str(t, "", 0);
+    ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, "none", 4);
     for (int i = 0; i < 6; i++)
         ch_wire_put_u32(t, i == 0 ? HEAVY : (uint32_t)(h >> (8 * i)) % 7);
+    ch_wire_put_u32(t, 0);
+    ch_wire_put_u32(t, 0);
     for (int i = 0; i < 3; i++)
         ch_wire_put_f64(t, 100 + (double)(mix(h + (uint64_t)i) % 500000) / 1000);
     ch_wire_put_f64(t, (double)NAN);
@@ -109,9 +112,10 @@ static void answer(const char *request, size_t len, pl_text *t)
             ch_wire_put_u32(t, 1);
         return;
     }
-    for (int i = 0; i < 9; i++) /* the options */
+    for (int i = 0; i < 10; i++) /* the options */
         (void)ch_wire_u32(&in);
-    (void)ch_wire_str(&in, &n);
+    for (int i = 0; i < 2; i++) /* rules and format */
+        (void)ch_wire_str(&in, &n);
     text = ch_wire_str(&in, &n);
     for (size_t i = 0; i < n; i++)
         n = text[i] == ' ' || text[i] == '\t' || text[i] == '\n' ? i : n;

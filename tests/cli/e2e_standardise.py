@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `prepare` does before anything is built: neutral forms."""
+"""What `prepare` does before anything is built: neutral forms and structural alerts."""
+import csv
+import io
+import os
+import re
+
 from sieve import Project, accounted, main
 
 
@@ -29,5 +34,198 @@ def neutral_forms_are_recorded_and_are_duplicates_of_neutral_records():
         assert p.run("db", "digest", "--results-only", "shards")[1] == digest
 
 
+RULES_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../workflows/data/alerts.smarts")
+
+# What each rule that comes along has to find, and what it must leave alone.
+RULES = {
+    "acyl halide": ("CC(=O)Cl O=C(F)c1ccccc1", "CC(=O)CCl ClC=C"),
+    "sulfonyl halide": ("CS(=O)(=O)F Cc1ccc(cc1)S(=O)(=O)Cl", "CS(=O)(=O)N CS(=O)(=O)CC(F)(F)F"),
+    "anhydride": ("CC(=O)OC(C)=O O=C1OC(=O)c2ccccc12", "CC(=O)OCC(C)=O CC(=O)NC(C)=O"),
+    "active ester": ("CC(=O)ON1C(=O)CCC1=O CC(=O)On1nnc2ccccc12 CC(=O)Oc1ccc(cc1)[N+](=O)[O-] CC(=O)Oc1ccc(cc1)N(=O)=O "
+        "CC(=O)Oc1c(F)c(F)c(F)c(F)c1F", "CC(=O)Oc1ccccc1C(=O)O CC(=O)NO CC(=O)Oc1ccc(F)cc1"),
+    "thioester": ("CC(=O)SCC", "CC(=O)OCC CCSCC"),
+    "beta-lactone": ("O=C1OCC1C", "O=C1OCCC1 O=C1NCC1"),
+    "isocyanate": ("CN=C=O", "CNC=O CNC(N)=O"),
+    "isothiocyanate": ("C=CCN=C=S", "CSC#N CNC(N)=S"),
+    "carbodiimide": ("CN=C=NC", "CNC(=N)NC"),
+    "alkyl halide": ("CCCl CC(Br)C ICC", "CC(Cl)(Cl)Cl Clc1ccccc1 ClC=CC CCF FC(F)F CC(C)(C)Cl"),
+    "alpha-halo carbonyl": ("CC(=O)CCl CC(C)(Br)C(=O)OC NC(=O)CI", "CC(=O)CCCl CC(=O)CF"),
+    "nitrogen mustard": ("CN(CCCl)CCCl", "CN(CCO)CCCl"),
+    "sulfonate ester": ("CS(=O)(=O)OC COS(=O)(=O)OC", "CS(=O)(=O)Oc1ccccc1 CS(=O)(=O)O CS(=O)(=O)NC"),
+    "epoxide": ("C1OC1CO O1C2CCCCC12", "C1COC1 C1CC1"),
+    "aziridine": ("C1NC1C CN1CC1", "C1CNC1"),
+    "thiirane": ("C1SC1", "C1CSC1"),
+    "aldehyde": ("O=Cc1ccccc1 CCC=O [O-][N+](=O)c1ccc(C=O)cc1", "CC(C)=O CN(C)C=O COC=O CC(=O)O"),
+    "Michael acceptor": ("C=CC(C)=O CC=CC=O O=C(/C=C/c1ccccc1)c1ccccc1 C=CC(=O)NC C=C(C)C(=O)OC C=CS(C)(=O)=O C=CC#N "
+        "CC=C[N+](=O)[O-] CC=CN(=O)=O C#CC(C)=O", "CC=CC(=O)NC OC(=O)C=Cc1ccccc1 CC(=O)c1ccccc1 CC(=O)C(C)=C(C)C C=CCC#N "
+        "O=c1ccoc2ccccc12 C=Cc1ccccc1"),
+    "maleimide": ("O=C1C=CC(=O)N1C", "O=C1CCC(=O)N1C O=C1c2ccccc2C(=O)N1"),
+    "quinone": ("O=C1C=CC(=O)C=C1 O=C1C=CC(=O)c2ccccc12 O=C1c2ccccc2C(=O)c2ccccc12 O=C1C(=O)C=CC=C1", "O=C1CCC(=O)CC1 "
+        "O=C1C=CC=CN1 O=c1ccoc2ccccc12 Oc1ccc(O)cc1"),
+    "ylidene malononitrile": ("N#CC(C#N)=Cc1ccccc1 CC(C)=C(C#N)C#N", "N#CCC#N N#CC(C)C#N"),
+    "peroxide": ("COOC CC(=O)OO", "COC CON"),
+    "catechol": ("Oc1ccccc1O Oc1cc(CCN)ccc1O", "COc1ccccc1O Oc1cccc(O)c1 OC1CCCCC1O"),
+    "hydroquinone": ("Oc1ccc(O)cc1", "COc1ccc(O)cc1 Oc1cccc(O)c1"),
+    "azo": ("c1ccccc1N=Nc1ccccc1", "CC=NC c1ccnnc1 CN=NN(C)C"),
+    "diazo": ("C=[N+]=[N-] COC(=O)C=[N+]=[N-] c1ccccc1[N+]#N", "CN=[N+]=[N-] C[N+]#[C-] CC#N"),
+    "azide": ("CN=[N+]=[N-]", "C=[N+]=[N-] Cn1ccnn1"),
+    "hydrazine": ("NNc1ccccc1 CNNC", "CC(=O)NN CN(C)N=C NCCN NNC(N)=O"),
+    "nitroso": ("CN(C)N=O O=Nc1ccccc1", "C[N+](=O)[O-] CC=NO CON=O"),
+    "thiol": ("CCS Sc1ccccc1", "CSC CC(N)=S"),
+    "disulfide": ("CSSC", "CSCSC CSC"),
+    "rhodanine": ("O=C1CSC(=S)N1 CCN1C(=O)CSC1=S", "O=C1CSC(=O)N1 O=C1CNC(=S)N1"),
+    "ylidene thiazolidinone": ("O=C1NC(=S)SC1=Cc1ccccc1 O=C1NC(=O)SC1=Cc1ccccc1", "O=C1CSC(=O)N1 O=C1NC(=O)NC1=Cc1ccccc1"),
+    "acyl hydrazone": ("CC(=O)NN=Cc1ccccc1", "CC(=O)NNC CC(=O)NCCc1ccccc1 NC=Nc1ccccc1"),
+    "phenol Mannich base": ("Oc1ccccc1CN(C)C", "COc1ccccc1CN(C)C Oc1ccccc1CNC(C)=O Oc1ccccc1CCN(C)C"),
+    "hydroxamic acid": ("CC(=O)NO", "CC(=O)NOC CC(=O)N"),
+    "boronic acid": ("OB(O)c1ccccc1 CC1(C)OB(OC1(C)C)c1ccccc1", "OB(O)O CB(C)C"),
+    "N-halogen": ("CN(C)Cl O=C1CCC(=O)N1Br", "NCCCl Clc1ccncc1"),
+    "phosphorus halide": ("CP(=O)(Cl)Cl CC(C)OP(C)(=O)F", "CP(=O)(O)O CP(C)CC(F)F"),
+}
+
+CLEAN = ("CC(=O)Oc1ccccc1C(=O)O CC(C)Cc1ccc(cc1)C(C)C(=O)O Cn1cnc2c1c(=O)n(C)c(=O)n2C CC(=O)Nc1ccc(O)cc1 CN1CCC[C@H]1c1cccnc1 "
+         "CCOC(=O)c1ccccc1N CC(=O)CC(c1ccccc1)C1=C(O)c2ccccc2OC1=O")
+
+
+def the_rules_that_come_along_find_what_they_are_for():
+    with open(RULES_FILE) as f:
+        rules = [line.split(None, 1)[1].split(" #")[0].strip() for line in f if line.strip() and line[0] != "#"]
+    assert set(rules) == set(RULES) and 20 <= len(RULES) <= 40, set(rules) ^ set(RULES)
+    with Project() as p:
+        p.put("a.smi", "".join("%s %s\n" % (smiles, name + sign) for name, both in RULES.items() for sign, some in zip("+-", both)
+                               for smiles in some.split()) + "".join("%s clean\n" % s for s in CLEAN.split()))
+        p.run("run", p.workflow([p.path("a.smi")], "  read: {}\n  prepare: {conformers: {source: none}, dedupe: {by: none}, "
+                                "alerts: {file: %s}}\n" % RULES_FILE), "-q")
+        assert accounted(p)[2] == 0
+        for smiles, title, alerts in p.rows("SELECT raw_smiles, title, alerts FROM record JOIN molecule USING(mol_id)"):
+            found = alerts.split(", ") if alerts else []
+            assert title == "clean" and not found or title != "clean" and (title[:-1] in found) == (title[-1] == "+"), \
+                (smiles, title, found)
+
+
+def alerts_are_told_wherever_molecules_are():
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\nCC=O aldehyde\nC1OC1C=O both\nCCC=O other\n[NH4+].CC(=O)OO acid\n")
+        p.put("rules.smarts", "\ufeff# ours\r\n[CX3;H1](=O)[#6]\t aldehyde # reacts\r\n\r\n  C1OC1  epoxide\n[#6][CX3;H1]=O aldehyde\n")
+        stages = ("  read: {unit: 2}\n  prepare: {conformers: {source: generate}, alerts: {file: rules.smarts, rules: [\"OO per oxide\"]}}\n"
+                  "  rank: {objectives: [{property: mw, goal: minimise}]%s}\n  write: {csv: hits.csv, sdf: hits.sdf}\n")
+        w = p.workflow([p.path("a.smi")], stages % "")
+        p.run("run", w, "-q")
+        accounted(p)
+        want = [("ethanol", ""), ("aldehyde", "aldehyde"), ("both", "aldehyde, epoxide"), ("other", "aldehyde"), ("acid", "per oxide")]
+        assert p.rows("SELECT title, alerts FROM record JOIN molecule USING(mol_id) ORDER BY record_id") == want
+        assert sorted(p.rows("SELECT titles, alerts FROM v_hits")) == sorted(want)
+        top = list(csv.DictReader(io.StringIO(p.run("top", "--csv", "run")[1])))
+        hits = list(csv.DictReader(open(p.path("run", "hits.csv"))))
+        assert sorted((r["title"], r["alerts"]) for r in top) == sorted((r["title"], r["alerts"]) for r in hits) == sorted(want)
+        assert ">  <alerts>\naldehyde, epoxide\n" in open(p.path("run", "hits.sdf")).read()
+        export = list(csv.DictReader(io.StringIO(p.run("export", "csv", "--where", "alerts = ''", "run")[1])))
+        assert [(r["title"], r["alerts"]) for r in export] == [("ethanol", "")]
+        p.run("report", "run", "-o", p.path("r.html"))
+        page = re.sub("<[^>]*>", " ", open(p.path("r.html")).read())
+        assert re.search(r"aldehyde +3 +0 +epoxide +1 +0 +per oxide +1 +0 ", page.replace("\n", " ")), page[:3000]
+        # Comments and the name of the file are nothing to run again for, other rules are; structures stay.
+        os.rename(p.path("rules.smarts"), p.path("other.smarts"))
+        p.put("other.smarts", "[CX3;H1](=O)[#6] aldehyde\nC1OC1 epoxide\n[#6][CX3;H1]=O aldehyde\n")
+        assert "again" not in p.run("plan", w, "stages.prepare.alerts.file=other.smarts")[1]
+        why = p.run("explain", w, "prepare", "stages.prepare.alerts.file=null")[1]
+        assert "alerts" in why, why
+        p.run("run", w, "-q", "stages.prepare.alerts.file=null", 'stages.rank.where=alerts = "" or alerts is null')
+        assert p.one("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id DESC") == \
+            "0 structures built, 5 known from earlier runs"
+        assert p.rows("SELECT titles FROM v_hits ORDER BY 1") == [("aldehyde",), ("both",), ("ethanol",), ("other",)]
+        # Without rules there is nothing to tell.
+        plain = p.workflow([p.path("a.smi")], stages.replace(", alerts: {file: rules.smarts, rules: [\"OO per oxide\"]}", "") % "")
+        p.run("run", plain, "-q")
+        assert p.rows("SELECT DISTINCT alerts FROM molecule") == [(None,)]
+        assert "alerts" not in open(p.path("run", "hits.csv")).read() + p.run("top", "run")[1] + p.run("export", "csv", "run")[1]
+
+
+def molecules_with_alerts_can_be_set_aside():
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\nCC=O aldehyde\nC1OC1C=O both\nOCC again\nXx bad\nCC=O aldehyde2\nCCN amine\n")
+        stages = ("  read: {unit: 2}\n  prepare: {alerts: {action: %s, rules: [\"[CX3;H1](=O)[#6] aldehyde\", "
+                  "\"C1OC1 epoxide\"]}}\n  graph: {}\n")
+        w = p.workflow([p.path("a.smi")], stages % "filter")
+        p.run("run", w, "-q")
+        assert accounted(p) == (7, 3, 1)
+        assert p.rows("SELECT title, status, reason, mol_id FROM record ORDER BY record_id") == [
+            ("ethanol", "ok", None, 1), ("aldehyde", "filtered", "alerts: aldehyde", None),
+            ("both", "filtered", "alerts: aldehyde, epoxide", None), ("again", "duplicate", None, 1), ("bad", "failed", None, None),
+            ("aldehyde2", "filtered", "alerts: aldehyde", None), ("amine", "ok", None, 7)]
+        built = p.one("SELECT message FROM event WHERE message LIKE '%structures%'")  # of two ethanols and the amine only
+        assert sum(int(n) for n in re.findall("[0-9]+", built)) == 3, built
+        p.run("report", "run", "-o", p.path("r.html"))
+        page = re.sub("<[^>]*>", " ", open(p.path("r.html")).read()).replace("\n", " ")
+        assert re.search(r"aldehyde +0 +3 +epoxide +0 +1 ", page) and re.search(r"set aside by a filter +3 ", page), page[:3000]
+        digest = p.run("db", "digest", "run")[1]
+        for k in range(2):
+            p.run("run", w, "-q", "--shard", "%d/2" % k, "workdir=shards")
+        p.run("merge", w, "-q", "workdir=shards")
+        assert p.run("db", "digest", "--results-only", "shards")[1].split()[0] == digest.split()[0]
+        p.run("run", w, "-q", "stages.prepare.alerts.action=flag")
+        assert accounted(p) == (7, 6, 1) and p.rows("SELECT 1 FROM record WHERE reason IS NOT NULL") == []
+        p.run("run", w, "-q")
+        assert p.run("db", "digest", "run")[1].split()[0] == digest.split()[0]
+        p.put("a.smi", "CC=O aldehyde\nXx bad\n")
+        assert "1 were set aside" in p.run("run", w, "-q", expect=1)[2]
+
+
+def rules_that_are_none_are_said_with_their_place():
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\n")
+        p.put("bad.smarts", "# none\n[CX3](=O)[Cl  chloride\n\n  C(   two\n")
+        p.put("worse.smarts", "C=O\nC=O a,b\nC\xe9 e\n%s long\nC=O %s\n" % ("C" * 1001, "n" * 101))
+        p.put("none.smarts", "\n# none\n")
+        p.put("many.smarts", "C many\n" * 2001)
+        p.put("large.smarts", "#" * ((1 << 20) + 1))
+        stages = "  read: {}\n  prepare:\n    alerts: {file: %s, rules: %s}\n  rank: {objectives: [{property: mw, goal: minimise}]}\n"
+
+        def check(file, rules="[]", *more):
+            return p.run("check", p.workflow([p.path("a.smi")], stages % (file, rules)), *more, expect=2)[2]
+        said = check("bad.smarts", '["C=O fine", "[CH no"]')
+        for place in ("bad.smarts:2:13: ", "bad.smarts:4:5: ", "w.yaml:10:52: "):
+            assert place + "alerts: not a SMARTS" in said, said
+        assert said.count("\n") == 4, said
+        said = check("worse.smarts")
+        for line, words in enumerate(("there is no name", "no comma", "printable", "1000 characters", "100 characters")):
+            assert re.search(r"worse.smarts:%d:1: alerts: .*%s" % (line + 1, words), said), (words, said)
+        assert "there is no rule in" in check("none.smarts") and "w.yaml:10:13" in check("none.smarts")
+        assert "many.smarts:2001:1: alerts: more than 2000 rules" in check("many.smarts")
+        assert "more than 1 MiB" in check("large.smarts")
+        assert "no rules to filter by" in check("null", "[]", "stages.prepare.alerts.action=filter")
+        assert "No such file" in check("other.smarts")
+        assert "nobody looks for alerts" in check("null", "[]", "stages.rank.where=mw < 500 and alerts = ''")
+
+
+def a_rule_that_takes_for_ever_costs_its_molecule():
+    cage = ("c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
+            "c1c1c6c2c3c41")
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\n%s C60\nCC(C)=O acetone\n" % cage)
+        rules = '["*%s~[U] path", "[OX2;H1] hydroxyl"]' % ("~*" * 24)
+        p.run("run", p.workflow([p.path("a.smi")], "  read: {}\n  prepare: {conformers: {source: none, cpu_limit: 200ms, "
+                                "retry_cpu_limit: 400ms}, alerts: {rules: %s}}\n" % rules), "-q")
+        assert p.rows("SELECT title, status, alerts, code FROM record LEFT JOIN molecule USING(mol_id) LEFT JOIN failure "
+                      "USING(record_id)") == [("ethanol", "ok", "hydroxyl", None), ("C60", "failed", None, "timeout"),
+                                              ("acetone", "ok", "", None)]
+
+
+def hydrogens_of_the_input_do_not_matter_to_alerts():
+    with Project() as p:
+        p.put("a.smi", "CC=O aldehyde\nCC(=O)C ketone\nCCN amine\n")
+        names = '["[CX3;H1]=O h", "[#6][#1] atom", "[D3] branch", "[N]([H])[H] nh2", "[C,#11,#16] some"]'
+        prepare = "  read: {}\n  prepare: {conformers: {source: generate}, alerts: {rules: %s}}\n" % names
+        p.run("run", p.workflow([p.path("a.smi")], prepare), "-q")
+        want = ["h, atom, some", "atom, branch, some", "atom, nh2, some"]
+        assert [a for (a,) in p.rows("SELECT alerts FROM molecule ORDER BY mol_id")] == want
+        p.run("export", "sdf", "-o", p.path("a.sdf"), "run")
+        p.run("run", p.workflow([p.path("a.sdf")], prepare.replace("generate", "keep"), workdir="again"), "-q")
+        assert [a for (a,) in p.rows("SELECT alerts FROM molecule ORDER BY mol_id", workdir="again")] == want
+
+
 if __name__ == "__main__":
-    main([neutral_forms_are_recorded_and_are_duplicates_of_neutral_records])
+    main([neutral_forms_are_recorded_and_are_duplicates_of_neutral_records, the_rules_that_come_along_find_what_they_are_for,
+          alerts_are_told_wherever_molecules_are, molecules_with_alerts_can_be_set_aside,
+          rules_that_are_none_are_said_with_their_place, a_rule_that_takes_for_ever_costs_its_molecule,
+          hydrogens_of_the_input_do_not_matter_to_alerts])

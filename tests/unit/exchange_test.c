@@ -63,10 +63,10 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     bool build = n > 6 && memcmp(text, "build ", 6) == 0;
 
     ch_wire_put_str(t, text, n);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, build ? "build" : "input", 5);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 8; i++)
         ch_wire_put_u32(t, 0);
     for (int i = 0; i < 4; i++)
         ch_wire_put_f64(t, 0);
@@ -132,9 +132,9 @@ static void answer(const char *request, size_t len, pl_text *t)
         ch_wire_put_u32(t, 0);
         return;
     }
-    for (int i = 0; i < 9; i++) /* the options */
+    for (int i = 0; i < 10; i++) /* the options */
         (void)ch_wire_u32(&in);
-    if (op == CH_OP_PREPARE)
+    for (int i = 0; op == CH_OP_PREPARE && i < 2; i++) /* rules and format */
         (void)ch_wire_str(&in, &n);
     text = ch_wire_str(&in, &n);
     obey(op == CH_OP_BUILD ? text + 6 : text, op == CH_OP_BUILD ? n - 6 : n, cpu, t);
@@ -319,12 +319,23 @@ static pl_code find(void *ctx, const char *smiles, bool *found, ch_prepared *out
     return PL_OK;
 }
 
+static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
+{
+    (void)ctx;
+    (void)mem;
+    (void)err;
+    if (strstr(p->smiles, "unwanted") != NULL)
+        p->set_aside = "unwanted";
+    return PL_OK;
+}
+
 static void only_unknown_structures_are_built(void **state)
 {
-    static const char *const text[] = { "build x", "given", "build known", "build die", "build yy", "build budget" };
+    static const char *const text[] = { "build x", "given", "build known", "build die", "build yy", "build budget",
+                                        "build unwanted", "unwanted" };
     bench *b = *state;
     int asked = 0;
-    const ch_known known = { &asked, find };
+    const ch_known known = { &asked, find, judge };
 
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         add(b, text[i]);
@@ -340,6 +351,12 @@ static void only_unknown_structures_are_built(void **state)
     assert_string_equal(b->out[3].smiles, "build die"); /* what is known of a failure is kept */
     assert_true(b->out[4].energy == 8);
     assert_code(b, 5, CH_OK, 2);
+    for (int i = 6; i < 8; i++) {
+        assert_code(b, i, CH_OK, 1);
+        assert_string_equal(b->out[i].set_aside, "unwanted");
+        assert_false(b->out[i].built || b->out[i].known);
+    }
+    assert_null(b->out[0].set_aside);
 }
 
 static void put_program(const char *path)

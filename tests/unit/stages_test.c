@@ -163,7 +163,7 @@ static void a_condition_may_use_the_columns_of_molecule(void **state)
                                         "abs(charge) = 0 -- neutral", "energy is null or energy < 100" };
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        assert_int_equal(st_where_check(good[i], NULL), PL_OK);
+        assert_int_equal(st_where_check(good[i], NULL, NULL), PL_OK);
 }
 
 static void a_condition_may_not_read_or_change_anything_else(void **state)
@@ -176,7 +176,7 @@ static void a_condition_may_not_read_or_change_anything_else(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        if (st_where_check(bad[i], &err) != PL_ECONFIG)
+        if (st_where_check(bad[i], NULL, &err) != PL_ECONFIG)
             fail_msg("accepted: %s", bad[i]);
 }
 
