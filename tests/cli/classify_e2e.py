@@ -88,6 +88,9 @@ def a_classifier_is_trained_evaluated_and_told():
         assert len(scores) == 110 and all(abs(scores[m] - q) < 1e-6 for m, q in p.rows("SELECT mol_id, predicted FROM evaluated"))
         curve = p.rows("SELECT DISTINCT name FROM metric WHERE split='valid' ORDER BY 1")
         assert curve == [("brier",), ("loss",)], curve
+        losses = dict(p.rows("SELECT epoch, value FROM metric WHERE split='valid' AND name='loss'"))
+        best = json.loads(meta["provenance"])["training"]["best_epoch"]
+        assert len(losses) == 15 and losses[best] == min(losses.values()), (best, losses)
         info = p.run("model", "info", "run/models/e2e.safetensors")[1]
         assert "predicts    the probability of basic, high is better" in info, info
         assert re.search(r"test +ROC-AUC [\d.]+  PR-AUC .* BEDROC [\d.]+  log loss [\d.]+  Brier [\d.]+  \(22 molecules, \d+ of class 1; EF at most ",
