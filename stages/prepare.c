@@ -11,6 +11,7 @@
 #include "pipeline/workflow.h"
 #include "stages/alerts.h"
 #include "stages/blocks.h"
+#include "stages/keep.h"
 #include "stages/structures.h"
 
 #define AT(member) offsetof(st_prepare_conf, member)
@@ -35,6 +36,9 @@ static const pl_field fields[] = {
     { PL_TEXTS, "alerts.rules", AT(alert_rules), 0, 0, 0, NULL, NULL, NULL, "more of them: \"[N+](=O)[O-] nitro\"", PL_LATER, NULL, 0 },
     { PL_CHOICE, "alerts.action", AT(alert_action), 0, 0, 0, NULL, "flag|filter", NULL,
       "molecules with an alert: only say so, or set their records aside before a structure is built", PL_LATER, NULL, 0 },
+    { PL_TEXT, "keep", AT(keep), 0, 0, 0, NULL, NULL, NULL,
+      "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
+      "\"mw < 600 and rotb <= 12\"", PL_LATER, NULL, 0 },
     { PL_CHOICE, "conformers.source", AT(conformer), 0, 0, 0, NULL, "auto|keep|generate|none", NULL,
       "3D structure: the input's where it is real, always the input's, always built, or none", 0, NULL, 0 },
     { PL_CHOICE, "conformers.force_field", AT(force_field), 0, 0, 0, NULL, "mmff94|uff", NULL,
@@ -70,10 +74,22 @@ typedef struct prepare_state {
 
 typedef struct prepare_worker {
     ch_worker *chem;
+    st_keep *keep; /* or NULL */
     prepare_state *state;
 } prepare_worker;
 
 /* ---- before the run ---- */
+
+static void check_keep(const pl_step *step, pl_problems *problems)
+{
+    const st_prepare_conf *c = step->conf;
+    st_keep *keep = NULL;
+    pl_error err = { 0 };
+
+    if (c->keep != NULL && st_keep_open(&keep, c->keep, &err) != PL_OK)
+        pl_problem_add(problems, pl_node_get(step->node, "keep"), "prepare: %s", err.text);
+    st_keep_close(keep);
+}
 
 static void check_alerts(const pl_step *step, pl_problems *problems)
 {
@@ -103,6 +119,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (ch_worker_open(&w, NULL, &err) != PL_OK)
         pl_problem_add(problems, step->node, "prepare: %s", err.text);
     ch_worker_close(w);
+    check_keep(step, problems);
     check_alerts(step, problems);
 }
 
@@ -267,14 +284,18 @@ static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
 static pl_code worker_open(void *worker, void *state, pl_error *err)
 {
     prepare_worker *w = worker;
+    const st_prepare_conf *c = ((const prepare_state *)state)->env->step->conf;
+    pl_code code;
 
     w->state = state;
-    return ch_worker_open(&w->chem, &w->state->budget, err);
+    code = c->keep ? st_keep_open(&w->keep, c->keep, err) : PL_OK;
+    return code == PL_OK ? ch_worker_open(&w->chem, &w->state->budget, err) : code;
 }
 
 static void worker_close(void *worker)
 {
     prepare_worker *w = worker;
+    st_keep_close(w->keep);
     ch_worker_close(w->chem);
 }
 
@@ -289,10 +310,13 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     const prepare_worker *w = ctx;
     const st_prepare_conf *c = w->state->env->step->conf;
 
-    if (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')
-        return PL_OK;
-    p->set_aside = pl_sprintf(mem, ST_ALERTS_REASON "%s", p->alerts);
-    return p->set_aside ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for alerts");
+    bool keep = true;
+    pl_code code = w->keep ? st_keep_ask(w->keep, p, &keep, err) : PL_OK;
+
+    if (code != PL_OK || (keep && (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')))
+        return code;
+    p->set_aside = keep ? pl_sprintf(mem, ST_ALERTS_REASON "%s", p->alerts) : pl_sprintf(mem, "not (%s)", c->keep);
+    return p->set_aside ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
 }
 
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)

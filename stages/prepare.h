@@ -30,6 +30,7 @@ typedef struct st_prepare_conf {
     bool neutralise;
     const char *alert_file; /* stages/alerts.h                                       */
     pl_list alert_rules;    /* const char *                                          */
+    const char *keep;       /* stages/keep.h, or NULL                                */
     int32_t alert_action;   /* flag, filter                                          */
     pl_list labels;     /* const char *; empty, or "all", "none", names      */
     pl_list properties; /* st_property: what the user says about data fields */

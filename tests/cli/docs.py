@@ -149,6 +149,7 @@ def own_data_is_trained_on_and_screened_as_the_page_says():
         for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", page, re.S):
             p.put(name, text)
         values = [">10", "n.d.", ""] + [x["logS"] for x in rows[3:]]
+        p.put("alerts.smarts", read("workflows/data/alerts.smarts"))
         p.put("measured.csv", "SMILES,ID,pIC50\n" + "".join("%s,m%d,%s\n" % (x["smiles"], i, v) for i, (x, v) in enumerate(zip(rows, values))))
         p.put("library.smi", "".join("%s l%d\n" % (x["smiles"], i) for i, x in enumerate(rows[::3])))
         said = ""

@@ -171,6 +171,28 @@ def molecules_with_alerts_can_be_set_aside():
         assert "1 were set aside" in p.run("run", w, "-q", expect=1)[2]
 
 
+def a_condition_keeps_molecules_from_being_built():
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\nCCCCCCCC octane\nCC(=O)[O-].[Na+] acetate\nCCCl chloride\nXx bad\n")
+        stages = "  read: {unit: 2}\n  prepare: {neutralise: true, keep: \"mw < 70 and rotb <= 12 and (removed is null or neutralised = -1)\"%s}\n"
+        w = p.workflow([p.path("a.smi")], stages % ', alerts: {rules: ["CCl chloride"], action: filter}')
+        p.run("run", w, "-q")
+        assert accounted(p) == (5, 2, 1)
+        reason = "not (mw < 70 and rotb <= 12 and (removed is null or neutralised = -1))"
+        assert p.rows("SELECT title, status, reason FROM record ORDER BY record_id") == [
+            ("ethanol", "ok", None), ("octane", "filtered", reason), ("acetate", "ok", None),
+            ("chloride", "filtered", "alerts: chloride"), ("bad", "failed", None)]
+        assert p.one("SELECT message FROM event WHERE message LIKE '%structures%'") == "2 structures built, 0 known from earlier runs"
+        key = p.one("SELECT key FROM stage WHERE name='prepare'")
+        p.run("run", w, "-q", "stages.prepare.keep=mw < 46 or formula = 'C8H18' -- all but acetic acid and the chloride")
+        assert [s for (s,) in p.rows("SELECT status FROM record ORDER BY record_id")] == ["filtered", "ok", "filtered", "filtered", "failed"]
+        assert p.one("SELECT key FROM stage WHERE name='prepare'") != key
+        for bad, word in (("mw <", "syntax error"), ("random() > 0", "not authorized"), ("1); DROP TABLE x", "one expression only"),
+                          ("mw < ?", "no parameters"), ("n_atoms > 3", "no such column: n_atoms; it is an SQL expression over mw")):
+            assert word in p.run("check", w, "stages.prepare.keep=" + bad, expect=2)[2], bad
+        assert "integer overflow, for CCO" in p.run("run", w, "-q", "stages.prepare.keep=abs(-9223372036854775807-1-charge) > 0", expect=1)[2]
+
+
 def rules_that_are_none_are_said_with_their_place():
     with Project() as p:
         p.put("a.smi", "CCO ethanol\n")
@@ -227,5 +249,5 @@ def hydrogens_of_the_input_do_not_matter_to_alerts():
 if __name__ == "__main__":
     main([neutral_forms_are_recorded_and_are_duplicates_of_neutral_records, the_rules_that_come_along_find_what_they_are_for,
           alerts_are_told_wherever_molecules_are, molecules_with_alerts_can_be_set_aside,
-          rules_that_are_none_are_said_with_their_place, a_rule_that_takes_for_ever_costs_its_molecule,
+          a_condition_keeps_molecules_from_being_built, rules_that_are_none_are_said_with_their_place, a_rule_that_takes_for_ever_costs_its_molecule,
           hydrogens_of_the_input_do_not_matter_to_alerts])

@@ -1,0 +1,19 @@
+/* stages/keep.h - prepare.keep: an SQL expression over what is known of a molecule before it is built.
+ *
+ * inchikey, smiles, formula, n_heavy, charge, mw, logp, tpsa, hbd, hba, rotb, rings, removed, neutralised, as in the
+ * table `molecule`. Evaluated in a database without tables, in memory; one st_keep per thread. */
+#ifndef ST_KEEP_H
+#define ST_KEEP_H
+
+#include "chem/chem.h"
+
+typedef struct st_keep st_keep;
+
+/* ECONFIG says what SQLite finds wrong with the expression. */
+pl_code st_keep_open(st_keep **out, const char *expression, pl_error *err);
+void st_keep_close(st_keep *k); /* NULL is fine */
+
+/* *yes: it is true; not when it is false or NULL. EINPUT where it cannot be computed, as with sums that overflow. */
+pl_code st_keep_ask(st_keep *k, const ch_prepared *p, bool *yes, pl_error *err);
+
+#endif
