@@ -57,6 +57,9 @@ static const pl_field fields[] = {
     { PL_INT, "top", AT(top), 1000, 1, 1000000, NULL, NULL, "molecules", "length of the ranking", 0, NULL, 0 },
     { PL_TEXT, "actives", AT(actives), 0, 0, 0, NULL, NULL, NULL,
       "label that is 1 for known actives, else 0 or not there: how early they come among all candidates", PL_LATER, NULL, 0 },
+    { PL_CHOICE, "method", AT(method), ST_WEIGHTED, 0, 0, NULL, "weighted|pareto", NULL,
+      "several objectives: by the weighted sum of their values; or by Pareto fronts: first those that nobody beats in one and equals in "
+      "all, then those that only they beat; in a front the most apart first", PL_LATER, NULL, 0 },
     { PL_CHOICE, "diversity.by", AT(diverse_by), ST_DIVERSE_NONE, 0, 0, NULL, "none|scaffold|similarity", NULL,
       "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all beyond "
       "`at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`", PL_LATER, NULL, 0 },
@@ -268,6 +271,10 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         if (!has_bound(&k[i]))
             pl_problem_add(problems, step->node, "rank: the constraint on %s has neither at_least nor at_most", k[i].property);
     }
+    if (c->method == ST_PARETO && c->objectives.n < 2)
+        pl_problem_add(problems, step->node, "rank: method: pareto needs two objectives or more; one has an order of its own");
+    if (c->method == ST_PARETO && c->actives != NULL)
+        pl_problem_add(problems, step->node, "rank: actives: not with method: pareto, which does not order all candidates");
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
         pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",
                        (int)SIMILAR_MAX);
@@ -303,6 +310,8 @@ static pl_code store_hit(sqlite3_stmt *st, int64_t rank, const st_candidate *c, 
     (void)sqlite3_bind_int64(st, 1, rank);
     (void)sqlite3_bind_int64(st, 2, c->mol_id);
     (void)sqlite3_bind_double(st, 3, c->objective);
+    if (c->front > 0)
+        (void)sqlite3_bind_int(st, 6, c->front);
     if (cluster != NULL) {
         (void)sqlite3_bind_int64(st, 4, cluster->first);
         (void)sqlite3_bind_int64(st, 5, cluster->n_similar);
@@ -320,7 +329,7 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
     if (code == PL_OK)
         code = pl_db_exec(db, "DELETE FROM hit; DELETE FROM metric WHERE stage='rank'", err);
     if (code == PL_OK)
-        code = pl_db_prepare(db, &st, "INSERT INTO hit(rank, mol_id, objective, cluster, n_similar) VALUES(?,?,?,?,?)", err);
+        code = pl_db_prepare(db, &st, "INSERT INTO hit(rank, mol_id, objective, cluster, n_similar, front) VALUES(?,?,?,?,?,?)", err);
     for (int64_t i = 0; i < s->n_hits && code == PL_OK; i++)
         code = store_hit(st, i + 1, &hit[i], s->cluster ? &s->cluster[i] : NULL, err);
     (void)sqlite3_finalize(st);

@@ -7,6 +7,11 @@
  * by InChIKey, then mol_id: the ranking never depends on the order of the work.
  * Memory: the best `top` molecules only, and with `actives` (stages/retrieval.h) a few numbers for each active.
  *
+ * method: pareto sorts several objectives without weights (non-dominated sorting and
+ * crowding distance: Deb et al., IEEE Trans. Evol. Comput. 2002, 6, 182): by front,
+ * then the most apart of a front first, then by InChIKey. Exact; memory for the fronts
+ * that the ranking needs, the last one whole.
+ *
  * With `diversity` the candidates are walked from the best on, and one that is too
  * like hits before it is passed over: more than so many of a Bemis-Murcko scaffold
  * (chem/scaffold.h), or above a similarity to any one of them (sphere exclusion:

@@ -7,6 +7,7 @@
 #include "stages/retrieval.h"
 
 enum { ST_MAXIMISE, ST_MINIMISE, ST_TERMS_MAX = 16 };
+enum { ST_WEIGHTED, ST_PARETO };
 enum { ST_DIVERSE_NONE, ST_DIVERSE_SCAFFOLD, ST_DIVERSE_SIMILARITY };
 
 typedef struct st_objective { /* or constraint */
@@ -19,7 +20,7 @@ typedef struct st_rank_conf {
     pl_list objectives, constraints; /* st_objective */
     const char *where, *actives;
     int64_t top;
-    int32_t diverse_by;
+    int32_t method, diverse_by;
     int64_t at_most;  /* hits of a scaffold          */
     double threshold; /* Tanimoto similarity, 0 to 1 */
 } st_rank_conf;
@@ -28,7 +29,8 @@ typedef struct st_rank_conf {
 typedef struct st_candidate {
     double objective;
     int64_t mol_id;
-    char key[28]; /* InChIKey, NUL */
+    char key[28];  /* InChIKey, NUL */
+    int32_t front; /* from 1; 0: by weights */
 } st_candidate;
 
 /* What a hit stands for in a diverse ranking. */
@@ -43,10 +45,10 @@ typedef struct st_ranking {
     int n_terms; /* objectives, then constraints */
     const st_objective *term[ST_TERMS_MAX];
     double factor[ST_TERMS_MAX]; /* of stdev */
-    pl_text from, select, where;
+    pl_text from, select, values, where, order;
     sqlite3_stmt *query;
     st_candidate *best;           /* [n_best] what st_rank_next found           */
-    int64_t n_best, cap;
+    int64_t n_best, cap, n_before; /* n_before: found by earlier calls          */
     int64_t n_seen, n_candidates; /* in all; n_seen: with values without a number */
     st_candidate *hit;            /* [n_hits] a diverse ranking, best first     */
     st_cluster *cluster;          /* [n_hits]                                   */
@@ -57,6 +59,18 @@ typedef struct st_ranking {
 /* The best candidates behind those of the call before (at first: of all) into s->best, best first: `most` of them, or all
  * there are. One pass over the molecules; memory for `most`. ECONFIG when nothing has such a score; ESTOP. */
 pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err);
+
+/* ---- between rank_query.c and rank_pareto.c ---- */
+
+/* One pass over the candidates; a row is the current one of s->query. Counts them. ESTOP. */
+typedef pl_code st_rank_give(void *ctx, const st_candidate *c, pl_error *err);
+pl_code st_rank_each(st_ranking *s, st_rank_give *give, void *ctx, pl_error *err);
+
+/* The first column of s->query with values of the objectives as they are sorted (method pareto). */
+static inline int st_rank_values(const st_ranking *s) { return 2 + 2 * s->n_terms; }
+
+/* st_rank_next of method pareto: the first s->n_before + most in order of their front, without the first s->n_before. ELIMIT. */
+pl_code st_rank_fronts(st_ranking *s, int64_t most, pl_error *err);
 
 /* Fills s->hit, s->cluster and s->n_passed: the candidates from the best on, but for those that are too like hits before
  * them. Structures come from features.db. Memory for the hits and a batch, however long the way. EDATA, ESTOP. */

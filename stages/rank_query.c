@@ -44,6 +44,16 @@ static pl_code find_property(st_ranking *s, const char *name, int64_t *id, pl_er
 
 /* ---- the query ---- */
 
+/* An objective as a column to sort by; the factor is a parameter, because a number in a text may be read as its neighbour. */
+static void add_order(st_ranking *s, int i, const char *value)
+{
+    pl_text_addf(&s->values, ", %s", value);
+    if (s->factor[i] != 0)
+        pl_text_addf(&s->values, "+?%d*s%d.stdev", i + 1, i);
+    pl_text_addf(&s->values, " AS v%d", i);
+    pl_text_addf(&s->order, "%s v%d%s", i ? "," : " ORDER BY", i, s->term[i]->goal == ST_MINIMISE ? "" : " DESC");
+}
+
 /* One term as columns value and stdev of the query. */
 static pl_code add_term(st_ranking *s, int i, pl_error *err)
 {
@@ -66,6 +76,8 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     } else {
         pl_text_addf(&s->select, ", %s, NULL", value);
     }
+    if (s->conf->method == ST_PARETO && i < s->conf->objectives.n)
+        add_order(s, i, value);
     pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
     if (id != 0 && s->factor[i] != 0)
         pl_text_addf(&s->where, " AND s%d.stdev IS NOT NULL", i); /* one prediction: how sure it is, nobody knows */
@@ -84,18 +96,22 @@ static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_
     pl_text sql = { 0 };
     pl_code code = PL_OK;
 
-    pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s%s FROM ", pl_text_str(&s->select), label ? ", known.value" : "");
+    pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s%s%s FROM ", pl_text_str(&s->select), pl_text_str(&s->values),
+                 label ? ", known.value" : "");
     /* The condition sees the columns of molecule and nothing else. */
     pl_text_addf(&sql, s->conf->where ? "(SELECT * FROM molecule WHERE (%s\n)) m" : "molecule m", s->conf->where);
     pl_text_add(&sql, pl_text_str(&s->from));
     if (label != 0)
         pl_text_addf(&sql, " JOIN label known ON known.mol_id=m.mol_id AND known.property_id=%lld", (long long)label);
-    pl_text_addf(&sql, " WHERE 1%s", pl_text_str(&s->where));
-    if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
+    pl_text_addf(&sql, " WHERE 1%s%s", pl_text_str(&s->where), pl_text_str(&s->order));
+    if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->values) || !pl_text_ok(&s->order) || !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
         code = pl_fail(err, PL_ENOMEM, "no memory for the ranking");
     else
         code = pl_db_prepare(s->env->store->db, out, sql.s, err);
     pl_text_free(&sql);
+    for (int i = 0; code == PL_OK && s->values.len > 0 && i < s->conf->objectives.n; i++)
+        if (s->factor[i] != 0)
+            (void)sqlite3_bind_double(*out, i + 1, s->factor[i]);
     return code;
 }
 
@@ -200,31 +216,44 @@ static st_candidate candidate_of(const st_ranking *s, sqlite3_stmt *st)
     return e;
 }
 
-static pl_code collect(st_ranking *s, int64_t most, const st_candidate *after, pl_error *err)
+/* Sorting may take longer than a scheduler waits, and gives no row meanwhile. */
+static int is_stopped(void *ctx) { return *((const st_ranking *)ctx)->env->stop != 0; }
+
+pl_code st_rank_each(st_ranking *s, st_rank_give *give, void *ctx, pl_error *err)
 {
-    int64_t n_seen = 0, n_finite = 0;
     bool row = true;
     pl_code code = PL_OK;
 
+    s->n_seen = s->n_candidates = 0;
+    sqlite3_progress_handler(s->env->store->db, 1000000, is_stopped, s);
     while ((code = pl_db_step(s->query, &row, err)) == PL_OK && row) {
         st_candidate e = candidate_of(s, s->query);
-        n_finite += isfinite(e.objective);
-        if (isfinite(e.objective) && after == NULL && s->retrieval != NULL)
-            st_retrieval_count(s->retrieval, e.objective);
-        if (isfinite(e.objective) && (after == NULL || compare(s, after, &e) < 0))
-            code = keep(s, most, &e, err);
-        if (++n_seen % PROGRESS_EVERY == 0) {
-            pl_progress_set(s->env->progress, n_seen, -1, NULL);
-            if (code == PL_OK && *s->env->stop)
-                code = pl_fail(err, PL_ESTOP, "stopped while ranking");
-        }
-        if (code != PL_OK)
+        s->n_candidates += isfinite(e.objective);
+        if (isfinite(e.objective))
+            code = give(ctx, &e, err);
+        if (++s->n_seen % PROGRESS_EVERY == 0)
+            pl_progress_set(s->env->progress, s->n_seen, -1, NULL);
+        if (code != PL_OK || *s->env->stop)
             break;
     }
+    sqlite3_progress_handler(s->env->store->db, 0, NULL, NULL);
     (void)sqlite3_reset(s->query);
-    s->n_seen = n_seen;
-    s->n_candidates = n_finite;
-    return code;
+    return *s->env->stop ? pl_fail(err, PL_ESTOP, "stopped while ranking") : code;
+}
+
+typedef struct weighing {
+    st_ranking *s;
+    int64_t most;
+    const st_candidate *after;
+} weighing;
+
+static pl_code weigh(void *ctx, const st_candidate *c, pl_error *err)
+{
+    const weighing *w = ctx;
+
+    if (w->after == NULL && w->s->retrieval != NULL)
+        st_retrieval_count(w->s->retrieval, c->objective);
+    return w->after == NULL || compare(w->s, w->after, c) < 0 ? keep(w->s, w->most, c, err) : PL_OK;
 }
 
 /* ---- known actives ---- */
@@ -275,18 +304,27 @@ static pl_code prepare(st_ranking *s, pl_error *err)
     return code == PL_OK ? prepare_for(s, 0, &s->query, err) : code;
 }
 
-pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err)
+static pl_code next_by_weights(st_ranking *s, int64_t most, pl_error *err)
 {
-    const bool begun = s->n_best > 0;
-    const st_candidate after = begun ? s->best[s->n_best - 1] : (st_candidate){ 0 };
-    pl_code code = s->query ? PL_OK : prepare(s, err);
+    const st_candidate last = s->n_best > 0 ? s->best[s->n_best - 1] : (st_candidate){ 0 };
+    weighing w = { .s = s, .most = most, .after = s->n_before > 0 ? &last : NULL };
+    pl_code code;
 
     s->n_best = 0;
-    if (code == PL_OK)
-        code = collect(s, most, begun ? &after : NULL, err);
+    code = st_rank_each(s, weigh, &w, err);
     if (code == PL_OK)
         sort_heap(s);
     return code;
+}
+
+pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err)
+{
+    pl_code code = s->query ? PL_OK : prepare(s, err);
+
+    s->n_before += s->n_best;
+    if (code != PL_OK)
+        return code;
+    return s->conf->method == ST_PARETO ? st_rank_fronts(s, most, err) : next_by_weights(s, most, err);
 }
 
 void st_rank_free(st_ranking *s)
@@ -295,6 +333,8 @@ void st_rank_free(st_ranking *s)
     pl_text_free(&s->from);
     pl_text_free(&s->select);
     pl_text_free(&s->where);
+    pl_text_free(&s->values);
+    pl_text_free(&s->order);
     st_retrieval_free(s->retrieval);
     free(s->best);
     free(s->hit);

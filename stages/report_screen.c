@@ -227,6 +227,8 @@ static void add_rules(st_report *r, const char *params)
         }
     if (where != NULL)
         pl_text_addf(&line, "where %s; ", where);
+    if (json_object_get(all, "method") != NULL) /* a default is not there */
+        pl_text_add(&line, "by Pareto fronts, no weights; ");
     pl_text_addf(&line, "at most %lld molecules", (long long)json_integer_value(json_object_get(all, "top")));
     add_diversity(&line, all);
     json_decref(all);

@@ -28,8 +28,7 @@ static const char *const digest[][2] = {
                     "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted, e.similarity FROM evaluated e "
                    "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
-    { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective FROM hit h" },
-    { "hit_cluster", "SELECT rank, cluster, n_similar FROM hit WHERE cluster IS NOT NULL" }, /* of format 3 */
+    { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective, h.front, h.cluster, h.n_similar FROM hit h" },
     { "failure", "SELECT f.stage, f.code, f.message, f.signal, " KEY("f.record_id") ", " KEY("f.mol_id")
                  " FROM failure f" },
     { "metric", "SELECT stage, step, epoch, split, name, value FROM metric WHERE name NOT LIKE '%\\_s' ESCAPE '\\'" },
@@ -46,10 +45,11 @@ static const char *const migrate[] = {
     "ALTER TABLE record ADD COLUMN reason TEXT; "
     "ALTER TABLE prediction ADD COLUMN similarity REAL; ALTER TABLE prediction ADD COLUMN nearest TEXT; "
     "ALTER TABLE score ADD COLUMN similarity REAL; ALTER TABLE evaluated ADD COLUMN similarity REAL; "
-    "ALTER TABLE hit ADD COLUMN cluster INTEGER; ALTER TABLE hit ADD COLUMN n_similar INTEGER; DROP VIEW v_hits; "
+    "ALTER TABLE hit ADD COLUMN front INTEGER; ALTER TABLE hit ADD COLUMN cluster INTEGER; ALTER TABLE hit ADD COLUMN n_similar INTEGER; "
+    "DROP VIEW v_hits; "
     "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.similarity, "
     "h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
-    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar, m.alerts "
+    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts "
     "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
     "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
@@ -61,7 +61,7 @@ static const char *const migrate[] = {
     "CREATE TEMP VIEW record AS SELECT *, NULL AS reason FROM main.record;" \
     "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest FROM main.prediction;" \
     "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity FROM main.score;" \
-    "CREATE TEMP VIEW hit AS SELECT *, NULL AS cluster, NULL AS n_similar FROM main.hit;"
+    "CREATE TEMP VIEW hit AS SELECT *, NULL AS front, NULL AS cluster, NULL AS n_similar FROM main.hit;"
 
 static const char *const older[] = {
     NULL,

@@ -39,7 +39,7 @@ CREATE TABLE evaluated( -- molecule by molecule what evaluation sums up
   similarity REAL, PRIMARY KEY(model_id,property_id,mol_id)) WITHOUT ROWID;
 CREATE TABLE hit(
   rank INTEGER PRIMARY KEY, mol_id INTEGER NOT NULL REFERENCES molecule, objective REAL NOT NULL,
-  cluster INTEGER, n_similar INTEGER); -- of a diverse ranking
+  front INTEGER, cluster INTEGER, n_similar INTEGER); -- of rankings by fronts, of diverse ones
 CREATE INDEX molecule_inchikey ON molecule(inchikey);
 CREATE INDEX record_mol ON record(mol_id);
 CREATE INDEX score_rank ON score(property_id,mean);
@@ -47,7 +47,7 @@ CREATE INDEX hit_mol ON hit(mol_id);
 CREATE VIEW v_hits AS SELECT -- one row for each hit and property, in order; without scores the property is NULL
   h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.similarity, h.objective,
     m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula,
-    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.cluster, h.n_similar, m.alerts
+    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts
   FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id
   LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id)
   LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;

@@ -203,8 +203,9 @@ const char *const st_schema_docs[][4] = {
     { "evaluated", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on; NULL where it does not tell" },
     { "hit", "rank", NULL, "place in the ranking, from 1" },
     { "hit", "mol_id", NULL, "molecule" },
-    { "hit", "objective", NULL, "value that the ranking is by: the property itself, or the weighted sum" },
+    { "hit", "objective", NULL, "value that the ranking is by: the property itself, or the weighted sum (told only, where fronts decide)" },
 
+    { "hit", "front", NULL, "Pareto front, from 1; NULL for a ranking by weights" },
     { "hit", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
     { "hit", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
 
@@ -226,6 +227,7 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "charge", "e", "net formal charge" },
     { "v_hits", "formula", NULL, "formula in Hill order" },
     { "v_hits", "titles", NULL, "titles of all records of the molecule, separated by semicolons" },
+    { "v_hits", "front", NULL, "Pareto front, from 1; NULL for a ranking by weights" },
     { "v_hits", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
     { "v_hits", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
     { "v_hits", "alerts", NULL, "structural alerts, as molecule.alerts" },

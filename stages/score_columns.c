@@ -11,7 +11,7 @@ bool st_column_is_ours(const char *name)
     static const char *const ours[] = {
         "rank", "title", "inchikey", "smiles", "formula", "objective", "mw", "mw (u)", "logp", "tpsa", "tpsa (Angstrom^2)", "hbd",
         "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)", "cluster", "n_similar",
-        "alerts" };
+        "front", "alerts" };
     bool found = false;
 
     for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
@@ -21,7 +21,7 @@ bool st_column_is_ours(const char *name)
 
 pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
 {
-    static const char *const names[] = { "cluster", "n_similar" };
+    static const char *const names[] = { "front", "cluster", "n_similar" };
     bool alerts = false;
     pl_code code = st_alerts_there(db, &alerts, err);
 

@@ -13,8 +13,8 @@
  * has (logp) is "logp predicted". */
 pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err);
 
-/* Adds ", h.cluster, h.n_similar" if the ranking is a diverse one, and ", m.alerts" if alerts were looked for; `h` is
- * the hit, `m` its molecule. *n: how many columns, if not NULL. */
+/* Adds ", h.front" of a ranking by fronts, ", h.cluster, h.n_similar" of a diverse one, and ", m.alerts" if alerts were looked
+ * for; `h` is the hit, `m` its molecule. *n: how many columns, if not NULL. */
 pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err);
 
 /* Whether tables of molecules have a column with that heading whatever is scored. */
