@@ -187,7 +187,7 @@ static pl_code check_whole(st_merging *m, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(m->store->db, &n_mols, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && n_mols == 0)
-        return pl_fail(err, PL_EINPUT, "none of the records gave a molecule; check `format` of `inputs` and see "
+        return pl_fail(err, PL_EINPUT, "none of the records gave a molecule; check `format` of `inputs` and what `prepare` sets aside, and see "
                        "`molsieve failures` of a shard");
     return code;
 }
