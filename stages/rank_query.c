@@ -54,6 +54,19 @@ static void add_order(st_ranking *s, int i, const char *value)
     pl_text_addf(&s->order, "%s v%d%s", i ? "," : " ORDER BY", i, s->term[i]->goal == ST_MINIMISE ? "" : " DESC");
 }
 
+/* A model that was trained before its file told of that would leave an empty ranking, and no reason. */
+static pl_code check_similarity(st_ranking *s, const st_objective *o, int64_t id, pl_error *err)
+{
+    int64_t any = 0;
+    pl_code code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM score WHERE property_id=%lld AND similarity IS NOT "
+                             "NULL)", (long long)id);
+
+    if (code == PL_OK && !any)
+        code = pl_fail(err, PL_ECONFIG, "similarity_at_least: no score of %s has a similarity: its model does not tell what it was trained on; "
+                       "train it again (--from train)", o->property);
+    return code;
+}
+
 /* One term as columns value and stdev of the query. */
 static pl_code add_term(st_ranking *s, int i, pl_error *err)
 {
@@ -67,6 +80,10 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
         return code;
     if (id == 0 && column == NULL)
         return fail_unknown(s, o->property, err);
+    if (id != 0 && o->similarity_at_least > 0)
+        code = check_similarity(s, o, id, err);
+    if (code != PL_OK)
+        return code;
     value = id != 0 ? pl_sprintf(s->env->mem, "s%d.mean", i) : pl_sprintf(s->env->mem, "m.%s", column);
     if (value == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the ranking");

@@ -5,6 +5,7 @@ import csv
 import os
 import re
 import shutil
+import sqlite3
 
 import sieve
 from train_e2e import GRAPH, READ, SDF, tensors, train_stages
@@ -116,6 +117,11 @@ def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
                                      ("all", "constraints: [{property: gap_ev, similarity_at_least: 1.4}]", "similarity_at_least")):
             err = p.run("check", workflow + ".yaml", "stages.rank." + rule.replace(": ", "=", 1), expect=2)[2]
             assert says in err, err
+        db = sqlite3.connect(p.path("near/results.db"))  # as of a model that was trained before
+        db.execute("UPDATE score SET similarity=NULL")
+        db.commit()
+        db.close()
+        assert "no score of gap_ev has a similarity" in p.run("run", "near.yaml", "stages.rank.top=9", expect=2)[2]
         # Shards, and shards of an older program.
         digest = p.run("db", "digest", "--results-only", "all")[1]
         for k in range(2):
