@@ -193,6 +193,39 @@ void st_alerts_read(st_alerts *out, const pl_step *step, pl_problems *problems, 
         pl_problem_add(problems, alerts, "alerts: there is no rule in %s", c->alert_file ? c->alert_file : "`rules`");
 }
 
+static void tell_bad(const st_alerts *a, const ch_bad_rule *bad, pl_problems *problems)
+{
+    pl_node at;
+
+    if (bad->rule < 0 || bad->rule >= a->n)
+        return;
+    at = a->at[bad->rule];
+    if (at.text == NULL) /* of a file, where every character has its column */
+        at.column += bad->column - 1;
+    pl_problem_add(problems, &at, "alerts: not a SMARTS from character %d on, as Open Babel reads it", (int)bad->column);
+}
+
+/* Open Babel dies of some texts, and then does not say of which. */
+static pl_code check_each(ch_worker *w, const st_alerts *a, pl_problems *problems, pl_arena *mem, pl_error *err)
+{
+    const char *line = a->text;
+    pl_code code = PL_OK;
+
+    for (int32_t i = 0; i < a->n && (code == PL_OK || code == PL_EINPUT); i++) {
+        const size_t n = strcspn(line, "\n");
+        const char *one = pl_strndup(mem, line, n);
+        ch_bad_rule *bad = NULL;
+        int32_t n_bad = 0;
+        code = one ? ch_worker_rules(w, one, &bad, &n_bad, mem, err) : pl_fail(err, PL_ENOMEM, "a rule");
+        if (code == PL_EINPUT)
+            pl_problem_add(problems, &a->at[i], "alerts: not a SMARTS that Open Babel survives: %s", err->text);
+        if (n_bad > 0)
+            tell_bad(a, &(ch_bad_rule){ i, bad->column }, problems);
+        line += n + 1;
+    }
+    return code == PL_EINPUT ? PL_OK : code;
+}
+
 void st_alerts_check(const st_alerts *a, const pl_step *step, pl_problems *problems, pl_arena *mem)
 {
     ch_worker *w = NULL;
@@ -203,18 +236,13 @@ void st_alerts_check(const st_alerts *a, const pl_step *step, pl_problems *probl
 
     if (code == PL_OK)
         code = ch_worker_rules(w, a->text, &bad, &n_bad, mem, &err);
+    if (code == PL_EINPUT)
+        code = check_each(w, a, problems, mem, &err);
     ch_worker_close(w);
     if (code != PL_OK)
         pl_problem_add(problems, step->node, "prepare.alerts: %s", err.text);
-    for (int32_t i = 0; i < n_bad; i++) {
-        pl_node at;
-        if (bad[i].rule < 0 || bad[i].rule >= a->n)
-            continue;
-        at = a->at[bad[i].rule];
-        if (at.kind == PL_SCALAR && at.text == NULL) /* of a file, where every character has its column */
-            at.column += bad[i].column - 1;
-        pl_problem_add(problems, &at, "alerts: not a SMARTS from character %d on, as Open Babel reads it", (int)bad[i].column);
-    }
+    for (int32_t i = 0; i < n_bad; i++)
+        tell_bad(a, &bad[i], problems);
 }
 
 pl_code st_alerts_there(sqlite3 *db, bool *yes, pl_error *err)

@@ -212,6 +212,9 @@ def rules_that_are_none_are_said_with_their_place():
         said = check("worse.smarts")
         for line, words in enumerate(("there is no name", "no comma", "printable", "1000 characters", "100 characters")):
             assert re.search(r"worse.smarts:%d:1: alerts: .*%s" % (line + 1, words), said), (words, said)
+        p.put("deadly.smarts", "C=O fine\nn1nnnc2cccc1n:1:c(:c(:c(:c(:c:%12 dies\nC( bad\n")  # aborts the library's parser
+        said = check("deadly.smarts")
+        assert re.search(r"deadly.smarts:2:\d+: alerts: not a SMARTS", said) and "deadly.smarts:3:3: " in said, said
         assert "there is no rule in" in check("none.smarts") and "w.yaml:10:13" in check("none.smarts")
         assert "many.smarts:2001:1: alerts: more than 2000 rules" in check("many.smarts")
         assert "more than 1 MiB" in check("large.smarts")
