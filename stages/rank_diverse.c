@@ -17,7 +17,6 @@ enum { BATCH_MIN = 256, BATCH_MAX = 1 << 20, CHUNK_MIN = 64, CHUNK_MAX = 4096 };
 typedef struct feature {
     uint64_t scaffold;
     ch_fingerprint print;
-    int32_t ones;
 } feature;
 
 /* Where the structure of a candidate lies. */
@@ -38,7 +37,8 @@ typedef struct diverse {
     sqlite3_stmt *unit;
     place *place;     /* [CHUNK_MAX] */
     feature *feature; /* [CHUNK_MAX] */
-    feature *of_hit;  /* [cap] by similarity */
+    ch_fingerprint *print; /* [cap] of the hits, by similarity */
+    int32_t *ones;         /* [cap] their bits                 */
     slot *slot;       /* [n_slots] by scaffold: a power of two, at most half of them taken */
     int64_t cap, n_slots, n_taken;
 } diverse;
@@ -80,9 +80,7 @@ static pl_code make_feature(diverse *d, const place *p, pl_error *err)
     pl_arena_reset(d->mem);
     if (d->s->conf->diverse_by == ST_DIVERSE_SCAFFOLD)
         return ch_scaffold(&f->scaffold, mol, d->mem, err);
-    code = ch_fingerprint_of(&f->print, mol, d->mem, err);
-    f->ones = ch_fingerprint_ones(&f->print);
-    return code;
+    return ch_fingerprint_of(&f->print, mol, d->mem, err);
 }
 
 /* Unit after unit, so that each is unpacked once. */
@@ -150,36 +148,34 @@ static pl_code place_by_scaffold(diverse *d, const feature *f, int64_t *first, b
     return PL_OK;
 }
 
-/* Bits of the smaller over those of the larger are the most that two can have in common. */
+/* The hit that is most like it, if that is too like. */
 static void place_by_similarity(const diverse *d, const feature *f, int64_t *first, bool *passed)
 {
-    const double threshold = d->s->conf->threshold;
+    double alike;
+    const int32_t nearest = ch_fingerprint_nearest(&alike, &f->print, d->print, d->ones, (int32_t)d->s->n_hits);
 
-    *first = -1;
-    for (int64_t i = 0; i < d->s->n_hits && *first < 0; i++) {
-        const feature *hit = &d->of_hit[i];
-        const int32_t less = f->ones < hit->ones ? f->ones : hit->ones, more = f->ones + hit->ones - less;
-        if (less > threshold * more && ch_fingerprint_alike(&f->print, &hit->print) > threshold)
-            *first = i;
-    }
-    *passed = *first >= 0;
+    *passed = nearest >= 0 && alike > d->s->conf->threshold;
+    *first = *passed ? nearest : -1;
 }
 
 /* ---- the walk, best first ---- */
 
 static pl_code more_hits(diverse *d, pl_error *err)
 {
-    const int64_t cap = d->cap ? 2 * d->cap : 256;
-    st_candidate *hit = realloc(d->s->hit, (size_t)cap * sizeof *hit);
-    st_cluster *cluster = realloc(d->s->cluster, (size_t)cap * sizeof *cluster);
-    feature *of_hit = d->s->conf->diverse_by == ST_DIVERSE_SIMILARITY ? realloc(d->of_hit, (size_t)cap * sizeof *of_hit) : d->of_hit;
+    const size_t cap = d->cap ? 2 * (size_t)d->cap : 256;
+    const bool compared = d->s->conf->diverse_by == ST_DIVERSE_SIMILARITY;
+    st_candidate *hit = realloc(d->s->hit, cap * sizeof *hit);
+    st_cluster *cluster = realloc(d->s->cluster, cap * sizeof *cluster);
+    ch_fingerprint *print = compared ? realloc(d->print, cap * sizeof *print) : NULL;
+    int32_t *ones = compared ? realloc(d->ones, cap * sizeof *ones) : NULL;
 
     d->s->hit = hit ? hit : d->s->hit;
     d->s->cluster = cluster ? cluster : d->s->cluster;
-    d->of_hit = of_hit ? of_hit : d->of_hit;
-    if (hit == NULL || cluster == NULL || (of_hit == NULL && d->s->conf->diverse_by == ST_DIVERSE_SIMILARITY))
-        return pl_fail(err, PL_ENOMEM, "no memory for a ranking of %lld molecules", (long long)cap);
-    d->cap = cap;
+    d->print = print ? print : d->print;
+    d->ones = ones ? ones : d->ones;
+    if (hit == NULL || cluster == NULL || (compared && (print == NULL || ones == NULL)))
+        return pl_fail(err, PL_ENOMEM, "no memory for a ranking of %zu molecules", cap);
+    d->cap = (int64_t)cap;
     return PL_OK;
 }
 
@@ -192,8 +188,10 @@ static pl_code take(diverse *d, const st_candidate *c, const feature *f, int64_t
         return code;
     s->hit[s->n_hits] = *c;
     s->cluster[s->n_hits] = (st_cluster){ .first = (first >= 0 ? first : s->n_hits) + 1 };
-    if (d->of_hit != NULL)
-        d->of_hit[s->n_hits] = *f;
+    if (d->print != NULL) {
+        d->print[s->n_hits] = f->print;
+        d->ones[s->n_hits] = ch_fingerprint_ones(&f->print);
+    }
     s->n_hits++;
     return PL_OK;
 }
@@ -279,7 +277,8 @@ pl_code st_rank_diverse(st_ranking *s, pl_error *err)
     pl_arena_free(d.mem);
     free(d.place);
     free(d.feature);
-    free(d.of_hit);
+    free(d.print);
+    free(d.ones);
     free(d.slot);
     return code;
 }

@@ -179,9 +179,9 @@ def walked(order, features, top, by, limit):
             like = [h for h in hits if features[h[0]][0] == scaffold != "0"]
             full = len(like) == limit
         else:
-            like = [h for h in hits if (print_ & features[h[0]][1]).bit_count() >
-                    limit * (print_ | features[h[0]][1]).bit_count()][:1]
-            full = bool(like)
+            alike = [(print_ & features[h[0]][1]).bit_count() / ((print_ | features[h[0]][1]).bit_count() or 1) for h in hits]
+            full = bool(hits) and max(alike) > limit
+            like = [hits[alike.index(max(alike))]] if full else []
         if full:
             passed += 1
             like[0][2] += 1
