@@ -9,8 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,55 +18,11 @@
 #include "models/feature.h"
 #include "models/train.h"
 #include "pipeline/base/rng.h"
+#include "tests/twin/requests.h"
 
 enum { TRAIN = 40, VALID = 8, ALL = TRAIN + VALID, EPOCHS = 4 };
 
 static const nn_engine_kind *engine_kind = &nn_engine_cpu;
-
-/* ---- every request for memory, or for a thread, of this program's own code (tests/train.cmake) ---- */
-
-static atomic_long n_requests;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t align, size_t n);
-int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t align, size_t n);
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
-
-void *__wrap_malloc(size_t n)
-{
-    n_requests++;
-    return __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    n_requests++;
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    n_requests++;
-    return __real_realloc(p, n);
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t n)
-{
-    n_requests++;
-    return __real_aligned_alloc(align, n);
-}
-
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg)
-{
-    n_requests++;
-    return __real_pthread_create(t, a, f, arg);
-}
 
 /* ---- molecules ---- */
 
