@@ -44,10 +44,11 @@ static pl_code find_property(st_ranking *s, const char *name, int64_t *id, pl_er
 
 /* ---- the query ---- */
 
-/* An objective as a column to sort by; the factor is a parameter, because a number in a text may be read as its neighbour. */
+/* An objective as a column to sort by. The sign in front keeps SQLite from an index on it, in whose order the molecules lie all
+ * over the file. The factor is a parameter, because a number in a text may be read as its neighbour. */
 static void add_order(st_ranking *s, int i, const char *value)
 {
-    pl_text_addf(&s->values, ", %s", value);
+    pl_text_addf(&s->values, ", +%s", value);
     if (s->factor[i] != 0)
         pl_text_addf(&s->values, "+?%d*s%d.stdev", i + 1, i);
     pl_text_addf(&s->values, " AS v%d", i);
