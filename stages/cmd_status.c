@@ -139,20 +139,25 @@ static void print_json(pl_store *s, const last_run *r)
     json_decref(all);
 }
 
+/* Train, rank and the like have no units: nothing is counted. */
+static const char *count_str(sqlite3_stmt *st, int column, char to[32])
+{
+    return sqlite3_column_int64(st, 2) == 0 ? "-" : pl_count_str(sqlite3_column_int64(st, column), to);
+}
+
 static void print_stages(pl_store *s, const last_run *r)
 {
     sqlite3_stmt *st;
     bool row = false;
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], d[32];
 
     if (pl_db_prepare(s->db, &st, stages_sql(r), NULL) != PL_OK)
         return;
     (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
     while (pl_db_step(st, &row, NULL) == PL_OK && row)
-        (void)printf("  %-9s %-8s %8lld %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
-                     (const char *)sqlite3_column_text(st, 1), (long long)sqlite3_column_int64(st, 3),
-                     pl_count_str(sqlite3_column_int64(st, 4), a), pl_count_str(sqlite3_column_int64(st, 5), b),
-                     pl_duration_str(sqlite3_column_double(st, 6), c));
+        (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
+                     (const char *)sqlite3_column_text(st, 1), count_str(st, 3, a), count_str(st, 4, b), count_str(st, 5, c),
+                     pl_duration_str(sqlite3_column_double(st, 6), d));
     (void)sqlite3_finalize(st);
 }
 

@@ -3,6 +3,7 @@
 """What the world around a run may do to it: files that change behind its back, descriptors and signals as odd
 launchers leave them, names as people write them."""
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -123,6 +124,7 @@ def a_database_of_an_older_format_is_read_and_goes_on():
         p.run("run", w, "-q")
         now, digest = p.path("run/results.db"), p.run("db", "digest", "run")[1]
         fresh, top, status = columns(now), p.run("top", "run")[1], p.run("status", "run")[1]
+        assert re.search(r"prepare +done +1 +4 +1 ", status) and re.search(r"rank +done +- +- +- ", status), status
         os.rename(now, p.path("now.db"))
         in_format_2(p.path("now.db"), now)
         assert columns(now) != fresh
