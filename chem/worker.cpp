@@ -126,7 +126,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     mol_check_atoms(mol);
     // Identity comes from the input: building 3D invents stereo that it left open.
     p.smiles = canonical_smiles(mol);
-    p.inchikey = first_word(mol_write(mol, "inchikey"));
+    p.inchikey = inchikey(mol);
     describe(mol, p);
     if (!rules.empty())
         p.alerts = mol_alerts(mol, rules);

@@ -105,6 +105,7 @@ bool is_smiles(const std::string &format);
 std::string mol_write(OpenBabel::OBMol &mol, const char *format, const char *options = "");
 void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
 std::string canonical_smiles(OpenBabel::OBMol &mol);
+std::string inchikey(OpenBabel::OBMol &mol);
 
 // Leaves one part; returns the SMILES of the others.
 std::string mol_keep_main_part(OpenBabel::OBMol &mol);

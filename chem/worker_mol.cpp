@@ -45,9 +45,8 @@ std::string library_said()
 
 // ---- reading and writing molecules ----------------------------------------
 
-std::string mol_write(OBMol &mol, const char *format, const char *options)
+static std::string write_by(OBConversion &conv, OBMol &mol, const char *format, const char *options)
 {
-    static OBConversion conv;
     if (!conv.SetOutFormat(format))
         fail(CH_FORMAT, std::string("no writer for format ") + format);
     conv.SetOptions("", OBConversion::OUTOPTIONS);
@@ -56,10 +55,31 @@ std::string mol_write(OBMol &mol, const char *format, const char *options)
     return conv.WriteString(&mol, true);
 }
 
+// Some writers (SVG) leave things behind in a converter that they trip over a million molecules later: it is new each time.
+std::string mol_write(OBMol &mol, const char *format, const char *options)
+{
+    OBConversion conv;
+    return write_by(conv, mol, format, options);
+}
+
+// A converter costs a tenth of a record to make, so that of every record is kept. While it is at work nobody has it: one that an
+// exception went through points to streams that are gone, and is left where it is.
+static std::string identity_write(OBMol &mol, const char *format, const char *options)
+{
+    static OBConversion *kept = nullptr;
+    OBConversion *conv = kept != nullptr ? kept : new OBConversion;
+    kept = nullptr;
+    const std::string s = write_by(*conv, mol, format, options);
+    kept = conv;
+    return s;
+}
+
 // The first word of what the writer gives: SMILES and keys come with a title.
 std::string first_word(const std::string &s) { return s.substr(0, s.find_first_of(" \t\r\n")); }
 
-std::string canonical_smiles(OBMol &mol) { return first_word(mol_write(mol, "can", "n")); }
+std::string canonical_smiles(OBMol &mol) { return first_word(identity_write(mol, "can", "n")); }
+
+std::string inchikey(OBMol &mol) { return first_word(identity_write(mol, "inchikey", "")); }
 
 bool is_smiles(const std::string &format) { return format == "smi" || format == "smiles" || format == "can"; }
 
@@ -74,17 +94,27 @@ static void refuse_reaction(const std::string &text, const std::string &format)
         fail(CH_PARSE, "a reaction, not a molecule");
 }
 
+static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
+{
+    static OBConversion *kept = nullptr; // as in identity_write
+    OBConversion *conv = kept != nullptr ? kept : new OBConversion;
+    kept = nullptr;
+    const bool read = conv->SetInFormat(format) && conv->ReadString(&mol, text);
+    kept = conv;
+    return read;
+}
+
 void mol_read(OBMol &mol, const std::string &text, const std::string &format)
 {
-    static OBConversion conv; // costs a tenth of a record to make
-    if (!conv.SetInFormat(format.c_str()))
+    OBFormat *known = OBConversion::FindFormat(format.c_str());
+    if (known == nullptr || (known->Flags() & NOTREADABLE) != 0)
         fail(CH_FORMAT, "no reader for format " + format);
     if (is_smiles(format) && first_word(text).size() > smiles_max)
         fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
     refuse_reaction(text, format);
     const bool v3000 = is_v3000(text, format);
     const V3000 v = v3000 ? v3000_of(text) : V3000();
-    bool read = conv.ReadString(&mol, v3000 ? v.text : text);
+    const bool read = read_by(known, mol, v3000 ? v.text : text);
     std::string said = library_said();
     if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
         fail(CH_EMPTY, "nothing but blanks");
