@@ -55,7 +55,7 @@ static std::string write_by(OBConversion &conv, OBMol &mol, const char *format, 
     return conv.WriteString(&mol, true);
 }
 
-// Some writers (SVG) leave things behind in a converter that they trip over a million molecules later: it is new each time.
+// New each time: one that wrote what the fuzzer asked for, drawings among it, failed within the library after a million times.
 std::string mol_write(OBMol &mol, const char *format, const char *options)
 {
     OBConversion conv;

@@ -6,7 +6,7 @@
 
 #include "stages/prepare.h"
 
-#define OF_LABEL " WHERE l.property_id=(SELECT property_id FROM property WHERE name=?1) AND l.value<>0 AND l.value<>1 "
+#define OF_LABEL(name) " WHERE l.property_id=(SELECT property_id FROM property WHERE name=" name ") AND l.value<>0 AND l.value<>1 "
 
 bool st_label_classifies(const pl_workflow *wf, const char *label)
 {
@@ -41,7 +41,7 @@ pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_
     sqlite3_stmt *st = NULL;
     bool row = false;
     pl_code rc = query(env, &st, "SELECT l.value, r.title, i.path, r.line FROM label l JOIN record r ON r.record_id=l.mol_id "
-                       "JOIN input_file i USING(file_id)" OF_LABEL "AND NOT (l.n_measurements>1 AND l.value>0 AND l.value<1) ORDER BY l.mol_id LIMIT 1", label, err);
+                       "JOIN input_file i USING(file_id)" OF_LABEL("?1") "AND NOT (l.n_measurements>1 AND l.value>0 AND l.value<1) ORDER BY l.mol_id LIMIT 1", label, err);
 
     if (!rc)
         rc = pl_db_step(st, &row, err);
@@ -50,25 +50,12 @@ pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_
                      column(st, 1)[0] ? column(st, 1) : "a molecule", column(st, 2), (long long)sqlite3_column_int64(st, 3),
                      sqlite3_column_double(st, 0));
     sqlite3_finalize(st);
-    return rc ? rc : pl_db_int(env->store->db, undecided, err, "SELECT count(*) FROM label l WHERE l.property_id=(SELECT property_id "
-                               "FROM property WHERE name=%Q) AND l.value<>0 AND l.value<>1", label);
+    return rc ? rc : pl_db_int(env->store->db, undecided, err, "SELECT count(*) FROM label l" OF_LABEL("%Q"), label);
 }
 
-void st_dataset_decided(st_dataset *d)
-{
-    int64_t kept = 0;
+static bool has_class(const st_dataset *d, int64_t i) { return d->value[i] == 0 || d->value[i] == 1; }
 
-    for (int64_t i = 0; i < d->n; i++) {
-        if (d->value[i] != 0 && d->value[i] != 1)
-            continue;
-        d->mol_id[kept] = d->mol_id[i];
-        d->value[kept] = d->value[i];
-        memcpy(d->descriptor[kept], d->descriptor[i], sizeof d->descriptor[i]);
-        d->part[kept] = d->part[i];
-        d->item[kept++] = d->item[i];
-    }
-    d->n = kept;
-}
+void st_dataset_decided(st_dataset *d) { st_dataset_keep(d, has_class); }
 
 pl_code st_classes_failures(pl_env *env, const char *label, pl_error *err)
 {
@@ -77,7 +64,7 @@ pl_code st_classes_failures(pl_env *env, const char *label, pl_error *err)
     pl_code rc = pl_db_execf(env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'", env->step->stage->name);
 
     if (!rc)
-        rc = query(env, &st, "SELECT l.mol_id, l.value, l.n_measurements FROM label l JOIN split USING(mol_id)" OF_LABEL
+        rc = query(env, &st, "SELECT l.mol_id, l.value, l.n_measurements FROM label l JOIN split USING(mol_id)" OF_LABEL("?1")
                    "ORDER BY l.mol_id", label, err);
     while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
         char message[320];

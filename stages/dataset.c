@@ -201,13 +201,12 @@ static pl_code graphs_load(st_dataset *d, pl_env *env, nn_ranks *ranks, pl_error
     return rc;
 }
 
-/* Molecules without a graph leave the list; the graph stage has said why. */
-static void without_graph_drop(st_dataset *d)
+void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t i))
 {
     int64_t kept = 0;
 
     for (int64_t i = 0; i < d->n; i++) {
-        if (!d->item[i].graph)
+        if (!wanted(d, i))
             continue;
         d->mol_id[kept] = d->mol_id[i];
         d->value[kept] = d->value[i];
@@ -215,8 +214,18 @@ static void without_graph_drop(st_dataset *d)
         d->part[kept] = d->part[i];
         d->item[kept++] = d->item[i];
     }
-    d->n_no_graph = d->n - kept;
     d->n = kept;
+}
+
+static bool has_graph(const st_dataset *d, int64_t i) { return d->item[i].graph != NULL; }
+
+/* The graph stage has said why. */
+static void without_graph_drop(st_dataset *d)
+{
+    const int64_t n = d->n;
+
+    st_dataset_keep(d, has_graph);
+    d->n_no_graph = n - d->n;
 }
 
 pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *ranks, pl_error *err)

@@ -33,6 +33,9 @@ typedef struct st_dataset {
 pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *ranks, pl_error *err);
 void    st_dataset_close(st_dataset *d); /* zeroed is fine */
 
+/* Leaves out the others; before samples are made of it. */
+void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t i));
+
 /* Elements of the molecules of a part, by atomic number. ECONFIG: more than a model can have. */
 pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err);
 

@@ -5,7 +5,8 @@
  * else models/enrichment.h has, log loss and Brier score), and of three trivial predictions fitted on the training molecules: their mean,
  * least squares on element counts ("composition") and on mw, logp, tpsa, hbd,
  * hba, rotb, rings ("descriptors"). Table `evaluation`; metrics of the trivial
- * ones are called "mean.mae" and so on. Predictions are not stored. */
+ * ones are called "mean.mae" and so on. Each molecule's measured and predicted
+ * value: table `evaluated`. */
 #ifndef ST_EVALUATE_H
 #define ST_EVALUATE_H
 

@@ -1,52 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Molecules come from the real chemistry worker. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "chem/chem.h"
 #include "chem/scaffold.h"
 #include "pipeline/base/rng.h"
-
-typedef struct bench_side {
-    ch_worker *w;
-    pl_arena *mem;
-} bench_side;
-
-static int setup(void **state)
-{
-    static bench_side b;
-
-    b.mem = pl_arena_new(0);
-    *state = &b;
-    return ch_worker_open(&b.w, NULL, NULL) == PL_OK && b.mem != NULL ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    bench_side *b = *state;
-
-    ch_worker_close(b->w);
-    pl_arena_free(b->mem);
-    return 0;
-}
-
-static ch_mol molecule(bench_side *b, const char *smiles)
-{
-    ch_prepare_opts opts = ch_prepare_defaults();
-    ch_prepared p;
-    pl_error err = { 0 };
-
-    opts.conformer = CH_3D_NONE;
-    if (ch_worker_prepare(b->w, smiles, strlen(smiles), "smi", &opts, &p, b->mem, &err) != PL_OK)
-        fail_msg("%s: %s", smiles, err.text);
-    return p.mol;
-}
+#include "tests/unit/smiles.h"
 
 static uint64_t scaffold(bench_side *b, const ch_mol *mol)
 {

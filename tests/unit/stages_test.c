@@ -215,42 +215,56 @@ static pl_code prepare_and_append(void *state, pl_unit *unit, pl_error *err)
     return st_prepare.commit(state, unit, err);
 }
 
-static void a_split_file_that_changes_under_its_key_is_refused(void **state)
+/* A file that changes while the first of two runs is at work. */
+typedef struct change {
+    const char *file, *before, *flow, *says, *count; /* says: the first run; count: an SQL query */
+    const pl_stage *const *known[2];                 /* of the first run and of the second       */
+    int64_t rows;                                    /* that it counts after the second; before 0 */
+} change;
+
+static void the_second_run_is_right(const change *c)
 {
-    static const char flow_text[] = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\n"
-                                    "limits: {disk_free_min: 0B}\nstages:\n  read:\n"
-                                    "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n";
-    pl_stage meddled = st_prepare;
-    const pl_stage *const known[] = { &st_read, &meddled, &st_split, NULL };
     pl_arena *mem = pl_arena_new(1 << 16);
     pl_problems problems = { .mem = mem };
-    pl_run_opts opts = { .workers = 1, .quiet = true, .command = "run", .known = known };
     pl_error err = { 0 };
     char dir[256];
     const char *flow;
 
-    (void)state;
     toy_directory(dir);
-    meddled.commit = prepare_and_append;
-    growing = pl_sprintf(mem, "%s/parts.txt", dir);
+    growing = pl_sprintf(mem, "%s/%s", dir, c->file);
     flow = pl_sprintf(mem, "%s/flow.yaml", dir);
-    assert_int_equal(pl_file_write(growing, (pl_bytes){ "one train\ntwo train\n", 20 }, NULL), PL_OK);
     assert_int_equal(pl_file_write(pl_sprintf(mem, "%s/a.smi", dir), (pl_bytes){ "C one\nCC two\n", 13 }, NULL), PL_OK);
-    assert_int_equal(pl_file_write(flow, (pl_bytes){ flow_text, sizeof flow_text - 1 }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(growing, (pl_bytes){ c->before, strlen(c->before) }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(flow, (pl_bytes){ c->flow, strlen(c->flow) }, NULL), PL_OK);
     for (int i = 0; i < 2; i++) {
-        pl_workflow *wf = pl_workflow_load(flow, NULL, 0, known, &problems, mem);
+        pl_run_opts opts = { .workers = 1, .quiet = true, .command = "run", .known = c->known[i] };
+        pl_workflow *wf = pl_workflow_load(flow, NULL, 0, c->known[i], &problems, mem);
         pl_store *s = NULL;
-        int64_t n = 0;
+        int64_t n = -1;
         assert_non_null(wf);
         assert_int_equal(pl_run(wf, &st_schema, &opts, mem, &err), i ? PL_OK : PL_EINPUT);
-        assert_true(i == 1 || strstr(err.text, "parts.txt was changed since the run began") != NULL);
+        assert_true(i == 1 || strstr(err.text, c->says) != NULL);
         assert_int_equal(pl_store_open_read(&s, wf->storage.results, &st_schema, NULL), PL_OK);
-        assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM split WHERE part='test'"), PL_OK);
-        assert_int_equal(n, i);
+        assert_int_equal(pl_db_int(s->db, &n, NULL, "%s", c->count), PL_OK);
+        assert_int_equal(n, i ? c->rows : 0);
         pl_store_close(s);
     }
     pl_arena_free(mem);
     toy_remove(dir);
+}
+
+static void a_split_file_that_changes_under_its_key_is_refused(void **state)
+{
+    pl_stage meddled = st_prepare;
+    const pl_stage *const known[] = { &st_read, &meddled, &st_split, NULL };
+
+    (void)state;
+    meddled.commit = prepare_and_append;
+    the_second_run_is_right(&(change){
+        .file = "parts.txt", .before = "one train\ntwo train\n", .says = "parts.txt was changed since the run began",
+        .flow = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages:\n  read:\n"
+                "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n",
+        .count = "SELECT count(*) FROM split WHERE part='test'", .known = { known, known }, .rows = 1 });
 }
 
 static pl_code commit_and_append(void *state, pl_unit *unit, pl_error *err)
@@ -268,34 +282,12 @@ static void a_file_that_grows_while_it_is_read_is_read_again(void **state)
 {
     pl_stage meddled = st_read;
     const pl_stage *const known[] = { &meddled, NULL }, *const plain[] = { &st_read, NULL };
-    pl_arena *mem = pl_arena_new(1 << 16);
-    pl_problems problems = { .mem = mem };
-    pl_run_opts opts = { .workers = 1, .quiet = true, .command = "run", .known = known };
-    pl_error err = { 0 };
-    char dir[256];
-    const char *flow;
 
     (void)state;
-    toy_directory(dir);
     meddled.commit = commit_and_append;
-    growing = pl_sprintf(mem, "%s/a.smi", dir);
-    flow = pl_sprintf(mem, "%s/flow.yaml", dir);
-    assert_int_equal(pl_file_write(growing, (pl_bytes){ "C\nCC\n", 5 }, NULL), PL_OK);
-    assert_int_equal(pl_file_write(flow, (pl_bytes){ FLOW, strlen(FLOW) }, NULL), PL_OK);
-    for (int i = 0; i < 2; i++) {
-        pl_workflow *wf = pl_workflow_load(flow, NULL, 0, i ? plain : known, &problems, mem);
-        pl_store *s = NULL;
-        int64_t n = 0;
-        assert_non_null(wf);
-        assert_int_equal(pl_run(wf, &st_schema, &opts, mem, &err), i ? PL_OK : PL_EINPUT);
-        assert_true(i == 1 || strstr(err.text, "a.smi was changed while it was read") != NULL);
-        assert_int_equal(pl_store_open_read(&s, wf->storage.results, &st_schema, NULL), PL_OK);
-        assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM record JOIN stage ON state='done'"), PL_OK);
-        assert_int_equal(n, i ? 3 : 0);
-        pl_store_close(s);
-    }
-    pl_arena_free(mem);
-    toy_remove(dir);
+    the_second_run_is_right(&(change){
+        .file = "a.smi", .before = "C\nCC\n", .flow = FLOW, .says = "a.smi was changed while it was read",
+        .count = "SELECT count(*) FROM record JOIN stage ON state='done'", .known = { known, plain }, .rows = 3 });
 }
 
 int main(void)
