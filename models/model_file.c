@@ -229,9 +229,10 @@ double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uin
     return sum;
 }
 
-double nn_model_value(const nn_model_file *m, const uint8_t *z, int32_t n, double y)
+double nn_model_value(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double y)
 {
-    const double x = y * m->scale.stdev + m->scale.mean + nn_model_offset(&m->scale, &m->inputs, z, n);
+    const nn_scale *s = &m->target[target].scale;
+    const double x = y * s->stdev + s->mean + nn_model_offset(s, &m->inputs, z, n);
 
     return m->classifies ? nn_logistic(x) : x;
 }

@@ -4,16 +4,18 @@
  * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
  * metadata, each a JSON object except the first four:
  *
- *   format "molsieve-model", format_version "1" | "2", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   format "molsieve-model", format_version "1" | "2" | "3", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
  *   model      the settings of the network (models/se3.h)
  *   inputs     elements and features (models/feature.h)
  *   graph      edges, cutoff, k, max_neighbours (chem/graph.h)
  *   target     name, unit, better; in format 2 task "classification", output "logistic"
  *   scale      mean, std, constant, offsets: see nn_model_value
+ *              in format 3 both are {"targets": [...]}, one for each output, and a task is that of all
  *   provenance where it comes from: data, sizes, split, recipe, date, errors
  *
  * and, where the training kept them, the molecules it was trained on (models/domain.h).
- * A classifier has format 2: a program that knows only 1 would take its log odds for the target.
+ * A classifier has format 2: a program that knows only 1 would take its log odds for the target. A model
+ * of several targets has format 3.
  * Nothing in it can execute. A file that is read is not trusted: every tensor's
  * name, shape and numbers are checked, the first that is missing, extra, of
  * another shape or not finite is named (PL_EDATA). Weights that were trained
@@ -33,14 +35,21 @@ typedef struct nn_scale {
     double offset[NN_MAX_ELEMENTS];       /* their element's offset, in order of inputs     */
 } nn_scale;
 
+enum { NN_TARGETS_MAX = 64 };
+
+/* One number that a model predicts. */
+typedef struct nn_target {
+    const char *name, *unit, *better;     /* better: "low", "high" or "none"                */
+    nn_scale scale;
+} nn_target;
+
 typedef struct nn_model_file {
     const char *name;
-    const char *target, *unit, *better;   /* better: "low", "high" or "none"                */
-    bool classifies;                      /* the target is a class, its value the probability of 1 */
+    nn_target *target;                    /* [conf.outputs]                                 */
+    bool classifies;                      /* the targets are classes, values the probabilities of 1 */
     nn_se3_conf conf;
     nn_inputs inputs;
     ch_graph_opts graph;                  /* max_atoms and max_edges are not kept           */
-    nn_scale scale;
     nn_domain domain;                     /* the molecules it was trained on                */
     const char *provenance;               /* JSON object                                    */
     bool bf16;                            /* parameters are stored as bfloat16              */
@@ -63,9 +72,9 @@ pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err);
  * the model does not know count 0. */
 double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uint8_t *z, int32_t n);
 
-/* The network's number y as the target, in its unit: x = y stdev + mean + linear part; of a classifier
- * the logistic function of x. */
-double nn_model_value(const nn_model_file *m, const uint8_t *z, int32_t n, double y);
+/* The network's number y of a target (0..outputs-1) in its unit: x = y stdev + mean + linear part; of a
+ * classifier the logistic function of x. */
+double nn_model_value(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double y);
 
 /* ECONFIG when graphs made with `opts` are not those the model was trained on;
  * the text names the setting: "cutoff 4 Angstrom, the model was trained with 5". */

@@ -35,6 +35,7 @@ typedef struct reader {
     const nn_tensors *all;
     const char *section;
     json_t *root;
+    int version; /* of the format */
     pl_arena *mem;
     pl_code rc;
     pl_error *err;
@@ -186,11 +187,11 @@ static void take_graph(reader *r, ch_graph_opts *g)
         g->k = get_int(r, "k");
 }
 
-static void take_scale(reader *r, nn_scale *s, const nn_inputs *in)
+static void take_scale(reader *r, nn_target *t, const nn_inputs *in)
 {
+    nn_scale *s = &t->scale;
     json_t *offsets;
 
-    section_open(r, "scale");
     s->mean = get_real(r, "mean");
     s->stdev = get_real(r, "std");
     s->constant = get_real(r, "constant");
@@ -209,23 +210,70 @@ static void take_scale(reader *r, nn_scale *s, const nn_inputs *in)
     }
 }
 
-static void take_target(reader *r, nn_model_file *m)
+static void take_target(reader *r, nn_target *t, const nn_inputs *in)
 {
-    static const char *const better[] = { "low", "high", "none", NULL }, *const classification[] = { "classification", NULL };
-    static const char *const logistic[] = { "logistic", NULL };
+    static const char *const better[] = { "low", "high", "none", NULL };
 
-    section_open(r, "target");
-    m->target = get_text(r, "name");
-    m->unit = get_text(r, "unit");
-    m->better = better[get_choice(r, "better", better)];
-    if (m->classifies) {
-        (void)get_choice(r, "task", classification);
-        (void)get_choice(r, "output", logistic);
-    }
-    if (!nn_model_name_fits(m->target) || !m->target[0])
+    (void)in;
+    t->name = get_text(r, "name");
+    t->unit = get_text(r, "unit");
+    t->better = better[get_choice(r, "better", better)];
+    if (!nn_model_name_fits(t->name) || !t->name[0])
         wrong_type(r, "name", "a name");
-    if (!nn_model_name_fits(m->unit))
+    if (!nn_model_name_fits(t->unit))
         wrong_type(r, "unit", "a unit");
+}
+
+/* In the open section, for each target: the section itself, or the objects of its list. */
+static void take_each(reader *r, nn_model_file *m, void (*take)(reader *r, nn_target *t, const nn_inputs *in))
+{
+    json_t *section = r->root, *list = r->version < 3 ? NULL : member(r, "targets");
+
+    if (r->version < 3) {
+        take(r, m->target, &m->inputs);
+        return;
+    }
+    if (!r->rc && (!json_is_array(list) || json_array_size(list) != (size_t)m->conf.outputs))
+        wrong_type(r, "targets", "a list with an object for each output");
+    for (int32_t k = 0; k < m->conf.outputs && !r->rc; k++) {
+        r->root = json_array_get(list, (size_t)k);
+        take(r, &m->target[k], &m->inputs);
+    }
+    r->root = section;
+}
+
+/* Who reads no task takes the log odds for the target, so there is a format for it. */
+static void take_task(reader *r, nn_model_file *m)
+{
+    static const char *const classification[] = { "classification", NULL }, *const logistic[] = { "logistic", NULL };
+
+    m->classifies = r->version == 2 || (r->version == 3 && json_object_get(r->root, "task"));
+    if (!m->classifies)
+        return;
+    (void)get_choice(r, "task", classification);
+    (void)get_choice(r, "output", logistic);
+}
+
+static void take_targets(reader *r, nn_model_file *m)
+{
+    const int32_t n = m->conf.outputs;
+
+    if (!r->rc && (n < 1 || n > NN_TARGETS_MAX || (n > 1) != (r->version == 3)))
+        r->rc = pl_fail(r->err, PL_EDATA, "%d outputs in a model file of format %d; this program reads up to %d", (int)n, r->version,
+                        NN_TARGETS_MAX);
+    m->target = r->rc ? NULL : PL_NEW(r->mem, nn_target, n);
+    if (!r->rc && !m->target)
+        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+    if (r->rc)
+        return;
+    section_open(r, "target");
+    take_task(r, m);
+    take_each(r, m, take_target);
+    section_open(r, "scale");
+    take_each(r, m, take_scale);
+    for (int32_t k = 0; k < n * n && !r->rc; k++)
+        if (k / n < k % n && !strcmp(m->target[k / n].name, m->target[k % n].name))
+            r->rc = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
 }
 
 static void take_names(reader *r, nn_model_file *m, bool *other_signs)
@@ -236,8 +284,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     if (!format || strcmp(format, "molsieve-model") != 0)
         r->rc = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                         format ? format : "missing");
-    else if (!version || (strcmp(version, "1") != 0 && strcmp(version, "2") != 0))
-        r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 and 2", version ? version : "?");
+    else if (!version || version[0] < '1' || version[0] > '3' || version[1])
+        r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 3", version ? version : "?");
     else if (name && !nn_model_name_fits(name))
         r->rc = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (!signs || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
@@ -246,7 +294,7 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
         return;
     *other_signs = !strcmp(signs, "e3nn-0.5");
     m->name = pl_strdup(r->mem, name ? name : "");
-    m->classifies = !strcmp(version, "2");
+    r->version = version[0] - '0';
     section_open(r, "provenance");
     m->provenance = r->rc ? "{}" : pl_strdup(r->mem, nn_tensors_meta(r->all, "provenance"));
     if (!r->rc && (!m->name || !m->provenance))
@@ -258,16 +306,13 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     reader r = { .all = all, .mem = mem, .err = err };
 
     take_names(&r, m, other_signs);
-    take_target(&r, m);
     take_conf(&r, &m->conf);
     take_inputs(&r, &m->inputs);
     take_graph(&r, &m->graph);
-    take_scale(&r, &m->scale, &m->inputs);
+    take_targets(&r, m);
     json_decref(r.root);
     m->conf.node_features = nn_inputs_node_features(&m->inputs);
     m->conf.edge_features = nn_inputs_edge_features(&m->inputs);
-    if (!r.rc && m->conf.outputs != 1)
-        return pl_fail(err, PL_EDATA, "%d outputs, this program scores models with 1", (int)m->conf.outputs);
     return r.rc;
 }
 
@@ -300,14 +345,33 @@ static json_t *json_graph(const ch_graph_opts *g)
     return json_pack("{s:s}", "edges", edges_names[g->edges]);
 }
 
-static json_t *json_scale(const nn_model_file *m)
+static json_t *json_scale(const nn_target *t, const nn_inputs *in)
 {
     json_t *offsets = json_array();
 
-    for (int32_t k = 0; k < m->inputs.n_elements; k++)
-        json_array_append_new(offsets, json_real(m->scale.offset[k]));
-    return json_pack("{s:f, s:f, s:f, s:o}", "mean", m->scale.mean, "std", m->scale.stdev, "constant",
-                     m->scale.constant, "offsets", offsets);
+    for (int32_t k = 0; k < in->n_elements; k++)
+        json_array_append_new(offsets, json_real(t->scale.offset[k]));
+    return json_pack("{s:f, s:f, s:f, s:o}", "mean", t->scale.mean, "std", t->scale.stdev, "constant", t->scale.constant,
+                     "offsets", offsets);
+}
+
+static json_t *json_target(const nn_target *t, const nn_inputs *in)
+{
+    (void)in;
+    return json_pack("{s:s, s:s, s:s}", "name", t->name, "unit", t->unit, "better", t->better);
+}
+
+/* As take_each reads it. */
+static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target *t, const nn_inputs *in))
+{
+    json_t *list;
+
+    if (m->conf.outputs == 1)
+        return make(m->target, &m->inputs);
+    list = json_array();
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        json_array_append_new(list, make(&m->target[k], &m->inputs));
+    return json_pack("{s:o}", "targets", list);
 }
 
 /* Takes over `value`; NULL when refused. */
@@ -325,21 +389,21 @@ enum { META_KEYS = 10 };
 
 static void meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
 {
-    json_t *target = json_pack("{s:s, s:s, s:s}", "name", m->target, "unit", m->unit, "better", m->better);
+    json_t *target = json_each(m, json_target);
 
     list[0] = (nn_meta){ "format", "molsieve-model" };
     if (m->classifies) {
         json_object_set_new(target, "task", json_string("classification"));
         json_object_set_new(target, "output", json_string("logistic"));
     }
-    list[1] = (nn_meta){ "format_version", m->classifies ? "2" : "1" };
+    list[1] = (nn_meta){ "format_version", m->conf.outputs > 1 ? "3" : m->classifies ? "2" : "1" };
     list[2] = (nn_meta){ "name", m->name };
     list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
     list[4] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };
     list[5] = (nn_meta){ "inputs", json_text(json_inputs(&m->inputs), mem) };
     list[6] = (nn_meta){ "graph", json_text(json_graph(&m->graph), mem) };
     list[7] = (nn_meta){ "target", json_text(target, mem) };
-    list[8] = (nn_meta){ "scale", json_text(json_scale(m), mem) };
+    list[8] = (nn_meta){ "scale", json_text(json_each(m, json_scale), mem) };
     list[9] = (nn_meta){ "provenance", m->provenance };
 }
 

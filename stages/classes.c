@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/classes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,19 +54,21 @@ pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_
     return rc ? rc : pl_db_int(env->store->db, undecided, err, "SELECT count(*) FROM label l" OF_LABEL("%Q"), label);
 }
 
-static bool has_class(const st_dataset *d, int64_t i) { return d->value[i] == 0 || d->value[i] == 1; }
-
-void st_dataset_decided(st_dataset *d) { st_dataset_keep(d, has_class); }
+void st_dataset_decided(st_dataset *d)
+{
+    for (int64_t i = 0; i < d->n * d->n_targets; i++)
+        if (d->value[i] != 0 && d->value[i] != 1)
+            d->value[i] = NAN;
+    st_dataset_keep(d, st_dataset_is_labelled);
+}
 
 pl_code st_classes_failures(pl_env *env, const char *label, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code rc = pl_db_execf(env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'", env->step->stage->name);
+    pl_code rc = query(env, &st, "SELECT l.mol_id, l.value, l.n_measurements FROM label l JOIN split USING(mol_id)" OF_LABEL("?1")
+                       "ORDER BY l.mol_id", label, err);
 
-    if (!rc)
-        rc = query(env, &st, "SELECT l.mol_id, l.value, l.n_measurements FROM label l JOIN split USING(mol_id)" OF_LABEL("?1")
-                   "ORDER BY l.mol_id", label, err);
     while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
         char message[320];
         (void)snprintf(message, sizeof message, "%.200s: the mean of %lld measurements is %.3g, so it is neither 0 nor 1; left out",

@@ -15,10 +15,10 @@ bool st_label_classifies(const pl_workflow *wf, const char *label);
 /* ECONFIG: a label is neither 0 nor 1 nor between two measurements. *undecided: molecules without a class. */
 pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_error *err);
 
-/* Leaves out the molecules without a class; before samples are made of it. */
+/* What is no class is not measured; molecules of which nothing is are left out. Before samples are made of it. */
 void st_dataset_decided(st_dataset *d);
 
-/* A row in `failure` for each molecule of the split without a class; in the caller's transaction. */
+/* A row in `failure` for each molecule of the split with a label that is no class; in the caller's transaction. */
 pl_code st_classes_failures(pl_env *env, const char *label, pl_error *err);
 
 #endif

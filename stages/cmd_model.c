@@ -62,9 +62,9 @@ static void print_size(const json_t *e)
     (void)printf(")\n");
 }
 
-static void print_errors(const json_t *provenance, const char *unit, pl_arena *mem)
+/* On the parts that it was not trained on. */
+static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
 {
-    const json_t *errors = json_object_get(provenance, "errors");
     const char *part;
     json_t *e, *base;
 
@@ -128,13 +128,40 @@ static void print_domain(const nn_domain *d)
         (void)printf("  domain      %d molecules it was trained on: a score tells how alike the nearest is\n", (int)d->n);
 }
 
+static void print_target(const nn_model_file *m, const nn_target *t)
+{
+    (void)printf("%s%s%s%s%s\n", m->classifies ? "the probability of " : "", t->name, t->unit[0] ? ", " : "", t->unit,
+                 !strcmp(t->better, "none") ? "" : !strcmp(t->better, "low") ? ", low is better" : ", high is better");
+}
+
+static void print_targets(const nn_model_file *m)
+{
+    for (int32_t k = 0; k < m->conf.outputs; k++) {
+        (void)printf("%s", k ? "              " : "  predicts    ");
+        print_target(m, &m->target[k]);
+    }
+}
+
+/* Those of several targets each under its name. */
+static void print_all_errors(const nn_model_file *m, const json_t *provenance, pl_arena *mem)
+{
+    const json_t *errors = json_object_get(provenance, "errors");
+
+    for (int32_t k = 0; k < m->conf.outputs; k++) {
+        const nn_target *t = &m->target[k];
+        if (m->conf.outputs > 1)
+            (void)printf("%s\n", plain(t->name, mem));
+        print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
+    }
+}
+
 static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
 {
     const nn_se3_conf *c = &m->conf;
     json_t *p = json_loads(m->provenance, 0, NULL);
 
-    (void)printf("%s\n  name        %s\n  predicts    %s%s%s%s%s\n", path, m->name, m->classifies ? "the probability of " : "",
-                 m->target, m->unit[0] ? ", " : "", m->unit, !strcmp(m->better, "none") ? "" : !strcmp(m->better, "low") ? ", low is better" : ", high is better");
+    (void)printf("%s\n  name        %s\n", path, m->name);
+    print_targets(m);
     (void)printf("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
                  (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats,
                  m->bf16 ? "bf16" : "f32");
@@ -142,7 +169,7 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     (void)printf("  sha256      %s\n", m->sha256);
     print_training(p, mem);
     print_domain(&m->domain);
-    print_errors(p, m->unit, mem);
+    print_all_errors(m, p, mem);
     json_decref(p);
 }
 

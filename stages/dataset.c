@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/dataset.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static int part_number(const char *name)
 static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
 {
     d->mol_id = PL_NEW(d->mem, int64_t, n + 1);
-    d->value = PL_NEW(d->mem, double, n + 1);
+    d->value = PL_NEW(d->mem, double, n * d->n_targets + 1);
     d->descriptor = pl_arena_get(d->mem, (size_t)n + 1, sizeof *d->descriptor);
     d->part = PL_NEW(d->mem, uint8_t, n + 1);
     d->item = PL_NEW(d->mem, nn_item, n + 1);
@@ -34,23 +35,23 @@ static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
     return PL_OK;
 }
 
-static void row_take(st_dataset *d, sqlite3_stmt *st, double factor)
+static void row_take(st_dataset *d, sqlite3_stmt *st)
 {
     int64_t i = d->n++;
 
     d->mol_id[i] = sqlite3_column_int64(st, 0);
     d->part[i] = (uint8_t)part_number((const char *)sqlite3_column_text(st, 1));
-    d->value[i] = sqlite3_column_double(st, 2) * factor;
+    for (int32_t k = 0; k < d->n_targets; k++)
+        d->value[i * d->n_targets + k] = NAN;
     for (int k = 0; k < ST_DESCRIPTORS; k++)
-        d->descriptor[i][k] = sqlite3_column_double(st, 3 + k);
+        d->descriptor[i][k] = sqlite3_column_double(st, 2 + k);
 }
 
-static pl_code rows_query(st_dataset *d, pl_env *env, const char *label, double factor, pl_error *err)
+/* Every molecule of the split, without labels. */
+static pl_code rows_query(st_dataset *d, pl_env *env, pl_error *err)
 {
-    static const char sql[] =
-        "SELECT s.mol_id, s.part, l.value, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM split s "
-        "JOIN molecule m USING(mol_id) JOIN label l USING(mol_id) "
-        "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id";
+    static const char sql[] = "SELECT s.mol_id, s.part, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM split s "
+                              "JOIN molecule m USING(mol_id) ORDER BY s.mol_id";
     sqlite3_stmt *st = NULL;
     int64_t n;
     bool row = true;
@@ -60,18 +61,49 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const char *label, double 
         rc = rows_alloc(d, n, err);
     if (!rc)
         rc = pl_db_prepare(env->store->db, &st, sql, err);
-    if (!rc)
-        (void)sqlite3_bind_text(st, 1, label, -1, SQLITE_STATIC);
     while (!rc && row && d->n < n) {
         rc = pl_db_step(st, &row, err);
         if (!rc && row)
-            row_take(d, st, factor);
+            row_take(d, st);
     }
     sqlite3_finalize(st);
-    if (!rc && d->n == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; there are: %s", label,
+    return rc;
+}
+
+/* Molecules and labels both grow by id. */
+static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t k, pl_error *err)
+{
+    static const char sql[] = "SELECT s.mol_id, l.value FROM split s JOIN label l USING(mol_id) "
+                              "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id";
+    sqlite3_stmt *st = NULL;
+    int64_t at = 0, found = 0;
+    bool row = true;
+    pl_code rc = pl_db_prepare(env->store->db, &st, sql, err);
+
+    if (!rc)
+        (void)sqlite3_bind_text(st, 1, label->name, -1, SQLITE_STATIC);
+    while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+        while (at < d->n && d->mol_id[at] < sqlite3_column_int64(st, 0))
+            at++;
+        if (at == d->n || d->mol_id[at] != sqlite3_column_int64(st, 0))
+            continue;
+        d->value[at * d->n_targets + k] = sqlite3_column_double(st, 1) * label->factor;
+        found++;
+    }
+    sqlite3_finalize(st);
+    if (!rc && found == 0)
+        rc = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; there are: %s", label->name,
                      st_labels_stored(env->store, env->mem));
     return rc;
+}
+
+bool st_dataset_is_labelled(const st_dataset *d, int64_t i)
+{
+    bool any = false;
+
+    for (int32_t k = 0; k < d->n_targets && !any; k++)
+        any = !isnan(st_dataset_value(d, i, k));
+    return any;
 }
 
 static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
@@ -85,16 +117,20 @@ static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
     if (!rc)
         rc = r->kind->tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
     if (!rc)
-        rc = r->kind->tell(r, d->value, (size_t)n * sizeof *d->value, err);
+        rc = r->kind->tell(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
     if (!rc)
         rc = r->kind->tell(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
     return rc ? rc : r->kind->tell(r, d->part, (size_t)n * sizeof *d->part, err);
 }
 
-static pl_code rows_read(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *r, pl_error *err)
+static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *label, nn_ranks *r, pl_error *err)
 {
-    pl_code rc = r->rank == 0 ? rows_query(d, env, label, factor, err) : PL_OK;
+    pl_code rc = r->rank == 0 ? rows_query(d, env, err) : PL_OK;
 
+    for (int32_t k = 0; k < d->n_targets && r->rank == 0 && !rc; k++)
+        rc = label_query(d, env, &label[k], k, err);
+    if (!rc && r->rank == 0)
+        st_dataset_keep(d, st_dataset_is_labelled);
     return rc ? rc : rows_tell(d, r, err);
 }
 
@@ -209,7 +245,7 @@ void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t 
         if (!wanted(d, i))
             continue;
         d->mol_id[kept] = d->mol_id[i];
-        d->value[kept] = d->value[i];
+        memmove(d->value + kept * d->n_targets, d->value + i * d->n_targets, (size_t)d->n_targets * sizeof *d->value);
         memcpy(d->descriptor[kept], d->descriptor[i], sizeof d->descriptor[i]);
         d->part[kept] = d->part[i];
         d->item[kept++] = d->item[i];
@@ -228,15 +264,15 @@ static void without_graph_drop(st_dataset *d)
     d->n_no_graph = n - d->n;
 }
 
-pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *ranks, pl_error *err)
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
 {
     nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks ? ranks : &alone;
     pl_code rc;
 
-    *d = (st_dataset){ .mem = pl_arena_new(1 << 20) };
+    *d = (st_dataset){ .n_targets = n, .mem = pl_arena_new(1 << 20) };
     if (!d->mem)
         return pl_fail(err, PL_ENOMEM, "a data set");
-    rc = rows_read(d, env, label, factor, r, err);
+    rc = rows_read(d, env, label, r, err);
     if (!rc)
         rc = graphs_load(d, env, r, err);
     if (!rc)
@@ -303,7 +339,7 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
     for (int i = 0; i < 2; i++)
         s->slot[i].collate = nn_collate_new();
     s->at = PL_NEW(d->mem, int64_t, d->n + 1);
-    s->target = PL_NEW(d->mem, float, d->n + 1);
+    s->target = PL_NEW(d->mem, float, d->n * d->n_targets + 1);
     if (!s->slot[0].collate || !s->slot[1].collate || !s->at || !s->target || !edges)
         return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
     for (int64_t i = 0; i < d->n; i++) {
@@ -317,7 +353,7 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
         edges[n++] = d->item[i].graph->n_edges;
     }
     s->samples = (nn_samples){ .ctx = s, .n = n, .edges = edges, .target = s->target, .batch = samples_batch,
-                                 .outputs = 1 };
+                                 .outputs = d->n_targets };
     return PL_OK;
 }
 
@@ -342,10 +378,10 @@ static void counts_of(double *count, const nn_inputs *in, const ch_graph *g)
         count[k] = (double)all[in->element[k]];
 }
 
-pl_code st_baselines_fit(st_baselines *b, const st_samples *train, pl_arena *mem, pl_error *err)
+pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t target, pl_arena *mem, pl_error *err)
 {
     const st_dataset *d = train->d;
-    int64_t n = train->samples.n;
+    int64_t n = train->samples.n, used = 0;
     int32_t k = train->inputs->n_elements;
     double *y = PL_NEW(mem, double, n + 1), *count = PL_NEW(mem, double, n * k + 1), stdev;
     double *descriptor = PL_NEW(mem, double, n * ST_DESCRIPTORS + 1);
@@ -356,13 +392,15 @@ pl_code st_baselines_fit(st_baselines *b, const st_samples *train, pl_arena *mem
     b->inputs = train->inputs;
     for (int64_t i = 0; i < n; i++) {
         int64_t at = train->at[i];
-        y[i] = d->value[at];
-        counts_of(count + i * k, train->inputs, d->item[at].graph);
-        memcpy(descriptor + i * ST_DESCRIPTORS, d->descriptor[at], sizeof d->descriptor[at]);
+        y[used] = st_dataset_value(d, at, target);
+        if (isnan(y[used]))
+            continue;
+        counts_of(count + used * k, train->inputs, d->item[at].graph);
+        memcpy(descriptor + used++ * ST_DESCRIPTORS, d->descriptor[at], sizeof d->descriptor[at]);
     }
-    nn_metric_moments(y, n, &b->mean, &stdev);
-    rc = nn_metric_linear(b->composition, count, y, n, k, mem, err);
-    return rc ? rc : nn_metric_linear(b->descriptors, descriptor, y, n, ST_DESCRIPTORS, mem, err);
+    nn_metric_moments(y, used, &b->mean, &stdev);
+    rc = nn_metric_linear(b->composition, count, y, used, k, mem, err);
+    return rc ? rc : nn_metric_linear(b->descriptors, descriptor, y, used, ST_DESCRIPTORS, mem, err);
 }
 
 double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at)

@@ -1,4 +1,4 @@
-/* stages/dataset.h - molecules with a target, their graphs in memory, as a model reads them.
+/* stages/dataset.h - molecules with a label or several, their graphs in memory, as a model reads them.
  *
  * Loaded once from the split, the labels and the blocks of features.db; stored
  * frames are used when the workflow has a basis stage that keeps them. In the
@@ -17,21 +17,34 @@ extern const char *const st_part_name[ST_PARTS];
 
 enum { ST_DESCRIPTORS = 7 };     /* mw logp tpsa hbd hba rotb rings */
 
+/* A label to learn, by its name in the property table. */
+typedef struct st_wanted_label {
+    const char *name;
+    double factor;               /* label times this is the target                    */
+} st_wanted_label;
+
 typedef struct st_dataset {
-    int64_t n;                   /* molecules with a part, a label and a graph        */
+    int64_t n;                   /* molecules with a part, a label at least, and a graph */
+    int32_t n_targets;
     int64_t n_no_graph;          /* had a part and a label, but no graph              */
     int64_t *mol_id;             /* [n] growing                                       */
-    double *value;               /* [n] the target in its unit                        */
+    double *value;               /* [n][n_targets] in the unit of each; NaN: not measured */
     double (*descriptor)[ST_DESCRIPTORS]; /* [n]                                      */
     uint8_t *part;               /* [n] st_part                                       */
     nn_item *item;               /* [n]                                               */
     pl_arena *mem;               /* the blocks                                        */
 } st_dataset;
 
-/* labels: name in the property table. ECONFIG when nothing has such a label. ranks: all
- * call, rank 0 reads (env->store of the others may be NULL), all have it; NULL: alone. */
-pl_code st_dataset_open(st_dataset *d, pl_env *env, const char *label, double factor, nn_ranks *ranks, pl_error *err);
+/* ECONFIG when no molecule has one of the n labels. ranks: all call, rank 0 reads (env->store of the
+ * others may be NULL), all have it; NULL: alone. */
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err);
 void    st_dataset_close(st_dataset *d); /* zeroed is fine */
+
+/* The target k of molecule i. */
+static inline double st_dataset_value(const st_dataset *d, int64_t i, int32_t k) { return d->value[i * d->n_targets + k]; }
+
+/* Whether anything is measured of molecule i. */
+bool st_dataset_is_labelled(const st_dataset *d, int64_t i);
 
 /* Leaves out the others; before samples are made of it. */
 void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t i));
@@ -45,7 +58,7 @@ typedef struct st_samples {
     const st_dataset *d;
     int64_t *at;                 /* [samples.n] positions in the data set             */
     int64_t n_unknown;           /* left out: an element the model does not know      */
-    float *target;               /* [samples.n]                                       */
+    float *target;               /* [samples.n][d->n_targets]                         */
     const nn_inputs *inputs;
     struct {
         nn_collate *collate;
@@ -58,8 +71,8 @@ typedef struct st_samples {
 pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err);
 void    st_samples_close(st_samples *s); /* zeroed is fine */
 
-/* Trivial predictions to hold against a model's: the mean of the training
- * molecules, least squares on their element counts, and on their descriptors. */
+/* Trivial predictions of one target to hold against a model's: the mean of the training
+ * molecules that have it, least squares on their element counts, and on their descriptors. */
 typedef enum st_baseline { ST_BY_MEAN, ST_BY_COMPOSITION, ST_BY_DESCRIPTORS, ST_BASELINES } st_baseline;
 extern const char *const st_baseline_name[ST_BASELINES];
 
@@ -68,7 +81,7 @@ typedef struct st_baselines {
     double mean, composition[1 + NN_MAX_ELEMENTS], descriptors[1 + ST_DESCRIPTORS];
 } st_baselines;
 
-pl_code st_baselines_fit(st_baselines *b, const st_samples *train, pl_arena *mem, pl_error *err);
+pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t target, pl_arena *mem, pl_error *err);
 double  st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/errors.h"
 
+#include <math.h>
+
 const char *st_error_name(int kind)
 {
     static const char *const name[] = { "mae", "rmse", "interval90", "r2", "spearman", "log_loss", "brier" };
@@ -25,28 +27,42 @@ static pl_code fit_one(nn_fit *out, const st_judge *j, const st_errors *e, const
                             : nn_metric_fit(out, e->measured, p, e->model.n, mem, err);
 }
 
-static pl_code fits_of(st_errors *out, const st_judge *j, const st_samples *s, const float *raw, pl_arena *mem,
-                       pl_error *err)
+/* The molecules that have the target: where they are, what was measured and what is predicted. */
+static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, int64_t *at, double *y,
+                       double *p)
 {
-    int64_t n = s->samples.n;
-    double *y = PL_NEW(mem, double, n + 1), *p = PL_NEW(mem, double, n + 1), *b_p = PL_NEW(mem, double, n + 1);
-    pl_code rc;
+    const int32_t n_targets = j->d->n_targets;
+    int64_t n = 0;
 
-    if (!y || !p || !b_p)
-        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)n);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < s->samples.n; i++) {
         const ch_graph *g = j->d->item[s->at[i]].graph;
-        y[i] = j->d->value[s->at[i]];
-        p[i] = nn_model_value(j->m, g->z, g->n_nodes, (double)raw[i]);
+        y[n] = st_dataset_value(j->d, s->at[i], k);
+        if (isnan(y[n]))
+            continue;
+        p[n] = nn_model_value(j->m, k, g->z, g->n_nodes, (double)raw[i * n_targets + k]);
+        at[n++] = s->at[i];
     }
-    out->at = s->at;
+    out->at = at;
     out->measured = y;
     out->predicted = p;
     out->model.n = n;
+}
+
+static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, pl_arena *mem,
+                       pl_error *err)
+{
+    const int64_t most = s->samples.n;
+    double *y = PL_NEW(mem, double, most + 1), *p = PL_NEW(mem, double, most + 1), *b_p = PL_NEW(mem, double, most + 1);
+    int64_t *at = PL_NEW(mem, int64_t, most + 1);
+    pl_code rc;
+
+    if (!y || !p || !b_p || !at)
+        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)most);
+    pairs_take(out, j, k, s, raw, at, y, p);
     rc = fit_one(&out->model, j, out, p, true, mem, err);
     for (int b = 0; b < ST_BASELINES && !rc; b++) {
-        for (int64_t i = 0; i < n; i++)
-            b_p[i] = st_baseline_value(j->base, (st_baseline)b, j->d, s->at[i]);
+        for (int64_t i = 0; i < out->model.n; i++)
+            b_p[i] = st_baseline_value(&j->base[k], (st_baseline)b, j->d, at[i]);
         rc = fit_one(&out->baseline[b], j, out, b_p, b == ST_BY_MEAN, mem, err);
     }
     return rc;
@@ -54,17 +70,19 @@ static pl_code fits_of(st_errors *out, const st_judge *j, const st_samples *s, c
 
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err)
 {
+    const int32_t n_targets = j->d->n_targets;
     st_samples s;
     float *raw;
     pl_code rc = st_samples_open(&s, j->d, part, &j->m->inputs, err);
 
-    *out = (st_errors){ .n_unknown = s.n_unknown };
+    for (int32_t k = 0; k < n_targets; k++)
+        out[k] = (st_errors){ .n_unknown = s.n_unknown };
     if (!rc) {
-        raw = PL_NEW(mem, float, s.samples.n + 1);
+        raw = PL_NEW(mem, float, s.samples.n * n_targets + 1);
         rc = raw ? nn_predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
                  : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
-        if (!rc)
-            rc = fits_of(out, j, &s, raw, mem, err);
+        for (int32_t k = 0; k < n_targets && !rc; k++)
+            rc = fits_of(&out[k], j, k, &s, raw, mem, err);
     }
     st_samples_close(&s);
     return rc;

@@ -1,4 +1,4 @@
-/* stages/errors.h - a model's errors on a part of the data, beside those of trivial predictions. */
+/* stages/errors.h - a model's errors on a part of the data, for each target, beside those of trivial predictions. */
 #ifndef ST_ERRORS_H
 #define ST_ERRORS_H
 
@@ -18,12 +18,12 @@ typedef struct st_judge {
     const nn_engine_kind *kind;
     nn_engine *engine;                 /* has the parameters of m                         */
     const st_dataset *d;
-    const st_baselines *base;
+    const st_baselines *base;          /* [d->n_targets]                                  */
     const nn_train_host *host;         /* for stop; may be NULL                           */
     int64_t molecules, max_edges;      /* of a batch                                      */
 } st_judge;
 
-/* In the target's unit, arrays in mem. An empty part has n = 0. */
+/* out [d->n_targets]: in the target's unit, of the molecules that have it; arrays in mem. An empty part has n = 0. */
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err);
 
 /* mae, rmse, interval90, r2, spearman of a fit by number 0..4, then log_loss, brier and the enrichments of a

@@ -41,11 +41,19 @@ typedef struct evaluate_state {
     nn_engine *engine;
     st_dataset d;
     st_samples train;
-    st_baselines base;
+    st_baselines *base;            /* [targets] */
     nn_train_host host;
     sqlite3_stmt *put, *put_one;
-    int64_t model_id, property_id;
+    int64_t model_id;
 } evaluate_state;
+
+/* Errors of one target on one part, and where they go. */
+typedef struct found {
+    const nn_target *target;
+    int64_t property_id;
+    st_part part;
+    const st_errors *e;
+} found;
 
 static int part_of(const char *word)
 {
@@ -111,6 +119,8 @@ static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err
     rc = nn_model_read(&s->m, s->path, s->env->mem, err);
     if (!rc)
         rc = st_model_same(s->env->store, st_train_name(s->env->wf, train->conf), s->m, s->path, err);
+    if (!rc && s->m->conf.outputs != ((const st_train_conf *)train->conf)->targets.n)
+        rc = pl_fail(err, PL_EDATA, "%s predicts %d numbers, the workflow has other targets", s->path, (int)s->m->conf.outputs);
     if (rc)
         return rc;
     st_compute_say(&s->conf->compute, "evaluate");
@@ -122,49 +132,56 @@ static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err
 static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
     const st_train_conf *c = train->conf;
-    pl_code rc = st_dataset_open(&s->d, s->env, st_train_label(c), st_train_target(c)->factor, NULL, err);
+    const st_wanted_label *label = st_train_labels(c, s->env->mem);
+    pl_code rc = label ? st_dataset_open(&s->d, s->env, label, c->targets.n, NULL, err) : pl_fail(err, PL_ENOMEM, "targets");
 
     if (!rc && s->m->classifies)
         st_dataset_decided(&s->d);
     if (!rc)
         rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->m->inputs, err);
-    return rc ? rc : st_baselines_fit(&s->base, &s->train, s->d.mem, err);
+    if (!rc && !(s->base = PL_NEW(s->d.mem, st_baselines, s->d.n_targets)))
+        rc = pl_fail(err, PL_ENOMEM, "baselines");
+    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
+        rc = st_baselines_fit(&s->base[k], &s->train, k, s->d.mem, err);
+    return rc;
 }
 
-static pl_code row_put(evaluate_state *s, st_part part, const char *metric, bool has_unit, double value, int64_t n,
+static pl_code row_put(evaluate_state *s, const found *f, const char *metric, bool has_unit, double value, int64_t n,
                        pl_error *err)
 {
     if (!isfinite(value))
         return PL_OK;
     (void)sqlite3_bind_int64(s->put, 1, s->model_id);
-    (void)sqlite3_bind_int64(s->put, 2, s->property_id);
-    (void)sqlite3_bind_text(s->put, 3, st_part_name[part], -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(s->put, 2, f->property_id);
+    (void)sqlite3_bind_text(s->put, 3, st_part_name[f->part], -1, SQLITE_STATIC);
     (void)sqlite3_bind_text(s->put, 4, metric, -1, SQLITE_TRANSIENT);
     if (has_unit)
-        (void)sqlite3_bind_text(s->put, 5, s->m->unit, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_text(s->put, 5, f->target->unit, -1, SQLITE_STATIC);
     (void)sqlite3_bind_double(s->put, 6, value);
     (void)sqlite3_bind_int64(s->put, 7, n);
     return pl_db_run(s->put, err);
 }
 
-static pl_code part_put(evaluate_state *s, st_part part, const st_errors *e, pl_error *err)
+static pl_code fits_put(evaluate_state *s, const found *f, pl_error *err)
 {
+    const st_errors *e = f->e;
     pl_code rc = PL_OK;
 
     for (int k = 0; k < ST_ERROR_KINDS && !rc; k++) {
-        rc = row_put(s, part, st_error_name(k), st_error_has_unit(k), st_error_value(&e->model, k), e->model.n, err);
+        rc = row_put(s, f, st_error_name(k), st_error_has_unit(k), st_error_value(&e->model, k), e->model.n, err);
         for (int b = 0; b < ST_BASELINES && !rc; b++) {
             char name[48];
             snprintf(name, sizeof name, "%s.%s", st_baseline_name[b], st_error_name(k));
-            rc = row_put(s, part, name, st_error_has_unit(k), st_error_value(&e->baseline[b], k), e->model.n, err);
+            rc = row_put(s, f, name, st_error_has_unit(k), st_error_value(&e->baseline[b], k), e->model.n, err);
         }
     }
     return rc;
 }
 
 /* The error of those that are little, somewhat and much like the training; and how error goes with likeness. */
-static pl_code bands_put(evaluate_state *s, st_part part, const st_errors *e, pl_error *err)
+static pl_code bands_put(evaluate_state *s, const found *f, pl_error *err)
 {
+    const st_errors *e = f->e;
     static const char *const name[] = { "mae.similarity<0.3", "mae.similarity 0.3-0.5", "mae.similarity>=0.5" };
     double sum[3] = { 0 }, *error = PL_NEW(s->d.mem, double, e->model.n + 1);
     int64_t n[3] = { 0 };
@@ -178,24 +195,25 @@ static pl_code bands_put(evaluate_state *s, st_part part, const st_errors *e, pl
         n[k]++;
     }
     for (int k = 0; k < 3 && !rc; k++)
-        rc = row_put(s, part, name[k], true, n[k] ? sum[k] / (double)n[k] : NAN, n[k], err);
+        rc = row_put(s, f, name[k], true, n[k] ? sum[k] / (double)n[k] : NAN, n[k], err);
     if (!rc)
         rc = nn_metric_fit(&fit, e->alike, error, e->model.n, s->d.mem, err);
-    return rc ? rc : row_put(s, part, "spearman.similarity", false, fit.spearman, e->model.n, err);
+    return rc ? rc : row_put(s, f, "spearman.similarity", false, fit.spearman, e->model.n, err);
 }
 
 /* Every molecule of the part, measured and predicted. */
-static pl_code molecules_put(evaluate_state *s, st_part part, const st_errors *e, pl_error *err)
+static pl_code molecules_put(evaluate_state *s, const found *f, pl_error *err)
 {
+    const st_errors *e = f->e;
     pl_code rc = PL_OK;
 
     for (int64_t i = 0; i < e->model.n && !rc; i++) {
         if (!isfinite(e->predicted[i]))
             continue;
         (void)sqlite3_bind_int64(s->put_one, 1, s->model_id);
-        (void)sqlite3_bind_int64(s->put_one, 2, s->property_id);
+        (void)sqlite3_bind_int64(s->put_one, 2, f->property_id);
         (void)sqlite3_bind_int64(s->put_one, 3, s->d.mol_id[e->at[i]]);
-        (void)sqlite3_bind_text(s->put_one, 4, st_part_name[part], -1, SQLITE_STATIC);
+        (void)sqlite3_bind_text(s->put_one, 4, st_part_name[f->part], -1, SQLITE_STATIC);
         (void)sqlite3_bind_double(s->put_one, 5, e->measured[i]);
         (void)sqlite3_bind_double(s->put_one, 6, e->predicted[i]);
         (void)sqlite3_bind_double(s->put_one, 7, e->alike[i]); /* NaN is NULL */
@@ -204,14 +222,31 @@ static pl_code molecules_put(evaluate_state *s, st_part part, const st_errors *e
     return rc;
 }
 
-static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
+static pl_code target_put(evaluate_state *s, int32_t k, st_errors *const e[ST_PARTS], pl_error *err)
 {
-    bool converted = st_train_converts(pl_workflow_step(s->env->wf, "train")->conf);
+    const st_target *target = st_train_target(pl_workflow_step(s->env->wf, "train")->conf);
+    found f = { .target = &s->m->target[k] };
+    pl_code rc = st_property_put(s->env->store, s->m, k, st_target_converts(&target[k]), &f.property_id, s->env->mem, err);
+
+    for (int p = 0; p < ST_PARTS && !rc; p++) {
+        if (!part_wanted(s->conf, (st_part)p))
+            continue;
+        f.part = (st_part)p;
+        f.e = &e[p][k];
+        rc = fits_put(s, &f, err);
+        if (!rc && s->m->domain.n > 0)
+            rc = bands_put(s, &f, err);
+        if (!rc)
+            rc = molecules_put(s, &f, err);
+    }
+    return rc;
+}
+
+static pl_code rows_put(evaluate_state *s, st_errors *const e[ST_PARTS], pl_error *err)
+{
     sqlite3 *db = s->env->store->db;
     pl_code rc = pl_db_begin(db, err);
 
-    if (!rc)
-        rc = st_property_put(s->env->store, s->m, converted, &s->property_id, s->env->mem, err);
     if (!rc)
         rc = st_model_put(s->env->store, s->m, s->path, &s->model_id, s->env->mem, err);
     if (!rc)
@@ -222,54 +257,78 @@ static pl_code rows_put(evaluate_state *s, const st_errors *e, pl_error *err)
     if (!rc)
         rc = pl_db_prepare(db, &s->put_one, "INSERT INTO evaluated(model_id,property_id,mol_id,part,measured,predicted,"
                            "similarity) VALUES(?,?,?,?,?,?,?)", err);
-    for (int p = 0; p < ST_PARTS && !rc; p++)
-        if (part_wanted(s->conf, (st_part)p)) {
-            rc = part_put(s, (st_part)p, &e[p], err);
-            if (!rc && s->m->domain.n > 0)
-                rc = bands_put(s, (st_part)p, &e[p], err);
-            if (!rc)
-                rc = molecules_put(s, (st_part)p, &e[p], err);
-        }
+    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
+        rc = target_put(s, k, e, err);
     return rc;
 }
 
-static void note_put(const evaluate_state *s, const st_errors *e)
+/* Of the first target, and how many more there are. */
+static void note_put(const evaluate_state *s, st_errors *const e[ST_PARTS])
 {
-    const st_errors *shown = e[ST_TEST].model.n ? &e[ST_TEST] : &e[ST_VALID];
+    const bool on_test = e[ST_TEST] && e[ST_TEST]->model.n;
+    const st_errors *shown = on_test ? e[ST_TEST] : e[ST_VALID];
+    const char *unit = s->m->target->unit;
     const int kind = s->m->classifies ? ST_ERROR_ROC_AUC : 0;
-    const nn_fit *by = shown->baseline;
-    char note[160];
+    const nn_fit *by = shown ? shown->baseline : NULL;
+    char note[200], more[64] = "";
 
-    if (!shown->model.n)
+    if (!shown || !shown->model.n)
         return;
-    snprintf(note, sizeof note, "%s %s %.4g%s%s (mean %.4g, composition %.4g, descriptors %.4g)",
-             shown == &e[ST_TEST] ? "test" : "valid", s->m->classifies ? "ROC-AUC" : "MAE", st_error_value(&shown->model, kind),
-             s->m->unit[0] ? " " : "", s->m->unit, st_error_value(&by[ST_BY_MEAN], kind), st_error_value(&by[ST_BY_COMPOSITION], kind),
-             st_error_value(&by[ST_BY_DESCRIPTORS], kind));
+    if (s->d.n_targets > 1)
+        snprintf(more, sizeof more, "; %d targets, here %.20s", (int)s->d.n_targets, s->m->target->name);
+    snprintf(note, sizeof note, "%s %s %.4g%s%.20s (mean %.4g, composition %.4g, descriptors %.4g%s)", on_test ? "test" : "valid",
+             s->m->classifies ? "ROC-AUC" : "MAE", st_error_value(&shown->model, kind), unit[0] ? " " : "", unit,
+             st_error_value(&by[ST_BY_MEAN], kind), st_error_value(&by[ST_BY_COMPOSITION], kind),
+             st_error_value(&by[ST_BY_DESCRIPTORS], kind), more);
     pl_progress_set(s->env->progress, s->d.n, s->d.n, note);
+}
+
+/* How like the training the molecules of each target are; looked for once a molecule. */
+static pl_code alike_find(evaluate_state *s, st_part part, st_errors *e, pl_error *err)
+{
+    int64_t *at = PL_NEW(s->d.mem, int64_t, s->d.n + 1), n = 0;
+    double *of_target = PL_NEW(s->d.mem, double, s->d.n * s->d.n_targets + 1);
+    const double *alike = NULL;
+    pl_code rc = at && of_target ? PL_OK : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)s->d.n);
+
+    for (int64_t i = 0; i < s->d.n && !rc; i++)
+        if (s->d.part[i] == part)
+            at[n++] = i;
+    if (!rc)
+        rc = st_domain_alike(&alike, &s->m->domain, &s->d, at, n, s->d.mem, err);
+    for (int32_t k = 0; k < s->d.n_targets && !rc; k++) {
+        e[k].alike = of_target + k * s->d.n;
+        for (int64_t i = 0, j = 0; i < e[k].model.n; i++) { /* both grow */
+            while (at[j] < e[k].at[i])
+                j++;
+            of_target[k * s->d.n + i] = alike[j];
+        }
+    }
+    return rc;
+}
+
+static pl_code part_find(evaluate_state *s, st_part part, st_errors **out, pl_error *err)
+{
+    const st_judge judge = { .m = s->m, .kind = s->kind, .engine = s->engine, .d = &s->d, .base = s->base, .host = &s->host,
+                             .molecules = s->conf->molecules, .max_edges = s->conf->max_edges };
+    st_errors *e = *out = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
+    pl_code rc = e ? st_errors_find(e, &judge, part, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+
+    return rc ? rc : alike_find(s, part, e, err);
 }
 
 static pl_code evaluate_finish(void *state, pl_error *err)
 {
     evaluate_state *s = state;
     const pl_step *train = pl_workflow_step(s->env->wf, "train");
-    st_errors e[ST_PARTS] = { { 0 } };
-    st_judge judge = { .d = &s->d, .base = &s->base, .host = &s->host, .molecules = s->conf->molecules,
-                       .max_edges = s->conf->max_edges };
+    st_errors *e[ST_PARTS] = { NULL };
     pl_code rc = model_open(s, train, err);
 
     if (!rc)
         rc = data_open(s, train, err);
-    judge.m = s->m;
-    judge.kind = s->kind;
-    judge.engine = s->engine;
-    for (int p = 0; p < ST_PARTS && !rc; p++) {
-        if (!part_wanted(s->conf, (st_part)p))
-            continue;
-        rc = st_errors_find(&e[p], &judge, (st_part)p, s->d.mem, err);
-        if (!rc)
-            rc = st_domain_alike(&e[p].alike, &s->m->domain, &s->d, e[p].at, e[p].model.n, s->d.mem, err);
-    }
+    for (int p = 0; p < ST_PARTS && !rc; p++)
+        if (part_wanted(s->conf, (st_part)p))
+            rc = part_find(s, (st_part)p, &e[p], err);
     if (!rc)
         note_put(s, e);
     return rc ? rc : rows_put(s, e, err);

@@ -9,12 +9,12 @@ const char *st_property_own_name(const char *target, const char *unit, pl_arena 
 }
 
 /* A property of that name has a unit, and not this one; or labels of no unit, which were converted to this one. */
-static pl_code has_other_unit(pl_store *s, const nn_model_file *m, bool converted, bool *other, pl_error *err)
+static pl_code has_other_unit(pl_store *s, const nn_target *t, bool converted, bool *other, pl_error *err)
 {
     int64_t n = 0;
     pl_code rc = pl_db_int(s->db, &n, err, "SELECT count(*) FROM property p WHERE name=%Q AND CASE unit WHEN '' THEN %d AND "
-                           "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) ELSE unit<>%Q END", m->target,
-                           converted, m->unit);
+                           "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) ELSE unit<>%Q END", t->name,
+                           converted, t->unit);
 
     *other = n > 0;
     return rc;
@@ -33,17 +33,18 @@ static pl_code run_with(pl_store *s, const char *sql, const char *const *text, i
     return rc;
 }
 
-pl_code st_property_put(pl_store *s, const nn_model_file *m, bool converted, int64_t *property_id, pl_arena *mem,
+pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool converted, int64_t *property_id, pl_arena *mem,
                         pl_error *err)
 {
-    const char *text[] = { m->target, m->unit, m->better, m->classifies ? "classification" : "regression" };
+    const nn_target *t = &m->target[k];
+    const char *text[] = { t->name, t->unit, t->better, m->classifies ? "classification" : "regression" };
     bool other = false;
-    pl_code rc = has_other_unit(s, m, converted, &other, err);
+    pl_code rc = has_other_unit(s, t, converted, &other, err);
 
     if (!rc && other)
-        text[0] = st_property_own_name(m->target, m->unit, mem);
+        text[0] = st_property_own_name(t->name, t->unit, mem);
     if (!rc && !text[0])
-        rc = pl_fail(err, PL_ENOMEM, "property %s", m->target);
+        rc = pl_fail(err, PL_ENOMEM, "property %s", t->name);
     if (!rc)
         rc = run_with(s, "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,?4,?3) "
                          "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3", text, 4, err);

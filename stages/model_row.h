@@ -5,11 +5,11 @@
 #include "models/model_file.h"
 #include "pipeline/store.h"
 
-/* The property that m predicts; made if it is not there. When a label of that
+/* The property that target k of m is; made if it is not there. When a label of that
  * name is in another unit (gap in Ha, predicted in eV) the prediction gets a
  * property of its own, "gap (eV)". A label of no unit has that of m, unless m was
  * trained on it times a factor (converted). */
-pl_code st_property_put(pl_store *s, const nn_model_file *m, bool converted, int64_t *property_id, pl_arena *mem,
+pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool converted, int64_t *property_id, pl_arena *mem,
                         pl_error *err);
 
 /* "gap (eV)". NULL: no memory. */

@@ -144,9 +144,9 @@ static bool has_bound(const st_objective *o)
 
 /* A misspelt property must not be found only after all molecules have been scored. */
 typedef struct known_names {
-    const char *name[ST_MODELS_MAX + 16]; /* predicted, then descriptors */
-    const char *own[ST_MODELS_MAX];       /* of the predicted            */
-    bool domain[ST_MODELS_MAX];           /* their models keep one       */
+    const char *name[ST_SCORES_MAX + 16]; /* predicted, then descriptors */
+    const char *own[ST_SCORES_MAX];       /* of the predicted            */
+    bool domain[ST_SCORES_MAX];           /* their models keep one       */
     int n, n_predicted;
 } known_names;
 

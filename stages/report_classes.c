@@ -67,15 +67,15 @@ void st_report_roc(st_report *r, int64_t model, int64_t property, const char *pa
     sqlite3_free(of);
 }
 
-void st_report_calibration(st_report *r, int64_t model)
+void st_report_calibration(st_report *r, int64_t model, int64_t property)
 {
     static const char *const heads[] = { "part", "predicted probability", "#molecules", "#mean prediction", "#share of class 1", NULL };
 
     st_report_table(r, "mid", "Calibration: of the molecules with a probability of 0.7 seven in ten should be of class 1.");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r, "SELECT part, min(9,cast(predicted*10 AS INTEGER)) AS bin, count(*), avg(predicted), "
-                                            "avg(measured) FROM evaluated WHERE model_id=%lld GROUP BY part, bin ORDER BY part, bin",
-                                            (long long)model); st_report_row(r, &st);) {
+                                            "avg(measured) FROM evaluated WHERE model_id=%lld AND property_id=%lld GROUP BY part, bin ORDER BY part, bin",
+                                            (long long)model, (long long)property); st_report_row(r, &st);) {
         int bin = sqlite3_column_int(st, 1);
         pl_text_add(r->out, "<tr>");
         st_report_cell(r, st, 0);

@@ -57,15 +57,25 @@ static bool is_class(const json_t *metadata)
     return strcmp(word(json_object_get(metadata, "target"), "task"), "classification") == 0;
 }
 
-static void add_facts(st_report *r, const json_t *m, const char *sha256)
+static void add_target(st_report *r, const json_t *m, const json_t *target)
 {
-    const json_t *target = json_object_get(m, "target"), *net = json_object_get(m, "model"), *p = json_object_get(m, "provenance");
-    const json_t *t = json_object_get(p, "training");
     const char *better = word(target, "better"), *unit = word(target, "unit");
 
     add_fact(r, "predicts", pl_sprintf(r->mem, "%s%s%s%s%s%s%s", is_class(m) ? "the probability of " : "", word(target, "name"), unit[0] ? ", " : "", unit,
                                        strcmp(better, "none") ? ", " : "", strcmp(better, "none") ? better : "",
                                        strcmp(better, "none") ? " is better" : ""));
+}
+
+static void add_facts(st_report *r, const json_t *m, const char *sha256)
+{
+    const json_t *target = json_object_get(m, "target"), *net = json_object_get(m, "model"), *p = json_object_get(m, "provenance");
+    const json_t *t = json_object_get(p, "training"), *one;
+    size_t k;
+
+    if (json_object_get(target, "name"))
+        add_target(r, m, target);
+    json_array_foreach(json_object_get(target, "targets"), k, one)
+        add_target(r, m, one);
     add_fact(r, "network", pl_sprintf(r->mem, "SE(3)-Transformer, %lld layers, %lld degrees, %lld channels, %lld heads; %lld parameters",
                                       number(net, "layers"), number(net, "degrees"), number(net, "channels"), number(net, "heads"),
                                       number(t, "parameters")));
@@ -144,7 +154,7 @@ static void add_error_row(st_report *r, const measures *m, const errors_row *row
 }
 
 /* As the stage `evaluate` stored them: a row of the table is several of the database. */
-static void add_errors(st_report *r, int64_t model_id, const measures *m)
+static void add_errors(st_report *r, int64_t model_id, int64_t property_id, const measures *m)
 {
     errors_row row = { .n = -1 };
 
@@ -154,8 +164,9 @@ static void add_errors(st_report *r, int64_t model_id, const measures *m)
     st_report_heads(r, m->heads);
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
-             "substr(metric,instr(metric,'.')+1), value, n FROM evaluation WHERE model_id=%lld AND metric NOT LIKE '%%.similarity%%' "
-             "ORDER BY property_id, part, who<>'the model', instr('mean composition descriptors',who), who", (long long)model_id); st_report_row(r, &st);) {
+             "substr(metric,instr(metric,'.')+1), value, n FROM evaluation WHERE model_id=%lld AND property_id=%lld AND metric NOT LIKE "
+             "'%%.similarity%%' ORDER BY part, who<>'the model', instr('mean composition descriptors',who), who", (long long)model_id,
+             (long long)property_id); st_report_row(r, &st);) {
         if (row.n >= 0 && (strcmp(row.part, st_column(st, 0)) != 0 || strcmp(row.who, st_column(st, 1)) != 0)) {
             add_error_row(r, m, &row);
             row.n = -1;
@@ -240,7 +251,7 @@ static void add_parity(st_report *r, int64_t model, int64_t property, sqlite3_st
     pl_text_addf(r->out, ", %lld molecules; on the dashed line a prediction is exact.</figcaption></figure>\n", (long long)p->n);
 }
 
-static void add_worst(st_report *r, int64_t model)
+static void add_worst(st_report *r, int64_t model, int64_t property)
 {
     static const char *const heads[] = { "part", "structure", "title", "#measured", "#predicted", "#error", "unit", NULL };
 
@@ -249,8 +260,8 @@ static void add_worst(st_report *r, int64_t model)
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT e.part, m.smiles, (SELECT title FROM record WHERE record.mol_id=m.mol_id LIMIT 1), e.measured, e.predicted, "
              "e.predicted-e.measured, p.unit FROM evaluated e JOIN molecule m USING(mol_id) JOIN property p USING(property_id) "
-             "WHERE e.model_id=%lld AND e.part<>'train' ORDER BY abs(e.predicted-e.measured) DESC, e.mol_id LIMIT %d",
-             (long long)model, N_WORST); st_report_row(r, &st);) {
+             "WHERE e.model_id=%lld AND e.property_id=%lld AND e.part<>'train' ORDER BY abs(e.predicted-e.measured) DESC, e.mol_id LIMIT %d",
+             (long long)model, (long long)property, N_WORST); st_report_row(r, &st);) {
         pl_text_add(r->out, "<tr>");
         for (int i = 0; i < 7; i++)
             if (i == 1)
@@ -262,24 +273,62 @@ static void add_worst(st_report *r, int64_t model)
     st_report_table_end(r);
 }
 
-static void add_evaluated(st_report *r, int64_t model, bool classes)
+static void add_evaluated(st_report *r, int64_t model, int64_t property, bool classes)
 {
-    if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld)", (long long)model))
+    if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld AND property_id=%lld)", (long long)model, (long long)property))
         return;
     pl_text_add(r->out, "<div class=\"figs\">\n");
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT p.name, p.unit, e.part, p.property_id FROM evaluated e "
-                                            "JOIN property p USING(property_id) WHERE model_id=%lld ORDER BY 1, 3", (long long)model);
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT p.name, p.unit, e.part FROM evaluated e JOIN property p USING(property_id) "
+                                            "WHERE model_id=%lld AND property_id=%lld ORDER BY 3", (long long)model, (long long)property);
          st_report_row(r, &st);)
         if (classes)
-            st_report_roc(r, model, sqlite3_column_int64(st, 3), st_column(st, 2));
+            st_report_roc(r, model, property, st_column(st, 2));
         else
-            add_parity(r, model, sqlite3_column_int64(st, 3), st);
+            add_parity(r, model, property, st);
     pl_text_add(r->out, "</div>\n");
     if (classes)
-        st_report_calibration(r, model);
-    if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld AND part<>'train')", (long long)model))
-        add_worst(r, model);
-    st_report_similarity(r, model);
+        st_report_calibration(r, model, property);
+    if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld AND property_id=%lld AND part<>'train')",
+                      (long long)model, (long long)property))
+        add_worst(r, model, property);
+    st_report_similarity(r, model, property);
+}
+
+static void add_title(st_report *r, const char *name)
+{
+    pl_text_add(r->out, "<h4>");
+    st_html_cut(r->out, name, 200);
+    pl_text_add(r->out, "</h4>\n");
+}
+
+/* As this run found them, property by property. */
+static void add_found(st_report *r, int64_t model, bool classes)
+{
+    int64_t n = st_report_int(r, "SELECT count(DISTINCT property_id) FROM evaluation WHERE model_id=%lld", (long long)model);
+
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT p.property_id, p.name FROM evaluation JOIN property p USING(property_id) "
+                                            "WHERE model_id=%lld ORDER BY 1", (long long)model); st_report_row(r, &st);) {
+        if (n > 1)
+            add_title(r, st_column(st, 1));
+        add_errors(r, model, sqlite3_column_int64(st, 0), classes ? &of_class : &of_number);
+        add_evaluated(r, model, sqlite3_column_int64(st, 0), classes);
+    }
+}
+
+/* As the file tells them; of several targets under their names. */
+static void add_told(st_report *r, const json_t *m)
+{
+    const json_t *errors = json_object_get(json_object_get(m, "provenance"), "errors"), *one;
+    const json_t *targets = json_object_get(json_object_get(m, "target"), "targets");
+    const measures *how = is_class(m) ? &of_class : &of_number;
+    size_t k;
+
+    if (!targets)
+        add_known_errors(r, errors, how);
+    json_array_foreach(targets, k, one) {
+        add_title(r, word(one, "name"));
+        add_known_errors(r, json_object_get(errors, word(one, "name")), how);
+    }
 }
 
 /* ---- how it was learned ---- */
@@ -345,7 +394,6 @@ static void add_model(st_report *r, sqlite3_stmt *st)
 {
     int64_t id = sqlite3_column_int64(st, 0);
     json_t *m = json_loads(st_column(st, 3), 0, NULL);
-    const measures *errors = is_class(m) ? &of_class : &of_number;
 
     pl_text_add(r->out, "<h3>");
     st_html_cut(r->out, st_column(st, 1), 100);
@@ -355,10 +403,9 @@ static void add_model(st_report *r, sqlite3_stmt *st)
     add_facts(r, m, st_column(st, 2));
     st_report_table_end(r);
     if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluation WHERE model_id=%lld)", (long long)id))
-        add_errors(r, id, errors);
+        add_found(r, id, is_class(m));
     else
-        add_known_errors(r, json_object_get(json_object_get(m, "provenance"), "errors"), errors);
-    add_evaluated(r, id, is_class(m));
+        add_told(r, m);
     add_recipe(r, m);
     json_decref(m);
 }

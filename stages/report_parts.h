@@ -37,9 +37,9 @@ void st_report_cell(st_report *r, sqlite3_stmt *st, int i);
 /* The cell of a structure: drawn, or only its SMILES. */
 void st_report_structure(st_report *r, const char *smiles);
 
-/* A classifier's ROC curve on a part of the data, and the calibration of its probabilities on all. */
+/* A classifier's ROC curve on a part of the data, and the calibration of its probabilities on all; of a property. */
 void st_report_roc(st_report *r, int64_t model, int64_t property, const char *part);
-void st_report_calibration(st_report *r, int64_t model);
+void st_report_calibration(st_report *r, int64_t model, int64_t property);
 /* How early a ranking finds known actives; nothing without them. */
 void st_report_retrieval(st_report *r);
 
@@ -49,7 +49,7 @@ void st_report_failures(st_report *r);
 void st_report_hits(st_report *r);
 void st_report_histograms(st_report *r);
 void st_report_models(st_report *r);
-void st_report_similarity(st_report *r, int64_t model); /* of st_report_models */
+void st_report_similarity(st_report *r, int64_t model, int64_t property); /* of st_report_models */
 void st_report_timings(st_report *r);
 void st_report_settings(st_report *r);
 

@@ -2,8 +2,6 @@
 #include "stages/score.h"
 
 #include <jansson.h>
-#include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,24 +9,16 @@
 #include "chem/graph_block.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
-#include "stages/blocks.h"
-#include "stages/compute.h"
 #include "stages/domain.h"
 #include "stages/expect.h"
 #include "stages/dataset.h"
 #include "stages/graph.h"
 #include "stages/model_row.h"
-#include "stages/score_models.h"
+#include "stages/score_parts.h"
 #include "stages/train.h"
 
 /* Seconds a molecule and edge for one layer of 32 channels, one worker: for plans only. */
 static const double MOLECULE_S = 3e-3;
-
-typedef struct score_conf {
-    pl_list models;
-    int64_t molecules, max_edges;
-    st_compute compute;
-} score_conf;
 
 #define AT(member) offsetof(score_conf, member)
 static const pl_field fields[] = {
@@ -66,15 +56,19 @@ int st_score_properties(const pl_workflow *wf, const char **names, const char **
     if (!step)
         return 0;
     st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
-    domain[0] = l.trained_here && ((const st_train_conf *)train->conf)->domain > 0;
-    if (l.trained_here && st_train_target(train->conf))
-        n = property_add(names, own, n, st_train_target(train->conf)->name, st_train_target(train->conf)->unit, mem);
+    for (int k = 0; l.trained_here && k < ((const st_train_conf *)train->conf)->targets.n && n >= 0 && n < ST_SCORES_MAX; k++) {
+        const st_target *t = st_train_target(train->conf) + k;
+        domain[n] = ((const st_train_conf *)train->conf)->domain > 0;
+        n = property_add(names, own, n, t->name, t->unit, mem);
+    }
     for (int k = 0; !l.trained_here && k < l.n && n >= 0; k++) {
         nn_model_file *m;
-        if (nn_model_read(&m, l.path[k], mem, NULL))
+        if (nn_model_read(&m, l.path[k], mem, NULL) || n + m->conf.outputs > ST_SCORES_MAX)
             return -1;
-        domain[n] = m->domain.n > 0;
-        n = property_add(names, own, n, m->target, m->unit, mem);
+        for (int32_t i = 0; i < m->conf.outputs && n >= 0; i++) {
+            domain[n] = m->domain.n > 0;
+            n = property_add(names, own, n, m->target[i].name, m->target[i].unit, mem);
+        }
     }
     return n;
 }
@@ -104,8 +98,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
                         pl_error *err)
 {
-    const char *names[ST_MODELS_MAX], *own[ST_MODELS_MAX];
-    bool domain[ST_MODELS_MAX];
+    const char *names[ST_SCORES_MAX], *own[ST_SCORES_MAX];
+    bool domain[ST_SCORES_MAX];
     st_model_list l;
     st_sizes sizes;
     int n;
@@ -117,36 +111,15 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
     out->n_items = (int64_t)sizes.n;
     out->n_units = sizes.n_units;
-    out->bytes_results = 60.0 * sizes.n * l.n + 50.0 * sizes.n;
-    out->seconds = MOLECULE_S * sizes.n * l.n;
     n = st_score_properties(wf, names, own, domain, mem);
+    out->bytes_results = 60.0 * sizes.n * (n > l.n ? n : l.n) + 50.0 * sizes.n;
+    out->seconds = MOLECULE_S * sizes.n * l.n;
     for (int k = 0; k < n; k++)
         out->bytes_results += domain[k] ? 40.0 * sizes.n : 0; /* prediction.similarity and nearest */
     return PL_OK;
 }
 
 /* ---- the run ------------------------------------------------------------- */
-
-typedef struct scored_model {
-    nn_model_file *m;
-    const char *path;
-    int64_t model_id, property_id;
-    int domain;                    /* the first model with the same domain; -1: has none */
-} scored_model;
-
-typedef struct score_state {
-    pl_env *env;
-    const score_conf *conf;
-    st_blocks graphs, bases;       /* bases without units: computed by the engine */
-    int n_models;
-    bool converted;                /* the labels that the model of this workflow learned */
-    scored_model model[ST_MODELS_MAX];
-    double radial_error;           /* the most of which a warning told */
-    int32_t device[ST_DEVICES];    /* workers take them in turn */
-    int n_devices;
-    atomic_int n_workers;
-    sqlite3_stmt *put_prediction, *put_score;
-} score_state;
 
 typedef struct score_worker {
     const score_state *state;
@@ -156,21 +129,6 @@ typedef struct score_worker {
     nn_collate *collate[ST_MODELS_MAX]; /* of those that are the first               */
     pl_arena *scratch;
 } score_worker;
-
-/* What became of one molecule with one model. */
-typedef struct outcome {
-    double value;
-    int32_t unknown; /* atomic number the model has not seen, or 0 */
-} outcome;
-
-typedef struct score_unit {
-    pl_block graphs, bases;
-    int32_t n;
-    int64_t *id;              /* [n]           */
-    outcome *outcome;         /* [n][n_models] */
-    const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model does not tell */
-    double radial_error;      /* of the engines, first batch */
-} score_unit;
 
 /* Of models that were trained on the same molecules the first looks for the nearest. */
 static void domain_join(score_state *s, int k)
@@ -182,6 +140,17 @@ static void domain_join(score_state *s, int k)
     s->model[k].domain = s->model[k].m->domain.n > 0 ? j : -1;
 }
 
+static pl_code targets_add(score_state *s, int k, pl_error *err)
+{
+    const nn_model_file *m = s->model[k].m;
+
+    if (s->n_targets + m->conf.outputs > ST_SCORES_MAX)
+        return pl_fail(err, PL_ECONFIG, "models: they predict more than %d numbers", ST_SCORES_MAX);
+    for (int32_t i = 0; i < m->conf.outputs; i++)
+        s->target[s->n_targets++] = (scored_target){ .model = k, .output = i };
+    return PL_OK;
+}
+
 static pl_code models_open(score_state *s, pl_error *err)
 {
     const pl_step *graph = pl_workflow_step(s->env->wf, "graph");
@@ -190,7 +159,6 @@ static pl_code models_open(score_state *s, pl_error *err)
     pl_code rc = PL_OK;
 
     st_model_list_fill(&l, s->env->wf, &s->conf->models, s->env->mem);
-    s->converted = l.trained_here && st_train_converts(pl_workflow_step(s->env->wf, "train")->conf);
     for (int k = 0; k < l.n && !rc; k++) {
         scored_model *m = &s->model[s->n_models++];
         m->path = l.path[k];
@@ -201,6 +169,8 @@ static pl_code models_open(score_state *s, pl_error *err)
         }
         if (!rc && l.trained_here)
             rc = st_model_same(s->env->store, l.name[k], m->m, m->path, err);
+        if (!rc)
+            rc = targets_add(s, k, err);
         if (!rc)
             domain_join(s, k);
     }
@@ -215,6 +185,14 @@ static pl_code score_finish(void *state, pl_error *err)
     return pl_db_exec(s->env->store->db, "CREATE INDEX score_rank ON score(property_id,mean)", err);
 }
 
+/* The labels that the model of this workflow learned. */
+static bool is_converted(const score_state *s, int32_t output)
+{
+    const pl_step *train = pl_workflow_step(s->env->wf, "train");
+
+    return s->conf->models.n == 0 && train && st_target_converts(st_train_target(train->conf) + output);
+}
+
 static pl_code rows_open(score_state *s, pl_error *err)
 {
     pl_store *store = s->env->store;
@@ -222,12 +200,12 @@ static pl_code rows_open(score_state *s, pl_error *err)
 
     if (!rc)
         rc = pl_db_exec(store->db, "DROP INDEX IF EXISTS score_rank", err);
-    for (int k = 0; k < s->n_models && !rc; k++) {
-        scored_model *m = &s->model[k];
-        rc = st_property_put(store, m->m, s->converted, &m->property_id, s->env->mem, err);
-        if (!rc)
-            rc = st_model_put(store, m->m, m->path, &m->model_id, s->env->mem, err);
+    for (int j = 0; j < s->n_targets && !rc; j++) {
+        scored_target *t = &s->target[j];
+        rc = st_property_put(store, s->model[t->model].m, t->output, is_converted(s, t->output), &t->property_id, s->env->mem, err);
     }
+    for (int k = 0; k < s->n_models && !rc; k++)
+        rc = st_model_put(store, s->model[k].m, s->model[k].path, &s->model[k].model_id, s->env->mem, err);
     if (rc) {
         pl_db_rollback(store->db);
         return rc;
@@ -338,7 +316,7 @@ typedef struct score_batch {
     const nn_item *item;
     int32_t first, count;
     nn_collated made[ST_MODELS_MAX]; /* of those that are the first with their inputs */
-    float *y[ST_MODELS_MAX];         /* [molecules of a unit]                         */
+    float *y[ST_MODELS_MAX];         /* [molecules of a unit][outputs of the model]   */
 } score_batch;
 
 static void radial_note(score_worker *w, score_unit *u, int k)
@@ -374,6 +352,21 @@ static pl_code forward_run(score_worker *w, score_batch *b, pl_error *err)
     return rc || !w->kind->forward_all ? rc : w->kind->forward_all(engine, in, y, n, err);
 }
 
+static void outcomes_take(score_batch *b, const score_state *s, int target, const nn_collated *c)
+{
+    const scored_target *t = &s->target[target];
+    const nn_model_file *m = s->model[t->model].m;
+    outcome *o = b->u->outcome + (int64_t)b->first * s->n_targets + target;
+
+    for (int32_t i = 0; i < c->batch.n_graphs; i++) {
+        const ch_graph *g = b->item[b->first + c->item[i]].graph;
+        o[(int64_t)c->item[i] * s->n_targets].value
+            = nn_model_value(m, t->output, g->z, g->n_nodes, (double)b->y[t->model][i * m->conf.outputs + t->output]);
+    }
+    for (int32_t i = 0; i < c->n_left; i++)
+        o[(int64_t)c->left[i].item * s->n_targets].unknown = c->left[i].element;
+}
+
 static pl_code batch_run(score_worker *w, score_batch *b, pl_error *err)
 {
     const score_state *s = w->state;
@@ -384,16 +377,8 @@ static pl_code batch_run(score_worker *w, score_batch *b, pl_error *err)
             rc = nn_collate_run(w->collate[k], &b->made[k], b->item + b->first, b->count, &s->model[k].m->inputs, err);
     if (!rc)
         rc = forward_run(w, b, err);
-    for (int k = 0; k < s->n_models && !rc; k++) {
-        const nn_collated *c = &b->made[w->laid[k]];
-        for (int32_t i = 0; i < c->batch.n_graphs; i++) {
-            const ch_graph *g = b->item[b->first + c->item[i]].graph;
-            b->u->outcome[(b->first + c->item[i]) * s->n_models + k].value
-                = nn_model_value(s->model[k].m, g->z, g->n_nodes, (double)b->y[k][i]);
-        }
-        for (int32_t i = 0; i < c->n_left; i++)
-            b->u->outcome[(b->first + c->left[i].item) * s->n_models + k].unknown = c->left[i].element;
-    }
+    for (int j = 0; j < s->n_targets && !rc; j++)
+        outcomes_take(b, s, j, &b->made[w->laid[s->target[j].model]]);
     return rc;
 }
 
@@ -413,7 +398,7 @@ static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_ar
         return rc;
     u->n = graphs.n;
     u->id = PL_NEW(mem, int64_t, graphs.n + 1);
-    u->outcome = PL_NEW(mem, outcome, (int64_t)graphs.n * w->state->n_models + 1);
+    u->outcome = PL_NEW(mem, outcome, (int64_t)graphs.n * w->state->n_targets + 1);
     *item = PL_NEW(w->scratch, nn_item, graphs.n + 1);
     if (!u->id || !u->outcome || !*item)
         return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)graphs.n);
@@ -445,120 +430,13 @@ static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
             b.u->near[k] = b.u->near[j];
     }
     for (int k = 0; k < w->state->n_models && !rc; k++) {
-        b.y[k] = PL_NEW(w->scratch, float, b.u->n + 1);
+        b.y[k] = PL_NEW(w->scratch, float, (int64_t)b.u->n * w->state->model[k].m->conf.outputs + 1);
         rc = b.y[k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
     }
     for (; b.first < b.u->n && !rc; b.first += b.count) {
         b.count = nn_collate_take(item, b.first, b.u->n, (int32_t)c->molecules, c->max_edges);
         rc = batch_run(w, &b, err);
     }
-    return rc;
-}
-
-/* ---- storing ------------------------------------------------------------- */
-
-static pl_code failure_put(score_state *s, int64_t mol_id, const outcome *o, const scored_model *m, pl_error *err)
-{
-    char message[160];
-
-    if (o->unknown)
-        (void)sqlite3_snprintf(sizeof message, message, "model %s has not seen element %s", m->m->name,
-                               ch_element_symbol(o->unknown));
-    else
-        (void)sqlite3_snprintf(sizeof message, message, "model %s gives no finite number", m->m->name);
-    return pl_failure_add(s->env, &(pl_failure){ .mol_id = mol_id, .code = o->unknown ? "element" : "not_finite",
-                                                 .message = message, .attempt = 1 }, err);
-}
-
-static bool is_good(const outcome *o)
-{
-    return !o->unknown && isfinite(o->value);
-}
-
-/* NaN is NULL, and nobody's key too. */
-static nn_near near_of(const score_unit *u, int32_t i, int k)
-{
-    return u->near[k] ? u->near[k][i] : (nn_near){ NAN, NULL };
-}
-
-static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, bool *failed, pl_error *err)
-{
-    const outcome *o = u->outcome + (int64_t)i * s->n_models;
-    const int64_t mol_id = u->id[i];
-    pl_code rc = PL_OK;
-
-    for (int k = 0; k < s->n_models && !rc; k++) {
-        if (!is_good(&o[k])) {
-            rc = failure_put(s, mol_id, &o[k], &s->model[k], err);
-            *failed = true;
-            continue;
-        }
-        (void)sqlite3_bind_int64(s->put_prediction, 1, mol_id);
-        (void)sqlite3_bind_int64(s->put_prediction, 2, s->model[k].property_id);
-        (void)sqlite3_bind_int64(s->put_prediction, 3, s->model[k].model_id);
-        (void)sqlite3_bind_double(s->put_prediction, 4, o[k].value);
-        (void)sqlite3_bind_double(s->put_prediction, 5, near_of(u, i, k).alike);
-        (void)sqlite3_bind_text(s->put_prediction, 6, near_of(u, i, k).key, -1, SQLITE_STATIC);
-        rc = pl_db_run(s->put_prediction, err);
-    }
-    return rc;
-}
-
-/* Mean, sample deviation and least likeness over the models of the property of model k, of which k is the first good one. */
-static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, pl_error *err)
-{
-    const outcome *o = u->outcome + (int64_t)i * s->n_models;
-    double mean = 0, square = 0, alike = near_of(u, i, k).alike;
-    int n = 0;
-
-    for (int j = k; j < s->n_models; j++)
-        if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j])) {
-            mean += o[j].value;
-            alike = isnan(alike) || alike <= near_of(u, i, j).alike ? alike : near_of(u, i, j).alike; /* NaN if one of them is */
-            n++;
-        }
-    mean /= n;
-    for (int j = k; j < s->n_models; j++)
-        if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j]))
-            square += (o[j].value - mean) * (o[j].value - mean);
-    (void)sqlite3_bind_int64(s->put_score, 1, u->id[i]);
-    (void)sqlite3_bind_int64(s->put_score, 2, s->model[k].property_id);
-    (void)sqlite3_bind_double(s->put_score, 3, mean);
-    if (n > 1)
-        (void)sqlite3_bind_double(s->put_score, 4, sqrt(square / (n - 1)));
-    (void)sqlite3_bind_int(s->put_score, 5, n);
-    (void)sqlite3_bind_double(s->put_score, 6, alike);
-    return pl_db_run(s->put_score, err);
-}
-
-static bool is_first_good(const score_state *s, const outcome *o, int k)
-{
-    for (int j = 0; j < k; j++)
-        if (s->model[j].property_id == s->model[k].property_id && is_good(&o[j]))
-            return false;
-    return is_good(&o[k]);
-}
-
-static pl_code score_commit(void *state, pl_unit *unit, pl_error *err)
-{
-    score_state *s = state;
-    score_unit *u = unit->data;
-    pl_code rc = PL_OK;
-
-    for (int32_t i = 0; i < u->n && !rc; i++) {
-        const outcome *o = u->outcome + (int64_t)i * s->n_models;
-        bool failed = false; /* once, whatever the number of models that have no prediction */
-        rc = predictions_put(s, u, i, &failed, err);
-        for (int k = 0; k < s->n_models && !rc; k++)
-            if (is_first_good(s, o, k))
-                rc = score_put(s, u, i, k, err);
-        unit->n_ok += !failed;
-        unit->n_failed += failed;
-    }
-    if (!rc)
-        rc = st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);
-    unit->first = u->n ? u->id[0] : 0;
-    unit->last = u->n ? u->id[u->n - 1] : 0;
     return rc;
 }
 
@@ -584,6 +462,6 @@ const pl_stage st_score = {
     .version = 1, .fields = fields, .conf_size = sizeof(score_conf), .state_size = sizeof(score_state),
     .worker_size = sizeof(score_worker), .needs = needs, .item = "molecules", .check = check, .key = key,
     .estimate = estimate, .open = score_open, .next = score_next, .worker_open = worker_open, .work = score_work,
-    .worker_close = worker_close, .commit = score_commit, .finish = score_finish, .close = score_close,
+    .worker_close = worker_close, .commit = st_score_commit, .finish = score_finish, .close = score_close,
     .reset_sql = reset_sql,
 };

@@ -14,7 +14,7 @@
 
 extern const pl_stage st_score;
 
-/* Names of the properties that the score stage of this workflow will give, at most ST_MODELS_MAX;
+/* Names of the properties that the score stage of this workflow will give, at most ST_SCORES_MAX;
  * own: what they are called beside a label in another unit (stages/model_row.h); domain: their model keeps what it
  * was trained on. -1 when a model
  * cannot be read (the stage's own check says why). */

@@ -40,16 +40,27 @@ pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
     return code;
 }
 
-/* An SQL identifier in quotes: name, more words, and the unit in parentheses. */
+void st_column_name(pl_text *out, const char *name, const char *more, const char *unit)
+{
+    const size_t n = strlen(name), n_unit = strlen(unit);
+    const bool shown = n_unit > 0 && strcmp(unit, "1") != 0;
+    const bool has = shown && n > n_unit + 3 && name[n - 1] == ')' && strncmp(name + n - n_unit - 1, unit, n_unit) == 0 &&
+                     strncmp(name + n - n_unit - 3, " (", 2) == 0;
+
+    pl_text_add_n(out, name, has ? n - n_unit - 3 : n);
+    pl_text_add(out, more);
+    if (shown)
+        pl_text_addf(out, " (%s)", unit);
+    if (st_column_is_ours(pl_text_str(out)))
+        pl_text_add(out, " predicted");
+}
+
+/* As an SQL identifier in quotes. */
 static void add_name(pl_text *sql, const char *name, const char *more, const char *unit)
 {
     pl_text whole = { 0 };
 
-    pl_text_addf(&whole, "%s%s", name, more);
-    if (unit != NULL && unit[0] != '\0' && strcmp(unit, "1") != 0)
-        pl_text_addf(&whole, " (%s)", unit);
-    if (st_column_is_ours(pl_text_str(&whole)))
-        pl_text_add(&whole, " predicted");
+    st_column_name(&whole, name, more, unit ? unit : "");
     pl_text_add(sql, " AS \"");
     for (const char *c = pl_text_str(&whole); *c != '\0'; c++)
         pl_text_add_n(sql, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);

@@ -39,7 +39,7 @@ typedef struct train_state {
     int64_t saved_step;            /* of the last checkpoint; when none, 0            */
     double radial_error;           /* the most of which a warning told                */
     nn_binding near;               /* to the GPU                                      */
-    double valid_error;            /* of the last epoch: MAE in the target's unit, or log loss; or NaN */
+    double valid_error;            /* of the last epoch: MAE in the target's unit, else the loss; or NaN */
 } train_state;
 
 enum { RADIAL_STEPS = 200 };       /* between two looks at the grid of radial nodes   */
@@ -85,6 +85,9 @@ static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
     return rc;
 }
 
+/* Errors are those of one number; the sums over several are of standard deviations. */
+static bool has_unit(const train_state *t) { return !t->m.classifies && t->conf->targets.n == 1; }
+
 static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
     train_state *t = ctx;
@@ -94,8 +97,9 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
     if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_error))
-        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid %s %.4g%s%s", (long long)s->epoch + 1,
-                 (long long)t->loop.epochs, loss, t->m.classifies ? "log loss" : "MAE", t->valid_error, t->m.unit[0] ? " " : "", t->m.unit);
+        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid %s %.4g%s%s", (long long)s->epoch + 1, (long long)t->loop.epochs,
+                 loss, t->m.classifies ? "log loss" : has_unit(t) ? "MAE" : "loss", t->valid_error,
+                 has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
     else
         snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f", (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
     pl_progress_set(t->env->progress, s->epoch * n_train + s->cursor, t->loop.epochs * n_train, note);
@@ -104,10 +108,9 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum,
                         pl_error *err)
 {
-    double n = (double)sum->n, scale = t->m.scale.stdev;
+    double n = (double)sum->n, scale = has_unit(t) ? t->m.target->scale.stdev : NAN;
     const struct { const char *name; double value; } rows[] = {
-        { "loss", sum->loss / n }, { "mae", t->m.classifies ? NAN : scale * sum->abs / n },
-        { "rmse", t->m.classifies ? NAN : scale * sqrt(sum->square / n) },
+        { "loss", sum->loss / n }, { "mae", scale * sum->abs / n }, { "rmse", scale * sqrt(sum->square / n) },
         { "brier", t->m.classifies ? sum->square / n : NAN } };
     pl_code rc = PL_OK;
 
@@ -136,7 +139,7 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
         pl_db_rollback(db);
         return rc;
     }
-    t->valid_error = t->m.classifies ? r->valid.loss : t->m.scale.stdev * r->valid.abs;
+    t->valid_error = has_unit(t) ? t->m.target->scale.stdev * r->valid.abs : r->valid.loss;
     t->valid_error = r->valid.n ? t->valid_error / (double)r->valid.n : NAN;
     pl_fault("train", "epoch.before_commit");
     return pl_db_commit(db, err);
@@ -144,70 +147,14 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 
 /* ---- setting up ---------------------------------------------------------- */
 
-/* Least squares on element counts, if wanted, then mean and deviation of the rest; a class stays what it is. */
-static pl_code scale_fit(train_state *t, pl_error *err)
-{
-    const st_target *target = st_train_target(t->conf);
-    nn_scale *scale = &t->m.scale;
-    bool is_class = st_train_classifies(t->conf);
-    int64_t n = t->train.samples.n;
-    double *rest = PL_NEW(t->d.mem, double, n + 1);
-    bool same = true; /* stdev alone would not do: the mean of n times 0.1 is not 0.1 */
-    st_baselines base;
-    pl_code rc = rest ? st_baselines_fit(&base, &t->train, t->d.mem, err) : pl_fail(err, PL_ENOMEM, "targets");
-
-    if (rc)
-        return rc;
-    if (target->transform) {
-        scale->constant = base.composition[0];
-        memcpy(scale->offset, base.composition + 1, (size_t)t->inputs.n_elements * sizeof(double));
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const ch_graph *g = t->d.item[t->train.at[i]].graph;
-        same = same && t->d.value[t->train.at[i]] == t->d.value[t->train.at[0]];
-        rest[i] = t->d.value[t->train.at[i]] - nn_model_offset(scale, &t->inputs, g->z, g->n_nodes);
-    }
-    nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
-    if (is_class && !same)
-        *scale = (nn_scale){ .stdev = 1 };
-    if (!isfinite(scale->stdev))
-        return pl_fail(err, PL_ECONFIG, "the target %s has values too large to work with; the largest of the training molecules "
-                       "should be a number for \"none\"", target->name);
-    if (same || !(scale->stdev > 0))
-        return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn",
-                       target->name, (long long)n);
-    return PL_OK;
-}
-
-static void targets_fill(st_samples *s, const nn_scale *scale)
-{
-    for (int64_t i = 0; i < s->samples.n; i++) {
-        const ch_graph *g = s->d->item[s->at[i]].graph;
-        double rest = s->d->value[s->at[i]] - nn_model_offset(scale, s->inputs, g->z, g->n_nodes);
-        s->target[i] = (float)((rest - scale->mean) / scale->stdev);
-    }
-}
-
-/* Rank 0 alone has them. */
-static pl_code labels_check(train_state *t, pl_error *err)
-{
-    int64_t undecided = 0;
-    pl_code rc = st_train_classifies(t->conf) && t->env->store ? st_classes_check(t->env, st_train_label(t->conf), &undecided, err)
-                                                               : PL_OK;
-
-    if (!rc && undecided)
-        rc = pl_event_add(t->env, PL_WARN, "left out: %lld molecules whose measurements of %s disagree, so that they have no class",
-                          (long long)undecided, st_train_label(t->conf));
-    return rc;
-}
-
 static pl_code data_open(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
-    pl_code rc = labels_check(t, err);
+    const st_wanted_label *label = st_train_labels(c, t->env->mem);
+    pl_code rc = label ? st_targets_check(t->env, c, err) : pl_fail(err, PL_ENOMEM, "targets");
 
     if (!rc)
-        rc = st_dataset_open(&t->d, t->env, st_train_label(c), st_train_target(c)->factor, &t->team->ranks, err);
+        rc = st_dataset_open(&t->d, t->env, label, c->targets.n, &t->team->ranks, err);
     if (!rc && st_train_classifies(c))
         st_dataset_decided(&t->d);
     t->inputs = st_train_inputs(c);
@@ -219,16 +166,13 @@ static pl_code data_open(train_state *t, pl_error *err)
         rc = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
     if (!rc)
         rc = st_samples_open(&t->test, &t->d, ST_TEST, &t->inputs, err);
-    if (!rc && t->train.samples.n == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
-                     st_train_label(c));
     if (!rc)
-        rc = scale_fit(t, err);
+        rc = st_targets_scale(&t->m, c, &t->train, err);
     if (rc)
         return rc;
-    targets_fill(&t->train, &t->m.scale);
-    targets_fill(&t->valid, &t->m.scale);
-    targets_fill(&t->test, &t->m.scale);
+    st_targets_fill(&t->train, &t->m);
+    st_targets_fill(&t->valid, &t->m);
+    st_targets_fill(&t->test, &t->m);
     t->host.test = &t->test.samples;
     if (t->env->store && (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown || t->test.n_unknown))
         (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph, %lld training, %lld validation and %lld "
@@ -237,19 +181,22 @@ static pl_code data_open(train_state *t, pl_error *err)
     return PL_OK;
 }
 
-static void model_describe(train_state *t)
+static pl_code model_describe(train_state *t, pl_error *err)
 {
     static const char *const better[] = { "low", "high", "none" };
     const st_target *target = st_train_target(t->conf);
     const pl_step *graph = pl_workflow_step(t->env->wf, "graph");
 
+    t->m.target = PL_NEW(t->env->mem, nn_target, t->conf->targets.n);
+    if (!t->m.target)
+        return pl_fail(err, PL_ENOMEM, "targets");
+    for (int32_t k = 0; k < t->conf->targets.n; k++)
+        t->m.target[k] = (nn_target){ .name = target[k].name, .unit = target[k].unit, .better = better[target[k].better] };
     t->m.name = st_train_name(t->env->wf, t->conf);
-    t->m.target = target->name;
-    t->m.unit = target->unit;
-    t->m.better = better[target->better];
     t->m.classifies = st_train_classifies(t->conf);
     t->m.graph = st_graph_opts(graph);
     t->m.bf16 = t->conf->dtype == 1;
+    return PL_OK;
 }
 
 /* Near the GPU, before threads are started. */
@@ -401,10 +348,10 @@ static pl_code train_end(train_state *t, pl_error *err)
 /* The work of every rank. */
 static pl_code learn(train_state *t, pl_error *err)
 {
-    pl_code rc;
+    pl_code rc = model_describe(t, err);
 
-    model_describe(t);
-    rc = data_open(t, err);
+    if (!rc)
+        rc = data_open(t, err);
     if (!rc)
         rc = model_open(t, err);
     if (!rc && t->team->ranks.rank == 0)
@@ -478,7 +425,7 @@ static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const c
 }
 
 const pl_stage st_train = {
-    .name = "train", .help = "fits an SE(3)-Transformer to a label", .scope = PL_WHOLE, .version = 1,
+    .name = "train", .help = "fits an SE(3)-Transformer to a label, or to several at once", .scope = PL_WHOLE, .version = 1,
     .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
     .item = "molecules", .settle = st_train_settle, .check = st_train_check, .estimate = train_estimate,
     .open = train_open, .finish = train_finish, .close = train_close,

@@ -1,12 +1,12 @@
-/* stages/train.h - the stage `train`: fits an SE(3)-Transformer to one label.
+/* stages/train.h - the stage `train`: fits an SE(3)-Transformer to one label or to several at once.
  *
  * Writes <workdir>/models/<name>.safetensors with the held-out errors in its
  * metadata, and its row in `model`. Checkpoints are in <workdir>/checkpoints; a
  * stop loses nothing, a kill at most `checkpoint.every`, and either way the
  * weights end up the same bit for bit.
  *
- * The settings are in train_conf.c, the loop in models/train.c, what is stored at
- * the end in train_end.c. */
+ * The settings are in train_conf.c, the targets in train_targets.c, the loop in
+ * models/train.c, what is stored at the end in train_end.c. */
 #ifndef ST_TRAIN_H
 #define ST_TRAIN_H
 
@@ -28,7 +28,7 @@ typedef struct st_target {
 } st_target;
 
 typedef struct st_train_conf {
-    pl_list targets;                  /* st_target, exactly one                 */
+    pl_list targets;                  /* st_target, 1 to NN_TARGETS_MAX         */
     const char *name;                 /* NULL: the workflow's                   */
     nn_train_conf loop;               /* seed is set from the workflow          */
     struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
@@ -46,18 +46,27 @@ typedef struct st_train_conf {
 pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err);
 
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
-const st_target *st_train_target(const st_train_conf *c);
-const char *st_train_label(const st_train_conf *c);                      /* the property to learn     */
-bool st_train_converts(const st_train_conf *c);                          /* to a target of its name   */
+const st_target *st_train_target(const st_train_conf *c);               /* [targets.n]               */
+const char *st_target_label(const st_target *t);                         /* the property to learn     */
+bool st_target_converts(const st_target *t);                             /* to a target of its name   */
+const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem);  /* [targets.n]; NULL when refused */
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c);
 /* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
 const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, pl_arena *mem);
-/* The label is a class; after the settings were settled. */
+/* The labels are classes; after the settings were settled. */
 bool st_train_classifies(const st_train_conf *c);
 void st_train_settle(const pl_workflow *wf, void *conf);
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
 /* Elements not yet: those named, or none for `auto`. */
 nn_inputs st_train_inputs(const st_train_conf *c);
+
+/* ---- train_targets.c ---- */
+/* ECONFIG: a label that should be a class is none (stages/classes.h). */
+pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);
+/* The scale of each target, from the training molecules that have it. ECONFIG: nobody has, or all the same. */
+pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err);
+/* What the network is to give for the molecules of a part; NaN: not measured. */
+void st_targets_fill(st_samples *s, const nn_model_file *m);
 
 /* The end of a training: m->params are what the file will hold. Adds the errors
  * on all parts to the provenance, writes the file and, in a transaction that it

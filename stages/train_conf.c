@@ -30,7 +30,7 @@ static const pl_field target_fields[] = {
 enum { LOSS_AUTO = NN_LOSS_BCE + 1 }; /* settled before any use */
 
 const pl_field st_train_fields[] = {
-    { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "what to learn; one a model", PL_REQUIRED,
+    { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "what to learn: one, or several with one network; a molecule needs one of them", PL_REQUIRED,
       target_fields, sizeof(st_target) },
     { PL_TEXT, "name", AT(name), 0, 0, 0, NULL, NULL, NULL, "name of the model and its file; the workflow's if not given",
       0, NULL, 0 },
@@ -95,16 +95,18 @@ const st_target *st_train_target(const st_train_conf *c)
     return c->targets.items;
 }
 
-const char *st_train_label(const st_train_conf *c)
+const char *st_target_label(const st_target *t) { return t->column ? t->column : t->name; }
+
+bool st_target_converts(const st_target *t) { return t->factor != 1 && !strcmp(st_target_label(t), t->name); }
+
+const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem)
 {
     const st_target *t = st_train_target(c);
+    st_wanted_label *label = PL_NEW(mem, st_wanted_label, c->targets.n);
 
-    return t->column ? t->column : t->name;
-}
-
-bool st_train_converts(const st_train_conf *c)
-{
-    return st_train_target(c)->factor != 1 && !strcmp(st_train_label(c), st_train_target(c)->name);
+    for (int32_t k = 0; label && k < c->targets.n; k++)
+        label[k] = (st_wanted_label){ st_target_label(&t[k]), t[k].factor };
+    return label;
 }
 
 bool st_train_classifies(const st_train_conf *c) { return c->loop.loss == NN_LOSS_BCE; }
@@ -114,7 +116,7 @@ void st_train_settle(const pl_workflow *wf, void *conf)
     st_train_conf *c = conf;
 
     if (c->loop.loss == LOSS_AUTO)
-        c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_train_label(c)) ? NN_LOSS_BCE : NN_LOSS_L1;
+        c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
 }
 
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c)
@@ -134,7 +136,7 @@ nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
         .channels = (int32_t)c->model.channels, .heads = (int32_t)c->model.heads,
         .channels_div = (int32_t)c->model.channels_div, .norm = c->model.norm, .layer_norm = c->model.layer_norm,
         .pooling = c->model.pooling, .fusion = c->model.fusion, .node_features = nn_inputs_node_features(in),
-        .edge_features = nn_inputs_edge_features(in), .outputs = 1 };
+        .edge_features = nn_inputs_edge_features(in), .outputs = c->targets.n };
 }
 
 static bool elements_auto(const pl_list *list)
@@ -180,20 +182,37 @@ static bool is_file_name(const char *name)
     return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name);
 }
 
-static void loss_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
-    const st_target *t = st_train_target(c);
-    const char *label = st_train_label(c);
+    const char *label = st_target_label(t);
     bool is_class = st_label_classifies(wf, label);
 
     if (is_class && !st_train_classifies(c))
-        pl_problem_add(problems, step->node, "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto", label);
+        pl_problem_add(problems, step->node, "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto%s", label,
+                       c->targets.n > 1 ? ", and a model learns classes or numbers, not both" : "");
     if (!is_class && st_train_classifies(c))
         pl_problem_add(problems, step->node, "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}",
                        label);
     if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
         pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor and transform", label);
+}
+
+static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
+{
+    const st_target *t = st_train_target(step->conf) + k;
+
+    if (!nn_model_name_fits(t->name) || !nn_model_name_fits(t->unit) || !t->name[0])
+        pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
+    for (int32_t i = 0; i < k; i++)
+        if (!strcmp(st_train_target(step->conf)[i].name, t->name))
+            pl_problem_add(problems, step->node, "targets: two are called %s", t->name);
+    if (!(t->factor != 0))
+        pl_problem_add(problems, step->node, "targets: factor is 0");
+    else {
+        st_label_check(wf, step, st_target_label(t), problems);
+        loss_check(wf, step, t, problems);
+    }
 }
 
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -203,20 +222,12 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     nn_se3_conf network = st_train_network(c, &one);
     pl_error err;
 
-    if (c->targets.n != 1)
-        pl_problem_add(problems, step->node, "targets: %d given, a model learns one", (int)c->targets.n);
-    else if (!(st_train_target(c)->factor != 0))
-        pl_problem_add(problems, step->node, "targets: factor is 0");
-    else {
-        st_label_check(wf, step, st_train_label(c), problems);
-        loss_check(wf, step, problems);
-    }
+    if (c->targets.n < 1 || c->targets.n > NN_TARGETS_MAX)
+        pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
     for (int32_t k = 0; k < c->targets.n; k++)
-        if (!nn_model_name_fits(st_train_target(c)[k].name) || !nn_model_name_fits(st_train_target(c)[k].unit) ||
-            !st_train_target(c)[k].name[0])
-            pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
+        target_check(wf, step, k, problems);
     st_compute_check(&c->compute, step, problems);
-    if (nn_se3_check(&network, &err))
+    if (c->targets.n > 0 && nn_se3_check(&network, &err))
         pl_problem_add(problems, step->node, "model: %s", err.text);
     if (!is_file_name(st_train_name(wf, c)))
         pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -",

@@ -137,15 +137,35 @@ static json_t *json_training(const st_trained *t)
                      t->state->ema != NULL, "parameters", (json_int_t)t->state->n, "domain", (int)t->m->domain.n);
 }
 
-static pl_code provenance_make(const st_trained *t, const st_errors *e, pl_error *err)
+static json_t *json_parts(st_errors *const e[ST_PARTS], int32_t k)
 {
-    const pl_env *env = t->env;
-    json_t *errors = json_object(), *all;
-    char *text;
+    json_t *o = json_object();
 
     for (int p = ST_VALID; p < ST_PARTS; p++)
-        if (e[p].model.n)
-            json_object_set_new(errors, st_part_name[p], json_errors(&e[p]));
+        if (e[p][k].model.n)
+            json_object_set_new(o, st_part_name[p], json_errors(&e[p][k]));
+    return o;
+}
+
+/* By part; of several targets by name and part. */
+static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS])
+{
+    json_t *o;
+
+    if (t->d->n_targets == 1)
+        return json_parts(e, 0);
+    o = json_object();
+    for (int32_t k = 0; k < t->d->n_targets; k++)
+        json_object_set_new(o, t->m->target[k].name, json_parts(e, k));
+    return o;
+}
+
+static pl_code provenance_make(const st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
+{
+    const pl_env *env = t->env;
+    json_t *errors = json_targets(t, e), *all;
+    char *text;
+
     all = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I}",
                     "program", "molsieve",
                     "version", text_of(env, "SELECT program_version FROM run WHERE run_id=?", env->run_id),
@@ -162,31 +182,55 @@ static pl_code provenance_make(const st_trained *t, const st_errors *e, pl_error
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static pl_code metrics_put(const st_trained *t, const st_errors *e, pl_error *err)
+/* "mae"; of several targets "gap.mae". */
+static pl_code metric_put(const st_trained *t, int32_t target, const nn_fit *fit, int kind, pl_error *err)
+{
+    const char *name = st_error_name(kind);
+
+    if (t->d->n_targets > 1)
+        name = pl_sprintf(t->env->mem, "%s.%s", t->m->target[target].name, name);
+    return name ? pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", name, st_error_value(fit, kind), err)
+                : pl_fail(err, PL_ENOMEM, "a metric");
+}
+
+static pl_code metrics_put(const st_trained *t, const st_errors *test, pl_error *err)
 {
     pl_code rc = PL_OK;
 
-    for (int k = 0; k < ST_ERROR_KINDS && !rc; k++)
-        if (isfinite(st_error_value(&e[ST_TEST].model, k)))
-            rc = pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", st_error_name(k),
-                               st_error_value(&e[ST_TEST].model, k), err);
+    for (int32_t i = 0; i < t->d->n_targets; i++)
+        for (int k = 0; k < ST_ERROR_KINDS && !rc; k++)
+            if (isfinite(st_error_value(&test[i].model, k)))
+                rc = metric_put(t, i, &test[i].model, k, err);
     return rc;
 }
 
-static pl_code rows_put(const st_trained *t, const st_errors *e, const char *path, pl_error *err)
+static pl_code targets_put(const st_trained *t, pl_error *err)
 {
-    int64_t property, model;
+    const st_target *target = st_train_target(t->env->step->conf);
+    int64_t property;
+    pl_code rc = t->m->classifies ? pl_db_execf(t->env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'",
+                                                t->env->step->stage->name) : PL_OK;
+
+    for (int32_t k = 0; k < t->d->n_targets && !rc; k++) {
+        rc = st_property_put(t->env->store, t->m, k, st_target_converts(&target[k]), &property, t->env->mem, err);
+        if (!rc && t->m->classifies)
+            rc = st_classes_failures(t->env, st_target_label(&target[k]), err);
+    }
+    return rc;
+}
+
+static pl_code rows_put(const st_trained *t, const st_errors *test, const char *path, pl_error *err)
+{
+    int64_t model;
     pl_code rc = pl_sha256_file(path, t->m->sha256, err);
 
     if (!rc)
         rc = pl_db_begin(t->env->store->db, err);
     if (!rc)
-        rc = st_property_put(t->env->store, t->m, st_train_converts(t->env->step->conf), &property, t->env->mem, err);
+        rc = targets_put(t, err);
     if (!rc)
         rc = st_model_put(t->env->store, t->m, path, &model, t->env->mem, err);
-    if (!rc && t->m->classifies)
-        rc = st_classes_failures(t->env, st_train_label(t->env->step->conf), err);
-    return rc ? rc : metrics_put(t, e, err);
+    return rc ? rc : metrics_put(t, test, err);
 }
 
 static pl_code file_write(const st_trained *t, const char *path, pl_error *err)
@@ -201,25 +245,40 @@ static pl_code file_write(const st_trained *t, const char *path, pl_error *err)
     return rc;
 }
 
+/* The errors of all targets on all held-out parts. */
+static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error *err)
+{
+    const st_train_conf *c = t->env->step->conf;
+    const int32_t n = t->d->n_targets;
+    st_baselines *base = PL_NEW(t->d->mem, st_baselines, n);
+    st_judge judge = { .m = t->m, .kind = t->kind, .engine = t->engine, .d = t->d, .base = base, .host = t->host,
+                       .molecules = c->loop.molecules, .max_edges = c->loop.max_edges };
+    pl_code rc = base ? t->kind->set_params(t->engine, t->m->params, err) : pl_fail(err, PL_ENOMEM, "errors");
+
+    for (int32_t k = 0; k < n && !rc; k++)
+        rc = st_baselines_fit(&base[k], t->train, k, t->d->mem, err);
+    for (int p = 0; p < ST_PARTS && !rc; p++) {
+        e[p] = PL_NEW(t->d->mem, st_errors, n);
+        if (!e[p])
+            rc = pl_fail(err, PL_ENOMEM, "errors");
+        else if (p >= ST_VALID)
+            rc = st_errors_find(e[p], &judge, (st_part)p, t->d->mem, err);
+    }
+    return rc;
+}
+
 pl_code st_train_end(const st_trained *t, pl_error *err)
 {
     const st_train_conf *c = t->env->step->conf;
     const char *path = st_train_model_path(t->env->wf, t->env->step, t->env->mem);
-    st_errors e[ST_PARTS] = { { 0 } };
-    st_baselines base;
-    st_judge judge = { .m = t->m, .kind = t->kind, .engine = t->engine, .d = t->d, .base = &base, .host = t->host,
-                       .molecules = c->loop.molecules, .max_edges = c->loop.max_edges };
-    pl_code rc = t->kind->set_params(t->engine, t->m->params, err);
+    st_errors *e[ST_PARTS];
+    pl_code rc = errors_find(e, t, err);
 
-    if (!rc)
-        rc = st_baselines_fit(&base, t->train, t->d->mem, err);
-    for (int p = ST_VALID; p < ST_PARTS && !rc; p++)
-        rc = st_errors_find(&e[p], &judge, (st_part)p, t->d->mem, err);
     if (!rc)
         rc = st_domain_make(&t->m->domain, t->env, t->train, c->domain, err);
     if (!rc)
         rc = provenance_make(t, e, err);
     if (!rc)
         rc = path ? file_write(t, path, err) : pl_fail(err, PL_ENOMEM, "the model file");
-    return rc ? rc : rows_put(t, e, path, err);
+    return rc ? rc : rows_put(t, e[ST_TEST], path, err);
 }

@@ -17,7 +17,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, MAX_COLUMNS = FIXED + 3 * ST_MODELS_MAX + 4, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, MAX_COLUMNS = FIXED + 3 * ST_SCORES_MAX + 4, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -118,12 +118,16 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node, "write: nothing to write; set csv, sdf or smi");
 }
 
-/* "gap stdev (eV)"; one that another column has gets a word more. NULL: no memory. */
+/* NULL: no memory. */
 static const char *column_name(const char *name, const char *more, const char *unit, pl_arena *mem)
 {
-    const char *whole = pl_sprintf(mem, unit[0] != '\0' ? "%s%s (%s)" : "%s%s%s", name, more, unit);
+    pl_text whole = { 0 };
+    const char *copy;
 
-    return whole && st_column_is_ours(whole) ? pl_sprintf(mem, "%s predicted", whole) : whole;
+    st_column_name(&whole, name, more, unit);
+    copy = pl_text_ok(&whole) ? pl_strdup(mem, pl_text_str(&whole)) : NULL;
+    pl_text_free(&whole);
+    return copy;
 }
 
 static pl_code name_columns(write_state *s, pl_error *err)

@@ -23,6 +23,10 @@ foreach(case a_classifier_is_trained_evaluated_and_told what_is_no_class_is_refu
         a_ranking_is_held_against_known_actives)
   molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
 endforeach()
+foreach(case numbers_that_not_every_molecule_has_are_learned_together classes_that_not_every_molecule_has_are_learned_together
+        a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property what_does_not_go_together_is_told_before_any_work)
+  molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
+endforeach()
 foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same
         errors_are_told_by_likeness)
   molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})

@@ -18,6 +18,7 @@
 typedef struct bench {
     pl_arena *mem;
     nn_model_file m;
+    nn_target target;
     nn_train_state s;
     char dir[64], path[96];
 } bench;
@@ -33,10 +34,10 @@ static int bench_open(void **state)
     if (!mkdtemp(b->dir))
         return 1;
     snprintf(b->path, sizeof b->path, "%s/m", b->dir);
-    b->m = (nn_model_file){ .name = "m", .target = "t", .unit = "", .better = "none", .provenance = "{}", .bf16 = true };
+    b->m = (nn_model_file){ .name = "m", .target = &b->target, .provenance = "{}", .bf16 = true };
     b->m.inputs = nn_inputs_qm9();
     b->m.graph.edges = CH_EDGES_BONDS;
-    b->m.scale.stdev = 1;
+    b->target = (nn_target){ "t", "", "none", { .stdev = 1 } };
     b->m.conf = (nn_se3_conf){ .layers = 1, .degrees = 2, .channels = 4, .heads = 2, .channels_div = 2, .norm = true,
                                .outputs = 1 };
     b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);

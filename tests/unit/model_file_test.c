@@ -18,6 +18,7 @@
 typedef struct bench {
     pl_arena *mem;
     nn_model_file m;
+    nn_target target[3];
     char path[64];
 } bench;
 
@@ -32,10 +33,12 @@ static int bench_open(void **state)
     strcpy(b->path, "/tmp/molsieve-model-XXXXXX");
     if ((fd = mkstemp(b->path)) < 0 || close(fd))
         return 1;
-    b->m = (nn_model_file){ .name = "tiny", .target = "gap", .unit = "eV", .better = "low", .provenance = "{\"a\":1}" };
+    b->target[0] = (nn_target){ "gap", "eV", "low", { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } } };
+    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } } };
+    b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } } };
+    b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
     b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
-    b->m.scale = (nn_scale){ 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } };
     b->m.conf = (nn_se3_conf){ .layers = 2, .degrees = 3, .channels = 4, .heads = 2, .channels_div = 2, .norm = true,
                                .layer_norm = true, .pooling = NN_POOL_MEAN, .fusion = NN_FUSE_FULL, .outputs = 1 };
     b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
@@ -68,18 +71,24 @@ static nn_model_file *written_and_read(bench *b)
     return back;
 }
 
+static void same_target(const nn_target *a, const nn_target *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_string_equal(a->unit, b->unit);
+    assert_string_equal(a->better, b->better);
+    assert_memory_equal(&a->scale, &b->scale, sizeof b->scale);
+}
+
 static void what_is_written_is_read(void **state)
 {
     bench *b = *state;
     nn_model_file *back = written_and_read(b);
 
     assert_string_equal(back->name, "tiny");
-    assert_string_equal(back->target, "gap");
-    assert_string_equal(back->unit, "eV");
-    assert_string_equal(back->better, "low");
+    same_target(back->target, b->target);
+    assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"1\""));
     assert_string_equal(back->provenance, "{\"a\":1}");
     assert_memory_equal(&back->conf, &b->m.conf, sizeof b->m.conf);
-    assert_memory_equal(&back->scale, &b->m.scale, sizeof b->m.scale);
     assert_int_equal(back->inputs.n_elements, 3);
     assert_memory_equal(back->inputs.element, b->m.inputs.element, 3);
     assert_true(back->inputs.z && back->inputs.bonds && !back->inputs.charge && !back->bf16);
@@ -148,8 +157,8 @@ static void values_have_their_linear_part(void **state)
     bench *b = *state;
     const uint8_t z[] = { 1, 35 }, strange[] = { 1, 9 };
 
-    assert_true(fabs(nn_model_value(&b->m, z, 2, 2.0) - (2 * 0.5 + 1.25 - 3.0 + 0.1 + 1.0 / 3)) <= 1e-12);
-    assert_true(fabs(nn_model_offset(&b->m.scale, &b->m.inputs, strange, 2) - (-3.0 + 0.1)) <= 1e-12);
+    assert_true(fabs(nn_model_value(&b->m, 0, z, 2, 2.0) - (2 * 0.5 + 1.25 - 3.0 + 0.1 + 1.0 / 3)) <= 1e-12);
+    assert_true(fabs(nn_model_offset(&b->target->scale, &b->m.inputs, strange, 2) - (-3.0 + 0.1)) <= 1e-12);
 }
 
 /* Format 2, which a program that knows no classes refuses; without its output it is none of ours. */
@@ -160,15 +169,15 @@ static void a_classifier_says_so_and_gives_probabilities(void **state)
     nn_model_file *back;
     const char *text;
 
-    b->m.scale = (nn_scale){ .stdev = 1 };
+    b->target->scale = (nn_scale){ .stdev = 1 };
     b->m.classifies = true;
     back = written_and_read(b);
     assert_true(back->classifies);
     text = nn_model_metadata(back, b->mem);
     assert_non_null(strstr(text, "\"format_version\":\"2\""));
     assert_non_null(strstr(text, "\"task\":\"classification\",\"output\":\"logistic\""));
-    assert_true(nn_model_value(back, z, 2, 0.0) == 0.5 && nn_model_value(back, z, 2, 1e4) == 1);
-    assert_true(fabs(nn_model_value(back, z, 2, -1.0) - 1 / (1 + exp(1))) <= 1e-15);
+    assert_true(nn_model_value(back, 0, z, 2, 0.0) == 0.5 && nn_model_value(back, 0, z, 2, 1e4) == 1);
+    assert_true(fabs(nn_model_value(back, 0, z, 2, -1.0) - 1 / (1 + exp(1))) <= 1e-15);
     b->m.classifies = false;
     text = nn_model_metadata(written_and_read(b), b->mem);
     assert_true(strstr(text, "\"format_version\":\"1\"") && !strstr(text, "task"));
@@ -327,7 +336,7 @@ static void future_format(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
-    meta_named(meta, "format_version")->value = "3";
+    meta_named(meta, "format_version")->value = "4";
 }
 
 static void whatever_is_wrong_is_named(void **state)
@@ -342,13 +351,73 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, zero_scale, "scale.std");
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, more_elements, "the model needs");
-    refused_with(b, future_format, "model file format 3");
+    refused_with(b, future_format, "model file format 4");
     refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");
     refused_with(b, no_target, "metadata target.name is not a name");
     refused_with(b, half_a_domain, "domain.fingerprint is missing");
     refused_with(b, rude_tensor, "tensor stow  away does not belong");
+}
+
+static void one_is_missing(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "scale")->value = "{\"targets\":[{\"mean\":1,\"std\":1,\"constant\":0,\"offsets\":[0,0,0]}]}";
+}
+
+static void one_is_no_object(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "target")->value = "{\"targets\":[1,2,3]}";
+}
+
+static void two_of_a_name(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "target")->value = "{\"targets\":[{\"name\":\"a\",\"unit\":\"\",\"better\":\"low\"},{\"name\":\"b\",\"unit\":\"\","
+                                        "\"better\":\"low\"},{\"name\":\"a\",\"unit\":\"\",\"better\":\"low\"}]}";
+}
+
+static void an_older_format(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "format_version")->value = "1";
+}
+
+/* Format 3, which a program that knows one target refuses. */
+static void several_targets_are_written_and_read(void **state)
+{
+    bench *b = *state;
+    const uint8_t z[] = { 1, 35 };
+    nn_se3 *model;
+    nn_model_file *back;
+
+    b->m.conf.outputs = 3;
+    assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
+    b->m.model = model;
+    b->m.params = PL_NEW(b->mem, float, model->n_floats);
+    nn_se3_init(model, b->m.params, 6);
+    for (int classes = 0; classes < 2; classes++) {
+        b->m.classifies = classes;
+        back = written_and_read(b);
+        assert_true(back->conf.outputs == 3 && back->classifies == (classes == 1));
+        for (int k = 0; k < 3; k++)
+            same_target(&back->target[k], &b->target[k]);
+        assert_memory_equal(back->params, b->m.params, model->n_floats * sizeof(float));
+        assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"3\""));
+    }
+    assert_true(nn_model_value(back, 1, z, 2, 0.5) == 0.5); /* 0.5 x 4 - 2, and its logistic function */
+    b->m.classifies = false;
+    assert_true(nn_model_value(&b->m, 2, z, 2, 1.5) == 9); /* 1.5 + 0.5 + the 7 of bromine */
+    refused_with(b, one_is_missing, "metadata scale.targets is not a list with an object for each output");
+    refused_with(b, one_is_no_object, "metadata target has no name");
+    refused_with(b, two_of_a_name, "two are called a");
+    refused_with(b, an_older_format, "3 outputs in a model file of format 1");
 }
 
 static void truncated_and_foreign_files_are_refused(void **state)
@@ -408,6 +477,7 @@ int main(void)
         WITH_BENCH(what_is_written_is_read),
         WITH_BENCH(bfloat16_holds_exactly_the_rounded_numbers),
         WITH_BENCH(the_same_model_gives_the_same_bytes),
+        WITH_BENCH(several_targets_are_written_and_read),
         WITH_BENCH(the_domain_is_written_and_read),
         WITH_BENCH(values_have_their_linear_part),
         WITH_BENCH(a_classifier_says_so_and_gives_probabilities),

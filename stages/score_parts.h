@@ -1,0 +1,64 @@
+/* stages/score_parts.h - what the stage `score` computes and what it stores of it; used by score.c and score_put.c only. */
+#ifndef ST_SCORE_PARTS_H
+#define ST_SCORE_PARTS_H
+
+#include <stdatomic.h>
+
+#include "models/model_file.h"
+#include "stages/blocks.h"
+#include "stages/compute.h"
+#include "stages/score_models.h"
+
+typedef struct score_conf {
+    pl_list models;
+    int64_t molecules, max_edges;
+    st_compute compute;
+} score_conf;
+
+typedef struct scored_model {
+    nn_model_file *m;
+    const char *path;
+    int64_t model_id;
+    int domain;                    /* the first model with the same domain; -1: has none */
+} scored_model;
+
+/* A number that one of the models gives. */
+typedef struct scored_target {
+    int model;
+    int32_t output;                /* of the model */
+    int64_t property_id;
+} scored_target;
+
+typedef struct score_state {
+    pl_env *env;
+    const score_conf *conf;
+    st_blocks graphs, bases;       /* bases without units: computed by the engine */
+    int n_models, n_targets;
+    scored_model model[ST_MODELS_MAX];
+    scored_target target[ST_SCORES_MAX];
+    double radial_error;           /* the most of which a warning told */
+    int32_t device[ST_DEVICES];    /* workers take them in turn */
+    int n_devices;
+    atomic_int n_workers;
+    sqlite3_stmt *put_prediction, *put_score;
+} score_state;
+
+/* What became of one molecule with one target. */
+typedef struct outcome {
+    double value;
+    int32_t unknown; /* atomic number the model has not seen, or 0 */
+} outcome;
+
+typedef struct score_unit {
+    pl_block graphs, bases;
+    int32_t n;
+    int64_t *id;              /* [n]            */
+    outcome *outcome;         /* [n][n_targets] */
+    const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model does not tell */
+    double radial_error;      /* of the engines, first batch */
+} score_unit;
+
+/* Rows of a unit's predictions and scores, a failure for what has none. */
+pl_code st_score_commit(void *state, pl_unit *unit, pl_error *err);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "chem/element.h"
+#include "stages/score_parts.h"
+
+/* An element is unknown to all targets of a model: told with the first. */
+static pl_code failure_put(score_state *s, int64_t mol_id, const outcome *o, const scored_target *t, pl_error *err)
+{
+    const nn_model_file *m = s->model[t->model].m;
+    char message[480];
+
+    if (o->unknown && t->output > 0)
+        return PL_OK;
+    if (o->unknown)
+        (void)sqlite3_snprintf(sizeof message, message, "model %s has not seen element %s", m->name, ch_element_symbol(o->unknown));
+    else
+        (void)sqlite3_snprintf(sizeof message, message, "model %s gives no finite number%s%s", m->name, m->conf.outputs > 1 ? " for " : "",
+                               m->conf.outputs > 1 ? m->target[t->output].name : "");
+    return pl_failure_add(s->env, &(pl_failure){ .mol_id = mol_id, .code = o->unknown ? "element" : "not_finite",
+                                                 .message = message, .attempt = 1 }, err);
+}
+
+static bool is_good(const outcome *o)
+{
+    return !o->unknown && isfinite(o->value);
+}
+
+/* NaN is NULL, and nobody's key too. */
+static nn_near near_of(const score_unit *u, int32_t i, int k)
+{
+    return u->near[k] ? u->near[k][i] : (nn_near){ NAN, NULL };
+}
+
+static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, bool *failed, pl_error *err)
+{
+    const outcome *o = u->outcome + (int64_t)i * s->n_targets;
+    const int64_t mol_id = u->id[i];
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < s->n_targets && !rc; k++) {
+        const int model = s->target[k].model;
+        if (!is_good(&o[k])) {
+            rc = failure_put(s, mol_id, &o[k], &s->target[k], err);
+            *failed = true;
+            continue;
+        }
+        (void)sqlite3_bind_int64(s->put_prediction, 1, mol_id);
+        (void)sqlite3_bind_int64(s->put_prediction, 2, s->target[k].property_id);
+        (void)sqlite3_bind_int64(s->put_prediction, 3, s->model[model].model_id);
+        (void)sqlite3_bind_double(s->put_prediction, 4, o[k].value);
+        (void)sqlite3_bind_double(s->put_prediction, 5, near_of(u, i, model).alike);
+        (void)sqlite3_bind_text(s->put_prediction, 6, near_of(u, i, model).key, -1, SQLITE_STATIC);
+        rc = pl_db_run(s->put_prediction, err);
+    }
+    return rc;
+}
+
+/* Mean, sample deviation and least likeness over the predictions of the property of target k, of which k is the first good one. */
+static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, pl_error *err)
+{
+    const outcome *o = u->outcome + (int64_t)i * s->n_targets;
+    const int64_t property_id = s->target[k].property_id;
+    double mean = 0, square = 0, alike = near_of(u, i, s->target[k].model).alike;
+    int n = 0;
+
+    for (int j = k; j < s->n_targets; j++)
+        if (s->target[j].property_id == property_id && is_good(&o[j])) {
+            const double other = near_of(u, i, s->target[j].model).alike;
+            mean += o[j].value;
+            alike = isnan(alike) || alike <= other ? alike : other; /* NaN if one of them is */
+            n++;
+        }
+    mean /= n;
+    for (int j = k; j < s->n_targets; j++)
+        if (s->target[j].property_id == property_id && is_good(&o[j]))
+            square += (o[j].value - mean) * (o[j].value - mean);
+    (void)sqlite3_bind_int64(s->put_score, 1, u->id[i]);
+    (void)sqlite3_bind_int64(s->put_score, 2, property_id);
+    (void)sqlite3_bind_double(s->put_score, 3, mean);
+    if (n > 1)
+        (void)sqlite3_bind_double(s->put_score, 4, sqrt(square / (n - 1)));
+    (void)sqlite3_bind_int(s->put_score, 5, n);
+    (void)sqlite3_bind_double(s->put_score, 6, alike);
+    return pl_db_run(s->put_score, err);
+}
+
+static bool is_first_good(const score_state *s, const outcome *o, int k)
+{
+    for (int j = 0; j < k; j++)
+        if (s->target[j].property_id == s->target[k].property_id && is_good(&o[j]))
+            return false;
+    return is_good(&o[k]);
+}
+
+pl_code st_score_commit(void *state, pl_unit *unit, pl_error *err)
+{
+    score_state *s = state;
+    score_unit *u = unit->data;
+    pl_code rc = PL_OK;
+
+    for (int32_t i = 0; i < u->n && !rc; i++) {
+        const outcome *o = u->outcome + (int64_t)i * s->n_targets;
+        bool failed = false; /* once, whatever the number of models that have no prediction */
+        rc = predictions_put(s, u, i, &failed, err);
+        for (int k = 0; k < s->n_targets && !rc; k++)
+            if (is_first_good(s, o, k))
+                rc = score_put(s, u, i, k, err);
+        unit->n_ok += !failed;
+        unit->n_failed += failed;
+    }
+    if (!rc)
+        rc = st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);
+    unit->first = u->n ? u->id[0] : 0;
+    unit->last = u->n ? u->id[u->n - 1] : 0;
+    return rc;
+}

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several targets of one network: labels that not every molecule has, learned, judged, scored and ranked at once."""
+import json
+import math
+import os
+import re
+import shutil
+import statistics
+import struct
+
+import ranks_e2e
+import sieve
+from report_e2e import read_page
+
+SDF = "qm9/qm9_dev_2500.sdf.gz"
+EV = 27.211386
+STAGES = """  read: {unit: 40}
+  prepare:
+    conformers: {source: keep}
+    labels: [gap, mu, basic, acid]
+    properties: {gap: {unit: hartree}, mu: {unit: D}, basic: {task: classification}, acid: {task: classification}}
+  graph: {edges: bonds}
+  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+"""
+TRAIN = """  train:
+    targets: %s
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8, shards: 2}
+    epochs: %d
+    ema: 0.9
+    optimiser: {lr: 0.002}
+"""
+REST = """  evaluate: {on: [train, valid, test]}
+  score: {}
+"""
+NUMBERS = "[{name: gap, unit: eV, factor: %s, better: high}, {name: dipole, column: mu, unit: D, transform: composition}]" % EV
+CLASSES = "[{name: basic}, {name: acid}]"
+
+
+def field(record, name):
+    found = re.search(rb"> <%s>\n(.*)\n" % name, record)
+    return float(found.group(1))
+
+
+def labelled(n=110):
+    """Every third molecule without a gap, every fifth without mu, so that every fifteenth has neither; and two classes."""
+    out, known = b"", {}
+    for i, record in enumerate(sieve.sdf_records(sieve.data(SDF), n).split(b"$$$$\n")[:n]):
+        value = {"gap": field(record, b"gap"), "mu": field(record, b"mu"), "basic": float(b" N   " in record),
+                 "acid": float(b" O   " in record)}
+        for name, every in (("gap", 3), ("mu", 5), ("acid", 4)):
+            if i % every == 0:
+                del value[name]
+        known[i + 1] = value
+        body = record[:record.index(b"M  END") + 7]
+        out += body + b"".join(b"> <%s>\n%r\n\n" % (k.encode(), v) for k, v in value.items()) + b"$$$$\n"
+    return out, known
+
+
+def begin(p, targets, epochs=6, more=REST):
+    content, known = labelled()
+    p.put("in.sdf", content)
+    p.workflow(["in.sdf"], STAGES + TRAIN % (targets, epochs) + more)
+    p.run("run", "w.yaml", "-q", "--until", "split")
+    ids = dict(p.rows("SELECT mol_id, ordinal FROM record WHERE record_id=mol_id"))
+    return {m: known[o] for m, o in ids.items()}
+
+
+def metadata(path):
+    with open(path, "rb") as f:
+        raw = f.read()
+    meta = json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])["__metadata__"]
+    return {k: json.loads(v) if v[:1] == "{" else v for k, v in meta.items()}
+
+
+def stored(p, workdir="run"):
+    with open(p.path(workdir, "models/e2e.safetensors"), "rb") as f:
+        model = f.read()
+    return (model, p.rows("SELECT stage, step, epoch, split, name, value FROM metric ORDER BY 1, 2, 4, 5", workdir=workdir),
+            p.rows("SELECT p.name, part, metric, e.unit, value, n FROM evaluation e JOIN property p USING(property_id) ORDER BY 1, 2, 3", workdir=workdir),
+            p.rows("SELECT mol_id, p.name, mean FROM score JOIN property p USING(property_id) ORDER BY 1, 2", workdir=workdir))
+
+
+def numbers_that_not_every_molecule_has_are_learned_together():
+    with sieve.Project() as p:
+        known = begin(p, NUMBERS, epochs=40)
+        for other in ("killed", "ranks"):
+            shutil.copytree(p.path("run"), p.path(other))
+        p.run("run", "w.yaml", "-q")
+        # A prediction in eV beside labels in hartree is a property of its own; D is D.
+        names = {"gap": "gap (eV)", "mu": "dipole"}
+        factor = {"gap": EV, "mu": 1.0}
+        part = dict(p.rows("SELECT mol_id, part FROM split"))
+        meta = metadata(p.path("run/models/e2e.safetensors"))
+        assert meta["format_version"] == "3" and [t["name"] for t in meta["target"]["targets"]] == ["gap", "dipole"], meta["target"]
+        assert meta["provenance"]["training"]["molecules"] == sum(1 for m in known if part[m] == "train" and ("gap" in known[m] or "mu" in known[m]))
+        scores = {name: dict(p.rows("SELECT mol_id, mean FROM score JOIN property USING(property_id) WHERE name=?", name)) for name in names.values()}
+        for k, (label, name) in enumerate(names.items()):
+            mine = {m: v[label] * factor[label] for m, v in known.items() if label in v}
+            train = [v for m, v in mine.items() if part[m] == "train"]
+            if label == "gap":  # without a linear part: the moments of those that have it
+                scale = meta["scale"]["targets"][k]
+                assert abs(scale["mean"] - statistics.fmean(train)) < 1e-9 and abs(scale["std"] - statistics.pstdev(train)) < 1e-9, scale
+            got = p.rows("SELECT mol_id, e.part, measured, predicted, similarity FROM evaluated e JOIN property USING(property_id) WHERE name=?", name)
+            assert {g[0] for g in got} == set(mine) and len(got) == len(mine), name
+            assert all(part[m] == q and abs(y - mine[m]) < 1e-12 for m, q, y, _, _ in got)
+            assert all(abs(scores[name][m] - x) < 1e-5 * max(1, abs(x)) for m, _, _, x, _ in got)
+            assert all(s == 1 for _, q, _, _, s in got if q == "train") and any(s < 1 for _, q, _, _, s in got if q == "test")
+            for one in ("train", "valid", "test"):
+                errors = [abs(y - x) for _, q, y, x, _ in got if q == one]
+                told = dict(p.rows("SELECT metric, value FROM evaluation JOIN property USING(property_id) WHERE name=? AND part=?", name, one))
+                assert p.rows("SELECT DISTINCT n FROM evaluation JOIN property USING(property_id) WHERE name=? AND part=? AND metric='mae'",
+                              name, one) == [(len(errors),)]
+                assert abs(told["mae"] - statistics.fmean(errors)) < 1e-9 * told["mae"], (name, one)
+                assert abs(told["mean.mae"] - statistics.fmean(abs(v - statistics.fmean(train)) for m, v in mine.items() if part[m] == one)) < 1e-9
+        assert len(scores["dipole"]) == 110 and len(scores["gap (eV)"]) == 110  # labelled or not
+        # It learns both: the training error is below that of the mean.
+        for name in names.values():
+            told = dict(p.rows("SELECT metric, value FROM evaluation JOIN property USING(property_id) WHERE name=? AND part='train'", name))
+            assert told["mae"] < 0.9 * told["mean.mae"], (name, told)
+        # Sums over both are of standard deviations: a loss, no error with a unit; of the test part one each.
+        assert p.rows("SELECT DISTINCT name FROM metric WHERE split='valid'") == [("loss",)]
+        assert {"gap.mae", "dipole.mae"} <= {n for (n,) in p.rows("SELECT name FROM metric WHERE split='test'")}
+        info = p.run("model", "info", "run/models/e2e.safetensors")[1]
+        assert re.search(r"predicts    gap, eV, high is better\n              dipole, D\n", info), info
+        assert re.search(r"\ngap\n  valid +MAE [\d.]+ eV .*\n(.*\n)+dipole\n  valid +MAE [\d.]+ D ", info), info
+        page, _ = read_page(p, "run")
+        assert page.text.count("Errors in the unit of the property") == 2 and "gap (eV)" in page.text
+        # After a kill, with more workers; by two ranks that meet over TCP: the same bytes.
+        want = stored(p)
+        p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:2"))
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
+        assert stored(p, "killed") == want
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
+        assert status == [0, 0], text
+        assert stored(p, "ranks")[:1] == want[:1]
+
+
+def classes_that_not_every_molecule_has_are_learned_together():
+    with sieve.Project() as p:
+        known = begin(p, CLASSES, epochs=30)
+        p.run("run", "w.yaml", "-q")
+        meta = metadata(p.path("run/models/e2e.safetensors"))
+        assert (meta["target"]["task"], meta["target"]["output"]) == ("classification", "logistic"), meta["target"]
+        assert all((s["mean"], s["std"]) == (0, 1) for s in meta["scale"]["targets"])
+        for name in ("basic", "acid"):
+            got = p.rows("SELECT mol_id, part, measured, predicted FROM evaluated JOIN property USING(property_id) WHERE name=?", name)
+            assert {m: y for m, _, y, _ in got} == {m: v[name] for m, v in known.items() if name in v}
+            assert all(0 < x < 1 for _, _, _, x in got)
+            train = [(y, x) for _, q, y, x in got if q == "train"]
+            auc = statistics.fmean((x > z) + 0.5 * (x == z) for y, x in train if y for w, z in train if not w)
+            told = dict(p.rows("SELECT metric, value FROM evaluation JOIN property USING(property_id) WHERE name=? AND part='train'", name))
+            assert abs(told["roc_auc"] - auc) < 1e-9 and auc > 0.8, (name, auc, told)
+            assert abs(told["log_loss"] + statistics.fmean(math.log(x if y else 1 - x) for y, x in train)) < 1e-9
+        page, svgs = read_page(p, "run")
+        assert sum('aria-label="ROC curve, part test"' in s for s in svgs) == 2
+
+
+def a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property():
+    with sieve.Project() as p:
+        begin(p, NUMBERS, epochs=1)
+        p.run("run", "w.yaml", "-q")
+        both = dict(p.rows("SELECT mol_id, mean FROM score JOIN property USING(property_id) WHERE name='dipole'"))
+        shutil.copy(p.path("run/models/e2e.safetensors"), p.path("both.safetensors"))
+        p.workflow(["in.sdf"], STAGES + TRAIN % ("[{name: dipole, column: mu, unit: D}]", 1) + REST, name="one.yaml", workdir="one")
+        p.run("run", "one.yaml", "-q")
+        one = dict(p.rows("SELECT mol_id, mean FROM score", workdir="one"))
+        shutil.copy(p.path("one/models/e2e.safetensors"), p.path("one.safetensors"))
+        screen = "".join(s for s in STAGES.splitlines(True) if "split" not in s) + """  score: {}
+  rank:
+    objectives:
+      - {property: gap, goal: maximise}
+      - {property: dipole, goal: minimise, weight: 2}
+    top: 9
+  write: {csv: hits.csv}
+"""
+        p.workflow(["in.sdf"], screen, name="screen.yaml", workdir="screen", extra="models:\n  both: {path: both.safetensors}\n  one: {path: one.safetensors}\n")
+        p.run("run", "screen.yaml", "-q")
+        rows = p.rows("SELECT mol_id, p.name, mean, stdev, n_models FROM score JOIN property p USING(property_id)", workdir="screen")
+        assert len(rows) == 220 and {(n, k) for _, n, _, _, k in rows} == {("gap (eV)", 1), ("dipole", 2)}, {(n, k) for _, n, _, _, k in rows}
+        for m, name, mean, stdev, _ in rows:
+            if name == "dipole":
+                assert abs(mean - (both[m] + one[m]) / 2) < 1e-6 * max(1, abs(mean)) and abs(stdev - abs(both[m] - one[m]) / 2 ** 0.5) < 1e-5
+        of = {name: {m: v for m, n, v, _, _ in rows if n == name} for name in ("gap (eV)", "dipole")}
+        want = sorted(of["dipole"], key=lambda m: -(of["gap (eV)"][m] - 2 * of["dipole"][m]))[:9]
+        assert [m for (m,) in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="screen")] == want
+        head = open(p.path("screen/hits.csv")).readline()
+        assert {"gap (eV)", "gap stdev (eV)", "dipole (D)", "dipole stdev (D)", "dipole similarity"} <= set(head.strip().replace('"', "").split(",")), head
+        # An element that the model of two targets has not seen is one failure of it, not two.
+        p.put("odd.smi", "CC methane\n[SiH4] silane\n")
+        p.workflow(["odd.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n  graph: {edges: bonds}\n  score: {}\n", name="odd.yaml", workdir="odd",
+                   extra="models:\n  both: {path: both.safetensors}\n")
+        p.run("run", "odd.yaml", "-q")
+        assert p.rows("SELECT code, message FROM failure", workdir="odd") == [("element", "model both has not seen element Si")]
+        assert p.one("SELECT count(*) FROM score", workdir="odd") == 2
+
+
+def what_does_not_go_together_is_told_before_any_work():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(30)[0])
+        for targets, told in (("[]", "stages.train.targets: the list is empty"),
+                              ("[{name: gap}, {name: gap, column: mu}]", "targets: two are called gap"),
+                              ("[{name: gap}, {name: basic}]", "the label basic is a class"),
+                              ("[{name: basic}, {name: mu}]", "bce is for a class"),
+                              ("[{name: gap}, {name: mu, factor: 0}]", "factor is 0"),
+                              ("[%s]" % ", ".join("{name: t%d, column: mu}" % i for i in range(65)), "65 given, a model learns 1 to 64")):
+            p.workflow(["in.sdf"], STAGES + TRAIN % (targets, 1))
+            err = p.run("check", "w.yaml", expect=2)[2]
+            assert told in err, (targets, err)
+        # A label that the records lack altogether.
+        p.put("in.sdf", re.sub(rb"> <mu>\n.*\n\n", b"", labelled(30)[0]))
+        p.workflow(["in.sdf"], STAGES + TRAIN % (NUMBERS, 1))
+        assert "no molecule of the split has a label called mu" in p.run("run", "w.yaml", "-q", expect=2)[2]
+
+
+if __name__ == "__main__":
+    sieve.main([numbers_that_not_every_molecule_has_are_learned_together, classes_that_not_every_molecule_has_are_learned_together,
+                a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property, what_does_not_go_together_is_told_before_any_work])
