@@ -3,242 +3,7 @@
  * and goes on with the same bits, for one and two threads, and ref and cpu agree.
  * With the argument cuda: the same of steps that the engine does by itself, on the
  * emulator or, where MOLSIEVE_PLUGINS has the real plugin, on a GPU. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "models/checkpoint.h"
-#include "models/feature.h"
-#include "models/train.h"
-#include "pipeline/base/rng.h"
-#include "tests/twin/requests.h"
-
-enum { TRAIN = 40, VALID = 8, ALL = TRAIN + VALID, EPOCHS = 4 };
-
-static const nn_engine_kind *engine_kind = &nn_engine_cpu;
-
-/* ---- molecules ---- */
-
-typedef struct bench {
-    pl_arena *mem;
-    ch_graph graph[ALL];
-    int32_t edges[ALL];
-    float target[ALL];
-    nn_inputs inputs;
-    nn_se3 *model;
-    char dir[64];
-    nn_train_conf conf;
-    nn_precision precision;    /* of linear layers */
-} bench;
-
-typedef struct part {
-    const bench *b;
-    nn_collate *collate[2];
-    int64_t first;
-} part;
-
-/* Chains of 3 to 8 atoms; the target is their end-to-end distance. */
-static void molecule_make(bench *b, int i)
-{
-    static const uint8_t elements[] = { 1, 6, 7, 8 };
-    const ch_graph_opts opts = { .edges = CH_EDGES_BONDS };
-    pl_rng r = pl_rng_at(11, (uint64_t)i, 0);
-    int32_t n = 3 + (int32_t)pl_rng_below(&r, 6);
-    pl_error err = { 0 };
-    ch_mol m;
-
-    assert_int_equal(ch_mol_alloc(&m, n, n - 1, b->mem, NULL), PL_OK);
-    for (int32_t k = 0; k < n; k++) {
-        m.z[k] = elements[pl_rng_below(&r, 4)];
-        for (int c = 0; c < 3; c++)
-            m.xyz[k][c] = (k ? m.xyz[k - 1][c] : 0.0f) + (c == 0 ? 1.0f : 0.6f * (float)pl_rng_normal(&r));
-        if (k) {
-            m.bond[k - 1][0] = k - 1;
-            m.bond[k - 1][1] = k;
-            m.order[k - 1] = (uint8_t)(1 + pl_rng_below(&r, 2));
-        }
-    }
-    if (ch_graph_build(&b->graph[i], &m, &opts, b->mem, &err))
-        fail_msg("%s", err.text);
-    b->edges[i] = b->graph[i].n_edges;
-    b->target[i] = (float)(0.3 * (hypot(hypot(m.xyz[n - 1][0], m.xyz[n - 1][1]), m.xyz[n - 1][2]) - 5.0));
-}
-
-static int bench_open(void **state)
-{
-    bench *b = calloc(1, sizeof *b);
-    nn_se3_conf conf = { .layers = 2, .degrees = 3, .channels = 8, .heads = 2, .channels_div = 2, .norm = true,
-                         .layer_norm = true, .pooling = NN_POOL_SUM, .fusion = NN_FUSE_FULL, .outputs = 1 };
-
-    if (!b || !(b->mem = pl_arena_new(1 << 16)))
-        return 1;
-    for (int i = 0; i < ALL; i++)
-        molecule_make(b, i);
-    b->inputs = (nn_inputs){ .n_elements = 4, .element = { 1, 6, 7, 8 }, .z = true, .bonds = true };
-    conf.node_features = nn_inputs_node_features(&b->inputs);
-    conf.edge_features = nn_inputs_edge_features(&b->inputs);
-    b->conf = (nn_train_conf){ .epochs = EPOCHS, .molecules = 16, .max_edges = 0, .lr = 0.003, .min_lr = 0.001,
-                               .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .grad_clip = 5,
-                               .ema = 0.9, .schedule = NN_LR_COSINE_EPOCH, .loss = NN_LOSS_L1, .seed = 3 };
-    if (engine_kind == &nn_engine_cuda) /* less for the emulator */
-        conf.degrees = 2, conf.channels = 4;
-    strcpy(b->dir, "/tmp/molsieve-engine-XXXXXX");
-    if (nn_se3_plan(&b->model, &conf, b->mem, NULL) || !mkdtemp(b->dir))
-        return 1;
-    *state = b;
-    return 0;
-}
-
-static int bench_close(void **state)
-{
-    static const char *const name[] = { "latest", "previous" };
-    bench *b = *state;
-
-    for (int k = 0; k < 2; k++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s/%s.ckpt", b->dir, name[k]);
-        (void)unlink(path);
-    }
-    (void)rmdir(b->dir);
-    pl_arena_free(b->mem);
-    free(b);
-    return 0;
-}
-
-static pl_code part_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
-{
-    part *p = ctx;
-    nn_item item[ALL];
-    nn_collated c;
-    pl_code rc;
-
-    for (int32_t i = 0; i < n; i++)
-        item[i] = (nn_item){ .graph = &p->b->graph[p->first + which[i]] };
-    rc = nn_collate_run(p->collate[slot], &c, item, n, &p->b->inputs, err);
-    *out = c.batch;
-    return rc;
-}
-
-/* Losses of training and validation, epoch by epoch, of a whole training. */
-typedef struct curve {
-    double train[EPOCHS], valid[EPOCHS];
-    int n;
-} curve;
-
-typedef struct run {
-    bench *b;
-    curve curve;
-    nn_train_state s;
-    int64_t polls, stop_at;
-    double scale[64];          /* of the loss, after every step */
-    int n_scales;
-    long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
-    int64_t steps_later;
-    double last_valid, first_valid, least_loss; /* of valid; least_loss: of all epochs */
-} run;
-
-static bool run_stop(void *ctx)
-{
-    run *r = ctx;
-
-    r->before = n_requests;
-    return r->polls++ == r->stop_at;
-}
-
-/* Called after a step: nothing but the step lies between this and the poll of stop. */
-static void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
-{
-    run *r = ctx;
-
-    (void)n_train;
-    *(s->epoch ? &r->later : &r->first) += n_requests - r->before;
-    r->steps_later += s->epoch > 0;
-    if (r->n_scales < 64)
-        r->scale[r->n_scales++] = s->scale.by;
-}
-
-static pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
-{
-    run *r = ctx;
-
-    return nn_checkpoint_save(r->b->dir, "engine", s, true, err);
-}
-
-static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err)
-{
-    run *r = ctx;
-
-    (void)err;
-    r->last_valid = report->valid.abs / (double)report->valid.n;
-    if (r->curve.n < EPOCHS) {
-        r->curve.train[r->curve.n] = report->train.loss / (double)report->train.n;
-        r->curve.valid[r->curve.n++] = r->last_valid;
-    }
-    if (report->epoch == 1)
-        r->first_valid = r->last_valid;
-    r->least_loss = fmin(report->epoch == 1 ? INFINITY : r->least_loss, report->valid.loss / (double)report->valid.n);
-    return PL_OK;
-}
-
-static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
-{
-    bench *b = r->b;
-    part train = { b, { nn_collate_new(), nn_collate_new() }, 0 };
-    part valid = { b, { nn_collate_new(), nn_collate_new() }, TRAIN };
-    nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, 1 };
-    nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1 };
-    nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
-    const nn_engine_conf conf = { .threads = threads, .of_linear = b->precision };
-    nn_engine *engine = NULL;
-    pl_code rc = kind->open(&engine, b->model, &conf, err);
-
-    if (!rc)
-        rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
-    kind->close(engine);
-    for (int i = 0; i < 2; i++) {
-        nn_collate_free(train.collate[i]);
-        nn_collate_free(valid.collate[i]);
-    }
-    return rc;
-}
-
-static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
-{
-    pl_error err = { 0 };
-    pl_code rc = run_train_err(r, kind, threads, &err);
-
-    if (rc && rc != PL_ESTOP)
-        fail_msg("%s", err.text);
-    return rc;
-}
-
-static run fresh(bench *b, int64_t stop_at)
-{
-    run r = { .b = b, .stop_at = stop_at };
-
-    assert_int_equal(nn_train_state_alloc(&r.s, b->model, b->conf.ema > 0, b->conf.seed, b->mem, NULL), PL_OK);
-    return r;
-}
-
-static void same_weights(const nn_train_state *x, const nn_train_state *y)
-{
-    assert_memory_equal(x->params, y->params, x->n * sizeof(float));
-    assert_memory_equal(x->m, y->m, x->n * sizeof(float));
-    assert_memory_equal(x->v, y->v, x->n * sizeof(float));
-    assert_memory_equal(x->ema, y->ema, x->n * sizeof(float));
-    assert_memory_equal(x->best, y->best, x->n * sizeof(float));
-    assert_int_equal(x->step, y->step);
-    assert_int_equal(x->bad_total, y->bad_total);
-    assert_true(x->scale.by == y->scale.by && x->scale.good == y->scale.good);
-    assert_memory_equal(&x->best_error, &y->best_error, sizeof x->best_error);
-}
+#include "tests/twin/training.h"
 
 static void a_stopped_training_goes_on_with_the_same_bits_for_any_threads(void **state)
 {
@@ -300,6 +65,42 @@ static void ref_and_cpu_learn_alike(void **state)
     assert_int_equal(run_train(&y, &nn_engine_ref, 1), PL_OK);
     if (!(fabs(x.s.best_error - y.s.best_error) <= 1e-5 * y.s.best_error + 1e-7))
         fail_msg("valid MAE %.9g by cpu, %.9g by ref", x.s.best_error, y.s.best_error);
+}
+
+/* Two numbers a molecule, the distance and whether it is large; every third and every fourth is not known, so that of
+ * every twelfth molecule nothing is. */
+static void two_targets_make(bench *b)
+{
+    nn_se3_conf conf = b->model->conf;
+
+    for (int i = ALL - 1; i >= 0; i--) {
+        const float distance = b->target[i];
+        b->target[2 * i] = i % 3 ? distance : NAN;
+        b->target[2 * i + 1] = i % 4 ? (float)(distance > 0) : NAN;
+    }
+    conf.outputs = 2;
+    assert_int_equal(nn_se3_plan(&b->model, &conf, b->mem, NULL), PL_OK);
+}
+
+static void several_targets_are_learned_by_ref_and_cpu_alike_with_the_same_bits_after_a_stop(void **state)
+{
+    bench *b = *state;
+    run whole, first, second;
+    nn_checkpoint_from from;
+    pl_error why;
+
+    two_targets_make(b);
+    b->conf.shards = 2;
+    whole = fresh(b, -1);
+    first = fresh(b, 5);
+    second = fresh(b, -1);
+    assert_int_equal(run_train(&whole, &nn_engine_cpu, 1), PL_OK);
+    assert_int_equal(run_train(&first, &nn_engine_cpu, 2), PL_ESTOP);
+    assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
+    assert_int_equal(run_train(&second, &nn_engine_cpu, 1), PL_OK);
+    same_weights(&second.s, &whole.s);
+    b->conf.shards = 1;
+    ref_and_cpu_learn_alike(state);
 }
 
 /* ---- steps that the engine does by itself ---- */
@@ -373,6 +174,22 @@ static void the_losses_are_those_of_the_cpu(void **state)
             classes_make(b);
         b->conf.molecules = 7;
         b->conf.lr = 3e-4;
+        want = curve_of(b, &nn_engine_cpu);
+        got = curve_of(b, &nn_engine_cuda);
+        curves_near(&got, &want, 2e-5);
+    }
+}
+
+static void losses_of_several_targets_are_those_of_the_cpu(void **state)
+{
+    bench *b = *state;
+    curve got, want;
+
+    two_targets_make(b);
+    b->conf.epochs = 2;
+    b->conf.molecules = 7;
+    b->conf.lr = 3e-4;
+    for (b->conf.shards = 1; b->conf.shards <= 2; b->conf.shards++) {
         want = curve_of(b, &nn_engine_cpu);
         got = curve_of(b, &nn_engine_cuda);
         curves_near(&got, &want, 2e-5);
@@ -547,12 +364,14 @@ static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(the_distance_is_learned),
     WITH_BENCH(ref_and_cpu_learn_alike),
+    WITH_BENCH(several_targets_are_learned_by_ref_and_cpu_alike_with_the_same_bits_after_a_stop),
     WITH_BENCH(classes_are_learned_and_the_same_bits_after_a_stop),
     WITH_BENCH(steps_that_are_not_finite_are_left_out_and_many_end_the_training),
 };
 
 static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(the_losses_are_those_of_the_cpu),
+    WITH_BENCH(losses_of_several_targets_are_those_of_the_cpu),
     WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(shards_are_summed_in_their_order_on_the_device),
