@@ -150,14 +150,33 @@ typedef struct diff {
     pl_text *out;
     int *n;
     pl_arena *mem;
+    const pl_stage *stage; /* whose settings are compared; NULL: what is no setting */
 } diff;
 
-static void add_value(pl_text *out, const json_t *value)
+/* A setting that is left out of a key has its default. */
+static void add_default(diff *d, const char *path)
+{
+    const pl_field *f = d->stage ? d->stage->fields : NULL;
+    void *conf = f ? pl_arena_get(d->mem, d->stage->conf_size, 1) : NULL;
+    const char *value = "";
+    char buf[64];
+
+    while (conf && f->type != PL_END && strcmp(f->key, path) != 0)
+        f++;
+    if (conf && f->type != PL_END && f->flags & PL_LATER) {
+        pl_fields_default(d->stage->fields, conf);
+        value = pl_field_value(f, conf, buf);
+    }
+    pl_text_add(d->out, value[0] ? value : "not set");
+}
+
+static void add_value(diff *d, const char *path, const json_t *value)
 {
     char *text = value ? json_dumps(value, CANONICAL | JSON_ENCODE_ANY) : NULL;
+    pl_text *out = d->out;
 
     if (value == NULL)
-        pl_text_add(out, "not set");
+        add_default(d, path);
     else if (json_is_string(value))
         pl_text_add(out, json_string_value(value));
     else if (json_is_real(value))
@@ -171,9 +190,9 @@ static void add_change(diff *d, const char *path, const json_t *was, const json_
 {
     (*d->n)++;
     pl_text_addf(d->out, "%s: ", path);
-    add_value(d->out, was);
+    add_value(d, path, was);
     pl_text_add(d->out, " -> ");
-    add_value(d->out, now);
+    add_value(d, path, now);
     pl_text_add(d->out, "\n");
 }
 
@@ -240,7 +259,7 @@ static void compare_needs(diff *d, const char *was, const char *now)
 pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_step *step, pl_text *out, int *n,
                     pl_arena *mem, pl_error *err)
 {
-    diff d = { out, n, mem };
+    diff d = { out, n, mem, step->stage };
     const char *needs;
     pl_code code = pl_needs_json(wf, step, &needs, mem, err);
 
@@ -252,6 +271,7 @@ pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_ste
         pl_text_addf(out, "the stage itself: version %lld -> %d\n", (long long)old->code_version, step->stage->version);
     }
     compare_texts(&d, old->params_json, step->params_json);
+    d.stage = NULL;
     compare_texts(&d, old->extra_json, step->extra_json);
     compare_needs(&d, old->needs_json, needs);
     return pl_text_ok(out) ? PL_OK : pl_fail(err, PL_ENOMEM, "the plan");

@@ -477,6 +477,12 @@ def results_can_be_asked_and_exported():
         p.put("q.sql", "-- a comment\nSELECT count(*) AS n\n FROM molecule;\n-- the end\n")
         assert json.loads(p.run("query", "--json", "--file", "q.sql")[1]) == [{"n": 12}]
 
+        # query: tables that are functions
+        for sql, want in (("SELECT value AS v FROM json_each('[3,4]')", [{"v": 3}, {"v": 4}]),
+                          ("SELECT count(*) AS v FROM json_tree('{\"a\":[1]}')", [{"v": 3}]),
+                          ("SELECT name AS v FROM pragma_table_info('hit') LIMIT 1", [{"v": "rank"}])):
+            assert json.loads(p.run("query", "--json", sql)[1]) == want, sql
+
         # query: only reading
         before = open(p.path("runs/small/results.db"), "rb").read()
         for sql in ("DELETE FROM molecule", "DROP TABLE hit", "CREATE TABLE x(a)", "CREATE TEMP TABLE x(a)",

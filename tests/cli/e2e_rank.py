@@ -224,7 +224,10 @@ def a_diverse_ranking_is_a_plain_walk_best_first():
         assert "at most 100 molecules, at most 2 of a scaffold" in open(p.path("run/report.html")).read()
         assert "diversity.by: scaffold -> similarity" in p.run("explain", w, "rank", "stages.rank.diversity.by=similarity")[1]
         # Back to what it was, to the byte; nothing of it is in the key of a ranking without.
+        assert "diversity.by: scaffold -> none\n" in p.run("explain", w, "rank")[1]
         p.run("run", w, "-q")
+        why = p.run("explain", w, "rank", "stages.rank.diversity.by=similarity", "stages.rank.actives=x", expect=None)[1]
+        assert "diversity.by: none -> similarity\n" in why and "actives: not set -> x\n" in why, why
         assert p.rows("SELECT * FROM hit ORDER BY rank") == plain and open(p.path("run/hits.csv")).readline() == columns
         assert "diversity" not in p.one("SELECT params_json FROM stage WHERE name='rank'")
         assert "top is at most 100000" in p.run("check", w, "stages.rank.diversity.by=similarity", "stages.rank.top=100001", expect=2)[2]
