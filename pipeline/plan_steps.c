@@ -174,6 +174,15 @@ static pl_code judge_same_key(planner *p, int i, pl_error *err)
     return PL_OK;
 }
 
+/* After a merge that did not need them they are where they were made. */
+static const char *gone_reason(const planner *p)
+{
+    const char *shards = pl_sprintf(p->mem, "%s/shards", p->wf->workdir);
+
+    return shards && access(shards, F_OK) == 0 ? "its blocks are not in features.db; `molsieve merge` fetches them from the shards"
+                                               : "its blocks in features.db are gone";
+}
+
 static pl_code judge(planner *p, int i, pl_error *err)
 {
     pl_step_plan *out = &p->plan[i];
@@ -191,7 +200,7 @@ static pl_code judge(planner *p, int i, pl_error *err)
     else if (forced(p, i))
         out->reason = "asked for";
     else if (p->gone[i])
-        out->reason = "its blocks in features.db are gone";
+        out->reason = gone_reason(p);
     else if (strcmp(p->row[i].key, p->wf->step[i].key) == 0)
         return judge_same_key(p, i, err);
     else

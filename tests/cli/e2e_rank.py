@@ -244,6 +244,15 @@ def a_diverse_ranking_needs_structures_and_says_so():
         assert "its blocks in features.db are gone" in p.run("plan", w, "stages.rank.diversity.by=scaffold")[1]
         p.run("run", w, "-q", "stages.rank.diversity.by=scaffold")
         assert p.one("SELECT count(cluster) FROM hit") == 5
+        # After a merge that did not need them: who can fetch them is named, and does.
+        for shard in ("0/2", "1/2"):
+            p.run("run", w, "-q", "--shard", shard, "workdir=merged")
+        p.run("merge", w, "-q", "workdir=merged")
+        diverse = ("workdir=merged", "stages.rank.diversity.by=scaffold")
+        assert "`molsieve merge` fetches them from the shards" in p.run("plan", w, *diverse)[1]
+        p.run("merge", w, "-q", *diverse)
+        assert "fetches" not in p.run("plan", w, *diverse)[1]
+        assert "never run" in p.run("plan", w, *diverse)[1] and "prepare   run" not in p.run("plan", w, *diverse)[1]
         db = sqlite3.connect(p.path("run/results.db"))  # a molecule that features.db never had
         db.executescript("CREATE TEMP TABLE one AS SELECT * FROM molecule WHERE mol_id=1; UPDATE one SET mol_id=1000, mw=1e6;"
                          "INSERT INTO molecule SELECT * FROM one")
