@@ -70,12 +70,10 @@ static int number_compare(const void *a, const void *b)
 }
 
 /* The largest error but those of one in ten, counting a further one as the largest. */
-static double interval90(double *error, const double *y, const double *p, int64_t n)
+double nn_metric_interval90(double *error, int64_t n)
 {
     const int64_t k = (9 * (n + 1) + 9) / 10;
 
-    for (int64_t i = 0; i < n; i++)
-        error[i] = fabs(p[i] - y[i]);
     qsort(error, (size_t)n, sizeof *error, number_compare);
     return k <= n ? error[k - 1] : NAN;
 }
@@ -107,7 +105,9 @@ pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, 
     out->rmse = sqrt(square / (double)n);
     out->r2 = stdev > 0 ? 1.0 - square / ((double)n * stdev * stdev) : NAN;
     out->spearman = correlation(ry, rp, n);
-    out->interval90 = interval90(ry, y, p, n);
+    for (int64_t i = 0; i < n; i++)
+        ry[i] = fabs(p[i] - y[i]);
+    out->interval90 = nn_metric_interval90(ry, n);
     return PL_OK;
 }
 

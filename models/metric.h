@@ -33,6 +33,9 @@ pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, 
 pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n, bool probabilities, pl_arena *mem,
                         pl_error *err);
 
+/* The ceil(0.9 (n + 1))th smallest of error [n], which is sorted; NaN when n < 9. */
+double nn_metric_interval90(double *error, int64_t n);
+
 /* Mean and population standard deviation (ddof 0, spec 1.3); 0 and 0 when n = 0. */
 void nn_metric_moments(const double *y, int64_t n, double *mean, double *stdev);
 

@@ -10,7 +10,9 @@
  *   graph      edges, cutoff, k, max_neighbours (chem/graph.h)
  *   target     name, unit, better; in format 2 task "classification", output "logistic"
  *   scale      mean, std, constant, offsets: see nn_model_value
- *              in format 3 both are {"targets": [...]}, one for each output, and a task is that of all
+ *              in format 3 these, and interval, are {"targets": [...]}, one for each output, and a task is that of all
+ *   interval   part and bands (similarity, within, molecules): models/interval.h; not of classes, and not there if
+ *              nobody knows
  *   provenance where it comes from: data, sizes, split, recipe, date, errors
  *
  * and, where the training kept them, the molecules it was trained on (models/domain.h).
@@ -27,6 +29,7 @@
 #include "chem/graph.h"
 #include "models/domain.h"
 #include "models/feature.h"
+#include "models/interval.h"
 #include "models/se3.h"
 
 typedef struct nn_scale {
@@ -41,6 +44,7 @@ enum { NN_TARGETS_MAX = 64 };
 typedef struct nn_target {
     const char *name, *unit, *better;     /* better: "low", "high" or "none"                */
     nn_scale scale;
+    nn_interval interval;                 /* how far predictions are off, where it is known */
 } nn_target;
 
 typedef struct nn_model_file {

@@ -224,6 +224,34 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
         wrong_type(r, "unit", "a unit");
 }
 
+static double band_real(reader *r, const json_t *band, const char *key)
+{
+    const json_t *value = json_object_get(band, key);
+
+    if (!json_is_number(value) || !isfinite(json_number_value(value)) || json_number_value(value) < 0)
+        wrong_type(r, key, "a number from 0");
+    return json_number_value(value);
+}
+
+static void take_interval(reader *r, nn_target *t, const nn_inputs *in)
+{
+    nn_interval *i = &t->interval;
+    json_t *bands = member(r, "bands");
+
+    (void)in;
+    i->part = get_text(r, "part");
+    if (!r->rc && (!json_is_array(bands) || json_array_size(bands) > NN_BANDS_MAX || !nn_model_name_fits(i->part)))
+        wrong_type(r, "bands", "a list of up to 3 bands");
+    for (size_t k = 0; k < json_array_size(bands) && !r->rc; k++) {
+        const json_t *band = json_array_get(bands, k);
+        i->band[k] = (nn_band){ band_real(r, band, "similarity"), band_real(r, band, "within"),
+                                (int64_t)band_real(r, band, "molecules") };
+        if (!r->rc && (k ? !(i->band[k].from > i->band[k - 1].from) : i->band[k].from != 0))
+            wrong_type(r, "bands", "from 0 on");
+        i->n = (int32_t)k + 1;
+    }
+}
+
 /* In the open section, for each target: the section itself, or the objects of its list. */
 static void take_each(reader *r, nn_model_file *m, void (*take)(reader *r, nn_target *t, const nn_inputs *in))
 {
@@ -271,6 +299,10 @@ static void take_targets(reader *r, nn_model_file *m)
     take_each(r, m, take_target);
     section_open(r, "scale");
     take_each(r, m, take_scale);
+    if (nn_tensors_meta(r->all, "interval")) {
+        section_open(r, "interval");
+        take_each(r, m, take_interval);
+    }
     for (int32_t k = 0; k < n * n && !r->rc; k++)
         if (k / n < k % n && !strcmp(m->target[k / n].name, m->target[k % n].name))
             r->rc = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
@@ -361,6 +393,17 @@ static json_t *json_target(const nn_target *t, const nn_inputs *in)
     return json_pack("{s:s, s:s, s:s}", "name", t->name, "unit", t->unit, "better", t->better);
 }
 
+static json_t *json_interval(const nn_target *t, const nn_inputs *in)
+{
+    json_t *bands = json_array();
+
+    (void)in;
+    for (int32_t k = 0; k < t->interval.n; k++)
+        json_array_append_new(bands, json_pack("{s:f, s:f, s:I}", "similarity", t->interval.band[k].from, "within",
+                                               t->interval.band[k].within, "molecules", (json_int_t)t->interval.band[k].n));
+    return json_pack("{s:s, s:o}", "part", t->interval.part ? t->interval.part : "", "bands", bands);
+}
+
 /* As take_each reads it. */
 static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target *t, const nn_inputs *in))
 {
@@ -385,10 +428,12 @@ static const char *json_text(json_t *value, pl_arena *mem)
     return copy;
 }
 
-enum { META_KEYS = 10 };
+enum { META_KEYS = 11 };
 
-static void meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
+/* How many; the last only if it is known. */
+static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
 {
+    bool known = false;
     json_t *target = json_each(m, json_target);
 
     list[0] = (nn_meta){ "format", "molsieve-model" };
@@ -405,6 +450,11 @@ static void meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena 
     list[7] = (nn_meta){ "target", json_text(target, mem) };
     list[8] = (nn_meta){ "scale", json_text(json_each(m, json_scale), mem) };
     list[9] = (nn_meta){ "provenance", m->provenance };
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        known = known || m->target[k].interval.n > 0;
+    if (known)
+        list[10] = (nn_meta){ "interval", json_text(json_each(m, json_interval), mem) };
+    return known ? META_KEYS : META_KEYS - 1;
 }
 
 pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err)
@@ -413,12 +463,11 @@ pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, 
 
     if (!list)
         return pl_fail(err, PL_ENOMEM, "metadata of a model");
-    meta_fill(list, m, mem);
-    for (int k = 0; k < META_KEYS; k++)
+    *n = meta_fill(list, m, mem);
+    for (int k = 0; k < *n; k++)
         if (!list[k].value)
             return pl_fail(err, PL_ENOMEM, "metadata of a model");
     *out = list;
-    *n = META_KEYS;
     return PL_OK;
 }
 
@@ -426,9 +475,9 @@ const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem)
 {
     nn_meta list[META_KEYS];
     json_t *all = json_object();
+    const int n = meta_fill(list, m, mem);
 
-    meta_fill(list, m, mem);
-    for (int k = 0; k < META_KEYS; k++) {
+    for (int k = 0; k < n; k++) {
         json_t *value = k < 4 ? json_string(list[k].value ? list[k].value : "")
                               : json_loads(list[k].value ? list[k].value : "{}", 0, NULL);
         json_object_set_new(all, list[k].key, value ? value : json_null());

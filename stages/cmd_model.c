@@ -142,6 +142,22 @@ static void print_targets(const nn_model_file *m)
     }
 }
 
+/* "  interval    90 % within 1.31 eV; 0.93 eV where the similarity is 0.3 or more". */
+static void print_interval(const nn_target *t)
+{
+    const char *space = t->unit[0] ? " " : "";
+
+    for (int32_t k = 0; k < t->interval.n; k++) {
+        const nn_band *b = &t->interval.band[k];
+        if (k == 0)
+            (void)printf("  interval    90 %% within %.4g%s%s", b->within, space, t->unit);
+        else
+            (void)printf("; %.4g%s%s where the similarity is %g or more", b->within, space, t->unit, b->from);
+    }
+    if (t->interval.n > 0)
+        (void)printf(" (%s)\n", t->interval.part);
+}
+
 /* Those of several targets each under its name. */
 static void print_all_errors(const nn_model_file *m, const json_t *provenance, pl_arena *mem)
 {
@@ -151,6 +167,7 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
         const nn_target *t = &m->target[k];
         if (m->conf.outputs > 1)
             (void)printf("%s\n", plain(t->name, mem));
+        print_interval(t);
         print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
     }
 }

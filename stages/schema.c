@@ -22,7 +22,7 @@ static const char *const digest[][2] = {
     { "model", "SELECT name FROM model" },
     { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest FROM prediction x "
                     "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
-    { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity "
+    { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity, s.interval90 "
                "FROM score s JOIN property p USING(property_id)" },
     { "evaluation", "SELECT m.name, p.name, e.part, e.metric, e.unit, e.value, e.n FROM evaluation e "
                     "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
@@ -53,6 +53,13 @@ static const char *const migrate[] = {
     "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
     "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
+    "ALTER TABLE score ADD COLUMN interval90 REAL; DROP VIEW v_hits; "
+    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, "
+    "s.similarity, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
+    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts "
+    "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
+    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
+    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
 };
 
 /* What a reader of an older version sees in place of the columns and tables that it lacks. */
@@ -60,7 +67,7 @@ static const char *const migrate[] = {
     "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised, NULL AS alerts FROM main.molecule;" \
     "CREATE TEMP VIEW record AS SELECT *, NULL AS reason FROM main.record;" \
     "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest FROM main.prediction;" \
-    "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity FROM main.score;" \
+    "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity, NULL AS interval90 FROM main.score;" \
     "CREATE TEMP VIEW hit AS SELECT *, NULL AS front, NULL AS cluster, NULL AS n_similar FROM main.hit;"
 
 static const char *const older[] = {
@@ -68,11 +75,12 @@ static const char *const older[] = {
     SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT NULL AS model_id, NULL AS property_id, NULL AS mol_id, NULL AS part, "
     "NULL AS measured, NULL AS predicted, NULL AS similarity WHERE 0;",
     SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT *, NULL AS similarity FROM main.evaluated;",
+    "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90 FROM main.score;",
 };
 
 const pl_schema st_schema = {
     .sql = st_schema_sql,
-    .version = 3,
+    .version = 4,
     .migrate = migrate,
     .older = older,
     .docs = st_schema_docs,

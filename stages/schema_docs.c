@@ -185,6 +185,8 @@ const char *const st_schema_docs[][4] = {
     { "score", "stdev", "property.unit", "sample standard deviation over the models; NULL for one model" },
     { "score", "n_models", NULL, "models that gave a value" },
     { "score", "similarity", NULL, "smallest similarity over the models; NULL where one of them does not tell" },
+    { "score", "interval90", "property.unit", "of molecules no more alike 90 % were measured within this of their prediction when the model was made; "
+      "largest over the models, NULL where one does not tell" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test" },
@@ -216,6 +218,7 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "unit", NULL, "unit of score and stdev" },
     { "v_hits", "score", "v_hits.unit", "predicted value, mean over models" },
     { "v_hits", "stdev", "v_hits.unit", "standard deviation over models" },
+    { "v_hits", "interval90", "v_hits.unit", "plus or minus this held 90 % of measured values of molecules as like the training" },
     { "v_hits", "similarity", NULL, "smallest similarity to the training molecules of the models" },
     { "v_hits", "objective", NULL, "value that the ranking is by" },
     { "v_hits", "mw", "u", "molecular weight" },

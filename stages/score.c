@@ -214,8 +214,8 @@ static pl_code rows_open(score_state *s, pl_error *err)
     if (!rc)
         rc = pl_db_prepare(store->db, &s->put_prediction,
                            "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest) VALUES(?,?,?,?,?,?)", err);
-    return rc ? rc : pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,stdev,n_models,similarity) "
-                                   "VALUES(?,?,?,?,?,?)", err);
+    return rc ? rc : pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,stdev,n_models,similarity,"
+                                   "interval90) VALUES(?,?,?,?,?,?,?)", err);
 }
 
 static pl_code score_open(void *state, pl_env *env, pl_error *err)

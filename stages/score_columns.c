@@ -82,7 +82,8 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
     pl_code code = pl_db_prepare(db, &st,
         "SELECT property_id, name, unit, (SELECT max(n_models) FROM score s WHERE s.property_id=p.property_id), "
         "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id), "
-        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL) FROM property p ORDER BY name", err);
+        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL), "
+        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.interval90 IS NOT NULL) FROM property p ORDER BY name", err);
 
     while (code == PL_OK) {
         const char *name, *unit;
@@ -100,6 +101,10 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
         if (sqlite3_column_int(st, 3) > 1) {
             add_one(sql, "score", "stdev", id);
             add_name(sql, name, " stdev", unit);
+        }
+        if (sqlite3_column_int(st, 6)) {
+            add_one(sql, "score", "interval90", id);
+            add_name(sql, name, " interval90", unit);
         }
         if (sqlite3_column_int(st, 5)) {
             add_one(sql, "score", "similarity", id);

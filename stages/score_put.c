@@ -56,19 +56,31 @@ static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, b
     return rc;
 }
 
-/* Mean, sample deviation and least likeness over the predictions of the property of target k, of which k is the first good one. */
+/* What 90 % of measured values lie within, as the model has it for a molecule so alike. */
+static double within_of(const score_state *s, const score_unit *u, int32_t i, int k)
+{
+    const scored_target *t = &s->target[k];
+
+    return nn_interval_within(&s->model[t->model].m->target[t->output].interval, near_of(u, i, t->model).alike);
+}
+
+/* The smaller or the larger; NaN if one of them is. */
+static double smaller(double a, double b) { return isnan(a) || a <= b ? a : b; }
+static double larger(double a, double b) { return isnan(a) || a >= b ? a : b; }
+
+/* Mean, sample deviation, least likeness and largest interval over the predictions of the property of target k, of which k is the first good one. */
 static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, pl_error *err)
 {
     const outcome *o = u->outcome + (int64_t)i * s->n_targets;
     const int64_t property_id = s->target[k].property_id;
-    double mean = 0, square = 0, alike = near_of(u, i, s->target[k].model).alike;
+    double mean = 0, square = 0, alike = near_of(u, i, s->target[k].model).alike, within = within_of(s, u, i, k);
     int n = 0;
 
     for (int j = k; j < s->n_targets; j++)
         if (s->target[j].property_id == property_id && is_good(&o[j])) {
-            const double other = near_of(u, i, s->target[j].model).alike;
             mean += o[j].value;
-            alike = isnan(alike) || alike <= other ? alike : other; /* NaN if one of them is */
+            alike = smaller(alike, near_of(u, i, s->target[j].model).alike);
+            within = larger(within, within_of(s, u, i, j));
             n++;
         }
     mean /= n;
@@ -82,6 +94,7 @@ static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, 
         (void)sqlite3_bind_double(s->put_score, 4, sqrt(square / (n - 1)));
     (void)sqlite3_bind_int(s->put_score, 5, n);
     (void)sqlite3_bind_double(s->put_score, 6, alike);
+    (void)sqlite3_bind_double(s->put_score, 7, within);
     return pl_db_run(s->put_score, err);
 }
 

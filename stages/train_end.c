@@ -267,6 +267,33 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
     return rc;
 }
 
+/* From molecules that chose nothing, if there are enough; the validation part chose the epoch. */
+static const st_errors *judges_of(st_errors *const e[ST_PARTS], int32_t k, const char **part)
+{
+    static const st_part order[] = { ST_CALIBRATION, ST_TEST, ST_VALID };
+    int i = 0;
+
+    while (i < 2 && e[order[i]][k].model.n < NN_BAND_LEAST)
+        i++;
+    *part = st_part_name[order[i]];
+    return &e[order[i]][k];
+}
+
+static pl_code intervals_find(const st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0; k < t->d->n_targets && !t->m->classifies && !rc; k++) {
+        nn_interval *i = &t->m->target[k].interval;
+        const st_errors *by = judges_of(e, k, &i->part);
+        const double *alike;
+        rc = st_domain_alike(&alike, &t->m->domain, t->d, by->at, by->model.n, t->d->mem, err);
+        if (!rc)
+            rc = nn_interval_fit(i, by->measured, by->predicted, alike, by->model.n, t->d->mem, err);
+    }
+    return rc;
+}
+
 pl_code st_train_end(const st_trained *t, pl_error *err)
 {
     const st_train_conf *c = t->env->step->conf;
@@ -276,6 +303,8 @@ pl_code st_train_end(const st_trained *t, pl_error *err)
 
     if (!rc)
         rc = st_domain_make(&t->m->domain, t->env, t->train, c->domain, err);
+    if (!rc)
+        rc = intervals_find(t, e, err);
     if (!rc)
         rc = provenance_make(t, e, err);
     if (!rc)

@@ -17,7 +17,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, MAX_COLUMNS = FIXED + 3 * ST_SCORES_MAX + 4, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, VALUES = 4, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 4, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -40,7 +40,7 @@ typedef struct write_state {
     bool wanted[FORMATS];
     int n_properties, n_more, n_columns; /* n_more: st_hit_columns, last */
     int64_t property[MAX_COLUMNS];
-    int n_values[MAX_COLUMNS];     /* of a property: mean, stdev, similarity              */
+    bool shows[MAX_COLUMNS][VALUES]; /* of a property: mean, stdev, interval90, similarity */
     const char *name[MAX_COLUMNS]; /* of a column, unit included */
     const char *value[MAX_COLUMNS];
     pl_arena *row_mem;
@@ -48,13 +48,13 @@ typedef struct write_state {
     pl_text line;
 } write_state;
 
-/* The first columns of every row, then two for each property, or three if a molecule of the ranking has a similarity. */
+/* The first columns of every row, then for each property two, and those that a molecule of the ranking has. */
 static const char *const fixed_name[FIXED] = {
     "rank", "title", "inchikey", "smiles", "formula", "objective", "mw (u)", "logp", "tpsa (Angstrom^2)", "hbd", "hba",
     "rotb", "rings", "charge (e)", "removed", "geometry", "energy (kcal/mol)",
 };
 
-static const char *const value_name[] = { "", " stdev", " similarity" };
+static const char *const value_name[VALUES] = { "", " stdev", " interval90", " similarity" };
 
 static const char hits_sql[] =
     "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
@@ -136,12 +136,13 @@ static pl_code name_columns(write_state *s, pl_error *err)
     bool row = true;
     pl_arena *mem = s->env->mem;
     pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT property_id, name, unit, EXISTS(SELECT 1 FROM hit h JOIN "
-                                 "score s USING(mol_id) WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL) FROM property p "
-                                 "WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name", err);
+                                 "score s USING(mol_id) WHERE s.property_id=p.property_id AND s.interval90 IS NOT NULL), EXISTS(SELECT 1 "
+                                 "FROM hit h JOIN score s USING(mol_id) WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL) "
+                                 "FROM property p WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name", err);
 
     for (s->n_columns = 0; s->n_columns < FIXED; s->n_columns++)
         s->name[s->n_columns] = fixed_name[s->n_columns];
-    while (code == PL_OK && row && s->n_columns + 3 <= MAX_COLUMNS - s->n_more) {
+    while (code == PL_OK && row && s->n_columns + VALUES <= MAX_COLUMNS - s->n_more) {
         const char *name, *unit;
         code = pl_db_step(st, &row, err);
         if (code != PL_OK || !row)
@@ -149,9 +150,11 @@ static pl_code name_columns(write_state *s, pl_error *err)
         name = (const char *)sqlite3_column_text(st, 1);
         unit = (const char *)sqlite3_column_text(st, 2);
         s->property[s->n_properties] = sqlite3_column_int64(st, 0);
-        s->n_values[s->n_properties] = sqlite3_column_int(st, 3) ? 3 : 2;
-        for (int k = 0; k < s->n_values[s->n_properties] && code == PL_OK; k++) {
-            s->name[s->n_columns] = column_name(name, value_name[k], k < 2 ? unit : "", mem);
+        for (int k = 0; k < VALUES && code == PL_OK; k++) {
+            s->shows[s->n_properties][k] = k < 2 || sqlite3_column_int(st, k + 1);
+            if (!s->shows[s->n_properties][k])
+                continue;
+            s->name[s->n_columns] = column_name(name, value_name[k], k < 3 ? unit : "", mem);
             if (s->name[s->n_columns++] == NULL)
                 code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
         }
@@ -232,7 +235,7 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     if (code == PL_OK)
         code = prepare_hits(s, err);
     if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev, similarity FROM score WHERE property_id=? AND mol_id=?", err);
+        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev, interval90, similarity FROM score WHERE property_id=? AND mol_id=?", err);
     if (code == PL_OK)
         code = name_columns(s, err);
     return code == PL_OK ? open_files(s, env->step->conf, err) : code;
@@ -267,8 +270,9 @@ static pl_code fill_row(write_state *s, pl_error *err)
         (void)sqlite3_bind_int64(s->score, 1, s->property[i]);
         (void)sqlite3_bind_int64(s->score, 2, mol_id);
         code = pl_db_step(s->score, &row, err);
-        for (int k = 0; k < s->n_values[i]; k++)
-            s->value[n++] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
+        for (int k = 0; k < VALUES; k++)
+            if (s->shows[i][k])
+                s->value[n++] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
         (void)sqlite3_reset(s->score);
     }
     for (int i = 0; i < s->n_more; i++)

@@ -1,4 +1,5 @@
 molsieve_test(metric unit/metric_test.c LABEL unit USES molsieve::models)
+molsieve_test(interval unit/interval_test.c LABEL unit USES molsieve::models)
 molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models)
 molsieve_test(ahead unit/ahead_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(optimiser_lamb unit/optimiser_test.c LABEL unit threads USES molsieve::models)
@@ -28,7 +29,7 @@ foreach(case numbers_that_not_every_molecule_has_are_learned_together classes_th
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same
-        errors_are_told_by_likeness)
+        errors_are_told_by_likeness intervals_go_with_the_model_and_come_with_every_score)
   molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})
 endforeach()
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How like what a model was trained on a molecule is: kept in the model, told with every score, asked for in a ranking."""
 import csv
+import json
+import math
 import os
 import re
 import shutil
@@ -128,7 +130,7 @@ def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
             p.run("run", "all.yaml", "-q", "--shard", "%d/2" % k, "workdir=shards")
         shard = p.path("shards/shards/00001-of-00002/results.db")
         os.rename(shard, p.path("now.db"))
-        sieve.in_format_2(p.path("now.db"), shard)
+        sieve.in_format(p.path("now.db"), shard)
         assert "older molsieve" in "".join(p.run("merge", "all.yaml", "-q", "workdir=shards", expect=None)[1:])
         os.rename(p.path("now.db"), shard)
         p.run("merge", "all.yaml", "-q", "workdir=shards")
@@ -155,4 +157,55 @@ def errors_are_told_by_likeness():
         assert "Error against similarity" in page and "mae" not in re.findall(r"<td>(\w+)</td>", page)
 
 
-sieve.main([a_score_tells_the_nearest_molecule_of_the_training, a_ranking_may_ask_for_likeness_and_shards_give_the_same, errors_are_told_by_likeness])
+def bands_of(pairs):
+    """From the definition: (similarity, error) -> [(from, within, n)]."""
+    bands = [[low, [e for s, e in pairs if low <= s < high]] for low, high in ((0, 0.3), (0.3, 0.5), (0.5, 2))]
+    for k in (2, 1):
+        if len(bands[k][1]) < 30 or (k == 1 and len(bands[0][1]) < 30):
+            bands[k - 1][1] += bands.pop(k)[1]
+    return [(low, sorted(e)[math.ceil(0.9 * (len(e) + 1)) - 1], len(e)) for low, e in bands]
+
+
+def intervals_go_with_the_model_and_come_with_every_score():
+    with sieve.Project() as p:
+        prepared(p, 600)
+        more = ("stages.train.epochs=3", "stages.split.fractions={train: 0.35, valid: 0.05, test: 0.6}")
+        known = {}
+        for name, least in (("few", 120), ("many", 200)):
+            path = train(p, name, *more, "stages.train.domain=%d" % least)
+            want = bands_of(p.rows("SELECT similarity, abs(predicted-measured) FROM evaluated WHERE part='test'", workdir=name))
+            interval = json.loads(tensors(path)[1]["interval"])
+            known[name] = [(b["similarity"], b["within"], b["molecules"]) for b in interval["bands"]]
+            assert interval["part"] == "test" and len(want) >= 2, (interval, want)
+            assert all(a[0] == b[0] and a[2] == b[2] and abs(a[1] - b[1]) < 1e-4 * b[1] for a, b in zip(known[name], want)), (interval, want)
+            info = p.run("model", "info", name + ".safetensors")[1]
+            assert re.search(r"interval    90 % within [\d.]+ eV; [\d.]+ eV where the similarity is 0\.[35] or more.* \(test\)\n", info), info
+        assert known["few"] != known["many"]
+
+        def within(name, s):
+            return [w for low, w, _ in known[name] if s >= low][-1]
+
+        screen(p, "one", ["few"], RANK % "")
+        rows = p.rows("SELECT mol_id, similarity, interval90 FROM score", workdir="one")
+        assert len(rows) == 600 and all(i == within("few", s) for _, s, i in rows) and len({i for _, _, i in rows}) == len(known["few"])
+        wide = {m: i for m, _, i in rows}
+        assert all(float(r["gap_ev interval90 (eV)"]) == h for r, (h,) in zip(
+            csv.DictReader(open(p.path("one/hits.csv"))), p.rows("SELECT interval90 FROM v_hits ORDER BY rank", workdir="one")))
+        assert [float(r["gap_ev interval90 (eV)"]) for r in csv.DictReader(p.run("top", "--csv", "-n", "5", "one")[1].splitlines())] == \
+               [wide[m] for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank LIMIT 5", workdir="one")]
+        # Several models: the widest; one that does not tell: nobody knows.
+        screen(p, "two", ["few", "many"])
+        near = {(m, n): s for m, n, s in p.rows("SELECT mol_id, name, similarity FROM prediction JOIN model USING(model_id)", workdir="two")}
+        assert all(i == max(within(n, near[m, n]) for n in ("few", "many")) for m, i in p.rows("SELECT mol_id, interval90 FROM score", workdir="two"))
+        none = json.loads(tensors(train(p, "none", *more, "stages.train.domain=0"))[1]["interval"])
+        assert len(none["bands"]) == 1 and none["bands"][0]["similarity"] == 0  # one for all where likeness is not known
+        screen(p, "silent", ["none"])
+        assert p.rows("SELECT DISTINCT interval90 FROM score", workdir="silent") == [(none["bands"][0]["within"],)]
+        train(p, "little", *more, "stages.split.limit={train: 0, valid: 8, test: 8}")
+        assert "interval" not in tensors(p.path("little.safetensors"))[1]
+        screen(p, "three", ["few", "little"], RANK % "")
+        assert p.one("SELECT count(interval90) FROM score", workdir="three") == 0 and "interval90" not in open(p.path("three/hits.csv")).readline()
+
+
+sieve.main([a_score_tells_the_nearest_molecule_of_the_training, a_ranking_may_ask_for_likeness_and_shards_give_the_same, errors_are_told_by_likeness,
+            intervals_go_with_the_model_and_come_with_every_score])

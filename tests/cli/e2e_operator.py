@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 
-from sieve import Project, in_format_2, main
+from sieve import Project, in_format, main
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 BONDS = "  read: {}\n  prepare: {}\n  graph: {edges: bonds%s}\n"
@@ -126,19 +126,22 @@ def a_database_of_an_older_format_is_read_and_goes_on():
         fresh, top, status = columns(now), p.run("top", "run")[1], p.run("status", "run")[1]
         assert re.search(r"prepare +done +1 +4 +1 ", status) and re.search(r"rank +done +- +- +- ", status), status
         os.rename(now, p.path("now.db"))
-        in_format_2(p.path("now.db"), now)
-        assert columns(now) != fresh
-        # Who only reads changes nothing.
-        assert p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
-        assert p.run("status", "run")[1] == status
-        for command in (("report", "run"), ("export", "csv", "run"), ("failures", "run"), ("query", "v_hits", "run"), ("plan", w)):
-            p.run(*command)
-        assert columns(now) != fresh
-        # A run brings it up to date, and that is all.
-        assert "nothing ran" in p.run("run", w)[1]
-        assert columns(now) == fresh and p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
-        assert os.path.exists(now + ".format2")
-        p.run("db", "check", "run")
+        for version in (2, 3):
+            if version > 2:
+                os.remove(now)
+            in_format(p.path("now.db"), now, version)
+            assert columns(now) != fresh
+            # Who only reads changes nothing.
+            assert p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
+            assert p.run("status", "run")[1] == status
+            for command in (("report", "run"), ("export", "csv", "run"), ("failures", "run"), ("query", "v_hits", "run"), ("plan", w)):
+                p.run(*command)
+            assert columns(now) != fresh
+            # A run brings it up to date, and that is all.
+            assert "nothing ran" in p.run("run", w)[1]
+            assert columns(now) == fresh and p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
+            assert os.path.exists(now + ".format%d" % version)
+            p.run("db", "check", "run")
 
 
 main([the_log_is_no_file_that_the_run_needs, a_database_of_an_older_format_is_read_and_goes_on, other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,

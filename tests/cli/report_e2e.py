@@ -209,7 +209,7 @@ def a_training_is_told_in_one_page():
         db.close()
         digest = p.run("db", "digest", "run")[1]
         os.rename(p.path("run/results.db"), p.path("now.db"))
-        sieve.in_format_2(p.path("now.db"), p.path("run/results.db"))
+        sieve.in_format(p.path("now.db"), p.path("run/results.db"))
         db = sqlite3.connect(p.path("run/results.db"))
         db.executescript("DROP TABLE evaluated; PRAGMA user_version=1")
         db.close()

@@ -88,11 +88,11 @@ class Project:
         return self.rows(sql, *values, workdir=workdir)[0][0]
 
 
-def in_format_2(path, to):
-    """The same results as a program before format 3 would have left them."""
+def in_format(path, to, version=2):
+    """The same results as a program of that database format would have left them."""
     source = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     db = sqlite3.connect(to)
-    for sql in ("pipeline/engine.sql", "tests/golden/schema2.sql"):
+    for sql in ("pipeline/engine.sql", "tests/golden/schema%d.sql" % version):
         db.executescript(open(os.path.join(source, sql)).read())
     db.execute("ATTACH ? AS now", (path,))
     for table, in db.execute("SELECT name FROM main.sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite_%'").fetchall():
@@ -100,7 +100,7 @@ def in_format_2(path, to):
         db.execute("INSERT INTO main.%s(%s) SELECT %s FROM now.%s" % (table, names, names, table))
     db.execute("DELETE FROM column_doc")
     db.commit()
-    db.executescript("PRAGMA application_id=%d; PRAGMA user_version=2;" % db.execute("PRAGMA now.application_id").fetchone())
+    db.executescript("PRAGMA application_id=%d; PRAGMA user_version=%d;" % (db.execute("PRAGMA now.application_id").fetchone()[0], version))
     db.close()
 
 

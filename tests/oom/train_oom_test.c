@@ -37,7 +37,7 @@ static int bench_open(void **state)
     b->m = (nn_model_file){ .name = "m", .target = &b->target, .provenance = "{}", .bf16 = true };
     b->m.inputs = nn_inputs_qm9();
     b->m.graph.edges = CH_EDGES_BONDS;
-    b->target = (nn_target){ "t", "", "none", { .stdev = 1 } };
+    b->target = (nn_target){ .name = "t", .unit = "", .better = "none", .scale.stdev = 1 };
     b->m.conf = (nn_se3_conf){ .layers = 1, .degrees = 2, .channels = 4, .heads = 2, .channels_div = 2, .norm = true,
                                .outputs = 1 };
     b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);

@@ -33,9 +33,9 @@ static int bench_open(void **state)
     strcpy(b->path, "/tmp/molsieve-model-XXXXXX");
     if ((fd = mkstemp(b->path)) < 0 || close(fd))
         return 1;
-    b->target[0] = (nn_target){ "gap", "eV", "low", { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } } };
-    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } } };
-    b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } } };
+    b->target[0] = (nn_target){ "gap", "eV", "low", { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.1 + 0.2, 30 } } } };
+    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 } };
+    b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } } };
     b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
     b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
@@ -77,6 +77,9 @@ static void same_target(const nn_target *a, const nn_target *b)
     assert_string_equal(a->unit, b->unit);
     assert_string_equal(a->better, b->better);
     assert_memory_equal(&a->scale, &b->scale, sizeof b->scale);
+    assert_int_equal(a->interval.n, b->interval.n);
+    assert_memory_equal(a->interval.band, b->interval.band, sizeof b->interval.band);
+    assert_string_equal(a->interval.part ? a->interval.part : "", b->interval.part ? b->interval.part : "");
 }
 
 static void what_is_written_is_read(void **state)
@@ -159,6 +162,17 @@ static void values_have_their_linear_part(void **state)
 
     assert_true(fabs(nn_model_value(&b->m, 0, z, 2, 2.0) - (2 * 0.5 + 1.25 - 3.0 + 0.1 + 1.0 / 3)) <= 1e-12);
     assert_true(fabs(nn_model_offset(&b->target->scale, &b->m.inputs, strange, 2) - (-3.0 + 0.1)) <= 1e-12);
+}
+
+/* Who knows nothing says nothing: the metadata of a model without is what it was. */
+static void an_interval_that_is_not_known_is_not_written(void **state)
+{
+    bench *b = *state;
+
+    assert_non_null(strstr(nn_model_metadata(&b->m, b->mem), "interval"));
+    b->target->interval.n = 0;
+    assert_null(strstr(nn_model_metadata(&b->m, b->mem), "interval"));
+    assert_int_equal(written_and_read(b)->target->interval.n, 0);
 }
 
 /* Format 2, which a program that knows no classes refuses; without its output it is none of ours. */
@@ -310,6 +324,20 @@ static void rude_target(nn_tensor *t, int *n, nn_meta *meta)
     meta_named(meta, "target")->value = "{\"name\":\"\\u001b[2J\",\"unit\":\"eV\",\"better\":\"low\"}";
 }
 
+static void bands_apart_from_0(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "interval")->value = "{\"part\":\"test\",\"bands\":[{\"similarity\":0.3,\"within\":1,\"molecules\":9}]}";
+}
+
+static void a_band_below_0(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "interval")->value = "{\"part\":\"test\",\"bands\":[{\"similarity\":0,\"within\":-1,\"molecules\":9}]}";
+}
+
 static void no_target(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
@@ -356,6 +384,8 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");
     refused_with(b, no_target, "metadata target.name is not a name");
+    refused_with(b, bands_apart_from_0, "metadata interval.bands is not from 0 on");
+    refused_with(b, a_band_below_0, "metadata interval.within is not a number from 0");
     refused_with(b, half_a_domain, "domain.fingerprint is missing");
     refused_with(b, rude_tensor, "tensor stow  away does not belong");
 }
@@ -477,6 +507,7 @@ int main(void)
         WITH_BENCH(what_is_written_is_read),
         WITH_BENCH(bfloat16_holds_exactly_the_rounded_numbers),
         WITH_BENCH(the_same_model_gives_the_same_bytes),
+        WITH_BENCH(an_interval_that_is_not_known_is_not_written),
         WITH_BENCH(several_targets_are_written_and_read),
         WITH_BENCH(the_domain_is_written_and_read),
         WITH_BENCH(values_have_their_linear_part),

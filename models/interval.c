@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/interval.h"
+
+#include <math.h>
+
+#include "models/metric.h"
+
+static const double begins[NN_BANDS_MAX] = { 0, 0.3, 0.5 };
+
+static void band_drop(nn_interval *i, int32_t k)
+{
+    for (int32_t j = k; j + 1 < i->n; j++)
+        i->band[j] = i->band[j + 1];
+    i->n--;
+}
+
+/* The bands that have enough molecules. */
+static void bands_choose(nn_interval *i, const double *alike, int64_t n)
+{
+    i->n = NN_BANDS_MAX;
+    for (int32_t k = 0; k < NN_BANDS_MAX; k++)
+        i->band[k] = (nn_band){ .from = begins[k] };
+    for (int64_t j = 0; j < n; j++) {
+        int32_t k = NN_BANDS_MAX - 1;
+        if (isnan(alike[j])) {
+            i->n = 1;
+            return;
+        }
+        while (k > 0 && alike[j] < begins[k])
+            k--;
+        i->band[k].n++;
+    }
+    for (int32_t k = NN_BANDS_MAX - 1; k > 0; k--)
+        if (i->band[k].n < NN_BAND_LEAST || (k == 1 && i->band[0].n < NN_BAND_LEAST)) {
+            i->band[k - 1].n += i->band[k].n;
+            band_drop(i, k);
+        }
+}
+
+static const nn_band *band_of(const nn_interval *i, double alike)
+{
+    int32_t k = i->n - 1;
+
+    while (k > 0 && !(alike >= i->band[k].from))
+        k--;
+    return &i->band[k];
+}
+
+pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
+                        pl_error *err)
+{
+    double *error = PL_NEW(mem, double, n + 1);
+
+    out->n = 0;
+    if (!error)
+        return pl_fail(err, PL_ENOMEM, "an interval of %lld predictions", (long long)n);
+    bands_choose(out, alike, n);
+    for (int32_t k = 0; k < out->n; k++) {
+        int64_t here = 0;
+        for (int64_t j = 0; j < n; j++)
+            if (out->n == 1 || band_of(out, alike[j]) == &out->band[k])
+                error[here++] = fabs(p[j] - y[j]);
+        out->band[k].n = here;
+        out->band[k].within = nn_metric_interval90(error, here);
+    }
+    if (!isfinite(out->band[0].within))
+        out->n = 0;
+    return PL_OK;
+}
+
+double nn_interval_within(const nn_interval *i, double alike)
+{
+    if (i->n == 0 || (i->n > 1 && isnan(alike)))
+        return NAN;
+    return band_of(i, alike)->within;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Intervals by similarity: which bands there are, what they hold, and that they hold what they promise. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "models/interval.h"
+#include "pipeline/base/rng.h"
+
+enum { MOST = 4000 };
+
+static double y[MOST], p[MOST], alike[MOST];
+static pl_arena *mem;
+
+static int mem_open(void **state)
+{
+    (void)state;
+    mem = pl_arena_new(1 << 16);
+    return mem ? 0 : 1;
+}
+
+static int mem_close(void **state)
+{
+    (void)state;
+    pl_arena_free(mem);
+    return 0;
+}
+
+static nn_interval fitted(int64_t n)
+{
+    nn_interval i = { .part = "test" };
+
+    assert_int_equal(nn_interval_fit(&i, y, p, alike, n, mem, NULL), PL_OK);
+    return i;
+}
+
+/* n of them with errors from 1, 2 .. n times `size`, by turns above and below. */
+static int64_t put(int64_t at, int64_t n, double likeness, double size)
+{
+    for (int64_t k = 0; k < n; k++, at++) {
+        y[at] = 3;
+        p[at] = y[at] + (k % 2 ? -size : size) * (double)(k + 1);
+        alike[at] = likeness;
+    }
+    return at;
+}
+
+static void each_band_has_its_own(void **state)
+{
+    int64_t n = put(0, 40, 0.299, 1);
+    nn_interval i;
+
+    (void)state;
+    n = put(n, 30, 0.3, 0.1);
+    n = put(n, 99, 0.5, 0.01);
+    i = fitted(n);
+    assert_int_equal(i.n, 3);
+    assert_true(i.band[0].n == 40 && i.band[1].n == 30 && i.band[2].n == 99);
+    assert_true(nn_interval_within(&i, 0) == 37 && nn_interval_within(&i, 0.29) == 37); /* ceil(0.9 x 41) */
+    assert_true(fabs(nn_interval_within(&i, 0.3) - 2.8) < 1e-12 && fabs(nn_interval_within(&i, 0.49) - 2.8) < 1e-12);
+    assert_true(fabs(nn_interval_within(&i, 0.5) - 0.9) < 1e-12 && fabs(nn_interval_within(&i, 1) - 0.9) < 1e-12);
+    assert_true(isnan(nn_interval_within(&i, NAN)));
+}
+
+static void few_go_to_the_band_beside(void **state)
+{
+    int64_t n = put(0, 40, 0.1, 1);
+    nn_interval i;
+
+    (void)state;
+    i = fitted(put(put(n, 29, 0.4, 1), 30, 0.9, 1));
+    assert_true(i.n == 2 && i.band[0].n == 69 && i.band[1].n == 30 && i.band[1].from == 0.5);
+    i = fitted(put(put(n, 25, 0.4, 1), 10, 0.9, 1));
+    assert_true(i.n == 2 && i.band[0].n == 40 && i.band[1].n == 35 && i.band[1].from == 0.3);
+    i = fitted(put(put(put(0, 29, 0.1, 1), 50, 0.4, 1), 50, 0.9, 1));
+    assert_true(i.n == 2 && i.band[0].n == 79 && i.band[1].from == 0.5);
+    i = fitted(put(put(put(0, 3, 0.1, 1), 3, 0.4, 1), 3, 0.9, 1));
+    assert_true(i.n == 1 && i.band[0].n == 9 && nn_interval_within(&i, 0.7) == 3);
+    assert_true(nn_interval_within(&i, NAN) == 3); /* one for all */
+}
+
+static void nothing_is_made_up(void **state)
+{
+    nn_interval i;
+
+    (void)state;
+    assert_int_equal(fitted(put(0, 8, 0.5, 1)).n, 0);
+    assert_int_equal(fitted(0).n, 0);
+    i = fitted(0);
+    assert_true(isnan(nn_interval_within(&i, 0.5)));
+    i = fitted(put(put(0, 100, 0.1, 1), 100, NAN, 2)); /* one whose likeness nobody knows: no bands */
+    assert_true(i.n == 1 && i.band[0].n == 200);
+}
+
+/* Errors that shrink with similarity: nine in ten of further ones in every band, by 2,000 of each. */
+static void further_molecules_lie_within(void **state)
+{
+    pl_rng r = pl_rng_at(5, 0, 0);
+    nn_interval i;
+    int held[3] = { 0 }, all[3] = { 0 };
+
+    (void)state;
+    for (int64_t k = 0; k < MOST; k++) {
+        alike[k] = pl_rng_real(&r);
+        y[k] = 0;
+        p[k] = pl_rng_normal(&r) * (1.2 - alike[k]);
+    }
+    i = fitted(MOST);
+    assert_true(i.n == 3 && i.band[0].within > i.band[1].within && i.band[1].within > i.band[2].within);
+    for (int k = 0; k < 6000; k++) {
+        const double likeness = pl_rng_real(&r), off = fabs(pl_rng_normal(&r) * (1.2 - likeness));
+        const int band = (likeness >= 0.3) + (likeness >= 0.5);
+        all[band]++;
+        held[band] += off <= nn_interval_within(&i, likeness);
+    }
+    for (int k = 0; k < 3; k++) {
+        const double share = (double)held[k] / all[k];
+        if (!(all[k] > 1000 && share > 0.87 && share < 0.93))
+            fail_msg("band %d: %d of %d", k, held[k], all[k]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_band_has_its_own),
+        cmocka_unit_test(few_go_to_the_band_beside),
+        cmocka_unit_test(nothing_is_made_up),
+        cmocka_unit_test(further_molecules_lie_within),
+    };
+
+    return cmocka_run_group_tests(tests, mem_open, mem_close);
+}
