@@ -134,18 +134,19 @@ static void print_errors(pl_store *s)
 {
     static const char sql[] =
         "SELECT m.name,e.part,e.value,coalesce(nullif(' '||e.unit,' '),''),e.n,(SELECT min(b.value) FROM evaluation b WHERE b.model_id=e.model_id"
-        " AND b.part=e.part AND b.metric LIKE '%.mae') FROM evaluation e JOIN model m USING(model_id)"
-        " WHERE e.metric='mae' AND e.part IN('test','valid') ORDER BY e.part LIMIT 1";
+        " AND b.property_id=e.property_id AND b.part=e.part AND b.metric LIKE '%.mae'),p.name FROM evaluation e JOIN model m USING(model_id)"
+        " JOIN property p USING(property_id) WHERE e.metric='mae' AND e.part=(SELECT min(part) FROM evaluation WHERE part IN('test','valid'))"
+        " ORDER BY e.property_id LIMIT 64";
     sqlite3_stmt *st;
     bool row = false;
     char n[32];
 
     if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
         return;
-    if (pl_db_step(st, &row, NULL) == PL_OK && row)
-        (void)printf("model %s: %s MAE %.4g%s (%s molecules); the best trivial prediction: %.4g\n",
-                     (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1),
-                     sqlite3_column_double(st, 2), (const char *)sqlite3_column_text(st, 3),
+    while (pl_db_step(st, &row, NULL) == PL_OK && row)
+        (void)printf("model %s: %s, %s MAE %.4g%s (%s molecules); the best trivial prediction: %.4g\n",
+                     (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 6),
+                     (const char *)sqlite3_column_text(st, 1), sqlite3_column_double(st, 2), (const char *)sqlite3_column_text(st, 3),
                      pl_count_str(sqlite3_column_int64(st, 4), n), sqlite3_column_double(st, 5));
     (void)sqlite3_finalize(st);
 }
@@ -153,7 +154,7 @@ static void print_errors(pl_store *s)
 static void print_top(pl_store *s)
 {
     static const char sql[] = "SELECT rank,smiles,coalesce(property,'objective'),coalesce(nullif(' '||unit,' '),''),coalesce(score,objective),"
-                              "coalesce(titles,'') FROM v_hits WHERE rank<=5"
+                              "coalesce(titles,''),interval90 FROM v_hits WHERE rank<=5"
                               " ORDER BY rank,property";
     sqlite3_stmt *st;
     bool row = false;
@@ -166,8 +167,10 @@ static void print_top(pl_store *s)
             (void)printf("%s%4lld  %-44.80s  %.24s", last ? "\n" : "", (long long)sqlite3_column_int64(st, 0),
                          (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 5));
         last = sqlite3_column_int64(st, 0);
-        (void)printf("  %s %.3f%s", (const char *)sqlite3_column_text(st, 2), sqlite3_column_double(st, 4),
-                     (const char *)sqlite3_column_text(st, 3));
+        (void)printf("  %s %.3f", (const char *)sqlite3_column_text(st, 2), sqlite3_column_double(st, 4));
+        if (sqlite3_column_type(st, 6) != SQLITE_NULL)
+            (void)printf(" +- %.2g", sqlite3_column_double(st, 6));
+        (void)printf("%s", (const char *)sqlite3_column_text(st, 3));
     }
     (void)printf("\n");
     (void)sqlite3_finalize(st);

@@ -66,16 +66,38 @@ static void add_target(st_report *r, const json_t *m, const json_t *target)
                                        strcmp(better, "none") ? " is better" : ""));
 }
 
+/* "1.3; 0.93 where the similarity is 0.3 or more; from the part test". */
+static void add_interval(st_report *r, const json_t *interval)
+{
+    pl_text all = { 0 };
+    const json_t *band;
+    size_t k;
+
+    json_array_foreach(json_object_get(interval, "bands"), k, band) {
+        pl_text_addf(&all, "%s%.4g", k ? "; " : "", json_number_value(json_object_get(band, "within")));
+        if (k)
+            pl_text_addf(&all, " where the similarity is %g or more", json_number_value(json_object_get(band, "similarity")));
+    }
+    if (all.len > 0)
+        pl_text_addf(&all, "; from the part %s", word(interval, "part"));
+    add_fact(r, "90 % within", pl_text_str(&all));
+    pl_text_free(&all);
+}
+
 static void add_facts(st_report *r, const json_t *m, const char *sha256)
 {
     const json_t *target = json_object_get(m, "target"), *net = json_object_get(m, "model"), *p = json_object_get(m, "provenance");
-    const json_t *t = json_object_get(p, "training"), *one;
+    const json_t *t = json_object_get(p, "training"), *interval = json_object_get(m, "interval"), *one;
     size_t k;
 
-    if (json_object_get(target, "name"))
+    if (json_object_get(target, "name")) {
         add_target(r, m, target);
-    json_array_foreach(json_object_get(target, "targets"), k, one)
+        add_interval(r, interval);
+    }
+    json_array_foreach(json_object_get(target, "targets"), k, one) {
         add_target(r, m, one);
+        add_interval(r, json_array_get(json_object_get(interval, "targets"), k));
+    }
     add_fact(r, "network", pl_sprintf(r->mem, "SE(3)-Transformer, %lld layers, %lld degrees, %lld channels, %lld heads; %lld parameters",
                                       number(net, "layers"), number(net, "degrees"), number(net, "channels"), number(net, "heads"),
                                       number(t, "parameters")));
