@@ -7,8 +7,10 @@
 
 static const double begins[NN_BANDS_MAX] = { 0, 0.3, 0.5 };
 
-static void band_drop(nn_interval *i, int32_t k)
+/* Band k goes to the one below. */
+static void band_join(nn_interval *i, int32_t k)
 {
+    i->band[k - 1].n += i->band[k].n;
     for (int32_t j = k; j + 1 < i->n; j++)
         i->band[j] = i->band[j + 1];
     i->n--;
@@ -31,10 +33,10 @@ static void bands_choose(nn_interval *i, const double *alike, int64_t n)
         i->band[k].n++;
     }
     for (int32_t k = NN_BANDS_MAX - 1; k > 0; k--)
-        if (i->band[k].n < NN_BAND_LEAST || (k == 1 && i->band[0].n < NN_BAND_LEAST)) {
-            i->band[k - 1].n += i->band[k].n;
-            band_drop(i, k);
-        }
+        if (i->band[k].n < NN_BAND_LEAST)
+            band_join(i, k);
+    while (i->n > 1 && i->band[0].n < NN_BAND_LEAST)
+        band_join(i, 1);
 }
 
 static const nn_band *band_of(const nn_interval *i, double alike)

@@ -224,13 +224,18 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
         wrong_type(r, "unit", "a unit");
 }
 
+static const double MOST = 1e15; /* any more is no similarity, no error and no number of molecules */
+
 static double band_real(reader *r, const json_t *band, const char *key)
 {
     const json_t *value = json_object_get(band, key);
 
-    if (!json_is_number(value) || !isfinite(json_number_value(value)) || json_number_value(value) < 0)
-        wrong_type(r, key, "a number from 0");
-    return json_number_value(value);
+    const double x = json_number_value(value);
+
+    if (json_is_number(value) && x >= 0 && x <= MOST)
+        return x;
+    wrong_type(r, key, "a number from 0");
+    return 0;
 }
 
 static void take_interval(reader *r, nn_target *t, const nn_inputs *in)

@@ -161,8 +161,10 @@ def bands_of(pairs):
     """From the definition: (similarity, error) -> [(from, within, n)]."""
     bands = [[low, [e for s, e in pairs if low <= s < high]] for low, high in ((0, 0.3), (0.3, 0.5), (0.5, 2))]
     for k in (2, 1):
-        if len(bands[k][1]) < 30 or (k == 1 and len(bands[0][1]) < 30):
+        if len(bands[k][1]) < 30:
             bands[k - 1][1] += bands.pop(k)[1]
+    while len(bands) > 1 and len(bands[0][1]) < 30:
+        bands[0][1] += bands.pop(1)[1]
     return [(low, sorted(e)[math.ceil(0.9 * (len(e) + 1)) - 1], len(e)) for low, e in bands]
 
 

@@ -78,6 +78,8 @@ static void few_go_to_the_band_beside(void **state)
     assert_true(i.n == 2 && i.band[0].n == 40 && i.band[1].n == 35 && i.band[1].from == 0.3);
     i = fitted(put(put(put(0, 29, 0.1, 1), 50, 0.4, 1), 50, 0.9, 1));
     assert_true(i.n == 2 && i.band[0].n == 79 && i.band[1].from == 0.5);
+    i = fitted(put(put(put(0, 10, 0.1, 1), 10, 0.4, 1), 100, 0.9, 1)); /* both together are too few */
+    assert_true(i.n == 1 && i.band[0].n == 120);
     i = fitted(put(put(put(0, 3, 0.1, 1), 3, 0.4, 1), 3, 0.9, 1));
     assert_true(i.n == 1 && i.band[0].n == 9 && nn_interval_within(&i, 0.7) == 3);
     assert_true(nn_interval_within(&i, NAN) == 3); /* one for all */

@@ -331,6 +331,13 @@ static void bands_apart_from_0(nn_tensor *t, int *n, nn_meta *meta)
     meta_named(meta, "interval")->value = "{\"part\":\"test\",\"bands\":[{\"similarity\":0.3,\"within\":1,\"molecules\":9}]}";
 }
 
+static void more_than_all_molecules(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "interval")->value = "{\"part\":\"test\",\"bands\":[{\"similarity\":0,\"within\":1,\"molecules\":1e300}]}";
+}
+
 static void a_band_below_0(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
@@ -386,6 +393,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, no_target, "metadata target.name is not a name");
     refused_with(b, bands_apart_from_0, "metadata interval.bands is not from 0 on");
     refused_with(b, a_band_below_0, "metadata interval.within is not a number from 0");
+    refused_with(b, more_than_all_molecules, "metadata interval.molecules is not a number from 0");
     refused_with(b, half_a_domain, "domain.fingerprint is missing");
     refused_with(b, rude_tensor, "tensor stow  away does not belong");
 }
