@@ -31,7 +31,8 @@ static const pl_field objective_fields[] = {
       PL_REQUIRED, NULL, 0 },
     { PL_CHOICE, "goal", OF(goal), 0, 0, 0, NULL, "maximise|minimise", NULL, "which end is wanted", PL_REQUIRED, NULL, 0 },
     { PL_REAL, "weight", OF(weight), 1, 1e-9, 1e9, NULL, NULL, NULL, "factor in the sum of several objectives", 0, NULL, 0 },
-    { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value of several models: mean; or mean - 1.0*stdev, where two or more gave one", 0, NULL, 0 },
+    { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value to rank by: mean, over the models; mean - 1.0*stdev, where two or more gave one; mean - 1.0*interval90: "
+      "nine in ten measured values of molecules as like the training lay above", 0, NULL, 0 },
     { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
     { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
     SIMILARITY_FIELD,
@@ -98,29 +99,37 @@ static bool read_factor(char *middle, double *k)
     return pl_parse_real(middle, k) && *k >= 0;
 }
 
-pl_code st_rank_factor(double *k, const char *use, pl_error *err)
+static bool ends_with(const char *word, const char *end)
 {
+    size_t n = strlen(word), n_end = strlen(end);
+
+    return n >= n_end && strcmp(word + n - n_end, end) == 0;
+}
+
+pl_code st_rank_use(st_use *out, const char *use, pl_error *err)
+{
+    static const char *const columns[] = { "stdev", "interval90" };
     char word[64];
     size_t n = 0;
+    int c = 0;
     bool good;
 
-    for (const char *s = use; *s != '\0' && n < sizeof word - 1; s++)
+    for (const char *s = use ? use : "mean"; *s != '\0' && n < sizeof word - 1; s++)
         if (*s != ' ')
             word[n++] = *s;
     word[n] = '\0';
-    *k = 0;
+    *out = (st_use){ 0, columns[0] };
     if (strcmp(word, "mean") == 0)
         return PL_OK;
-    good = n >= 10 && strncmp(word, "mean", 4) == 0 && (word[4] == '+' || word[4] == '-') &&
-           strcmp(word + n - 5, "stdev") == 0;
+    c = ends_with(word, columns[1]);
+    good = strncmp(word, "mean", 4) == 0 && (word[4] == '+' || word[4] == '-') && ends_with(word + 5, columns[c]);
     if (good) {
-        word[n - 5] = '\0';
-        good = read_factor(word + 5, k);
+        word[n - strlen(columns[c])] = '\0';
+        good = read_factor(word + 5, &out->factor);
     }
     if (!good)
-        return pl_fail(err, PL_ECONFIG, "use: \"%s\" is not mean, mean - k*stdev or mean + k*stdev", use);
-    if (word[4] == '-')
-        *k = -*k;
+        return pl_fail(err, PL_ECONFIG, "use: \"%s\" is not mean, or mean - k* or + k* stdev or interval90", use);
+    *out = (st_use){ word[4] == '-' ? -out->factor : out->factor, columns[c] };
     return PL_OK;
 }
 
@@ -144,15 +153,14 @@ static bool has_bound(const st_objective *o)
 
 /* A misspelt property must not be found only after all molecules have been scored. */
 typedef struct known_names {
-    const char *name[ST_SCORES_MAX + 16]; /* predicted, then descriptors */
-    const char *own[ST_SCORES_MAX];       /* of the predicted            */
-    bool domain[ST_SCORES_MAX];           /* their models keep one       */
+    st_predicted predicted[ST_SCORES_MAX];
+    const char *name[ST_SCORES_MAX + 16]; /* of these, then of descriptors */
     int n, n_predicted;
 } known_names;
 
 static bool is_called(const known_names *k, int i, const char *property)
 {
-    return strcmp(k->name[i], property) == 0 || (i < k->n_predicted && strcmp(k->own[i], property) == 0);
+    return strcmp(k->name[i], property) == 0 || (i < k->n_predicted && strcmp(k->predicted[i].own, property) == 0);
 }
 
 static bool is_known(const known_names *k, const char *property)
@@ -179,19 +187,27 @@ static void check_property(const pl_list *terms, const char *list, const known_n
     }
 }
 
-/* One model has no spread: all of its molecules would be left out. */
-static void check_spread(const pl_list *objectives, const known_names *k, const pl_step *step, pl_problems *problems)
+/* One model has no spread, one that does not tell has no interval: all of its molecules would be left out. */
+static void check_use(const pl_list *objectives, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     const st_objective *o = objectives->items;
 
     for (int32_t i = 0; i < objectives->n; i++) {
-        int n = 0;
-        double factor = 0;
-        for (int j = 0; j < k->n_predicted; j++)
+        int n = 0, n_silent = 0;
+        st_use use;
+        for (int j = 0; j < k->n_predicted; j++) {
             n += is_called(k, j, o[i].property);
-        if (n < 2 && st_rank_factor(&factor, o[i].use ? o[i].use : "mean", NULL) == PL_OK && factor != 0)
-            pl_problem_add(problems, step->node, "rank: use: \"%s\" needs two models of %s or more; there is %s", o[i].use,
-                           o[i].property, n ? "one" : "none");
+            n_silent += is_called(k, j, o[i].property) && !k->predicted[j].interval;
+        }
+        if (st_rank_use(&use, o[i].use, NULL) != PL_OK || use.factor == 0)
+            continue;
+        if (strcmp(use.column, "stdev") == 0 ? n < 2 : n == 0)
+            pl_problem_add(problems, step->node, "rank: use: \"%s\" needs %s of %s%s; there is %s", o[i].use,
+                           strcmp(use.column, "stdev") == 0 ? "two models" : "a model", o[i].property,
+                           strcmp(use.column, "stdev") == 0 ? " or more" : "", n ? "one" : "none");
+        else if (strcmp(use.column, "stdev") != 0 && n_silent > 0)
+            pl_problem_add(problems, step->node, "rank: use: \"%s\": a model of %s does not tell how far off it is: it is of classes, or was made "
+                           "by an older molsieve; train it again", o[i].use, o[i].property);
     }
 }
 
@@ -204,7 +220,7 @@ static void check_similarity(const pl_list *terms, const known_names *k, const p
         int n = 0, n_silent = 0;
         for (int j = 0; k != NULL && j < k->n_predicted; j++) {
             n += is_called(k, j, o[i].property);
-            n_silent += is_called(k, j, o[i].property) && !k->domain[j];
+            n_silent += is_called(k, j, o[i].property) && !k->predicted[j].domain;
         }
         if (o[i].similarity_at_least > 0 && n == 0 && st_where_column(o[i].property) != NULL)
             pl_problem_add(problems, step->node, "rank: similarity_at_least: %s is a descriptor; only what a model predicts is more or less like "
@@ -221,7 +237,9 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
     pl_arena *mem = pl_workflow_step(wf, "score") ? pl_arena_new(1 << 16) : NULL;
     known_names k;
 
-    k.n = k.n_predicted = mem ? st_score_properties(wf, k.name, k.own, k.domain, mem) : -1;
+    k.n = k.n_predicted = mem ? st_score_properties(wf, k.predicted, mem) : -1;
+    for (int i = 0; i < k.n; i++)
+        k.name[i] = k.predicted[i].name;
     check_similarity(&c->objectives, k.n >= 0 ? &k : NULL, step, problems);
     check_similarity(&c->constraints, k.n >= 0 ? &k : NULL, step, problems);
     if (k.n >= 0) {
@@ -229,7 +247,7 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
             k.name[k.n++] = *d;
         check_property(&c->objectives, "objectives", &k, step, problems);
         check_property(&c->constraints, "constraints", &k, step, problems);
-        check_spread(&c->objectives, &k, step, problems);
+        check_use(&c->objectives, &k, step, problems);
     }
     pl_arena_free(mem);
 }
@@ -253,7 +271,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     const st_rank_conf *c = step->conf;
     const st_objective *o = c->objectives.items, *k = c->constraints.items;
     pl_error err = { 0 };
-    double factor;
+    st_use use;
 
     check_properties(wf, step, problems);
     if (c->actives != NULL)
@@ -263,7 +281,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
                        (int)ST_TERMS_MAX, (int)(c->objectives.n + c->constraints.n));
     for (int32_t i = 0; i < c->objectives.n; i++) {
         check_bounds(&o[i], step, problems);
-        if (st_rank_factor(&factor, o[i].use ? o[i].use : "mean", &err) != PL_OK)
+        if (st_rank_use(&use, o[i].use, &err) != PL_OK)
             pl_problem_add(problems, step->node, "rank: %s", err.text);
     }
     for (int32_t i = 0; i < c->constraints.n; i++) {
@@ -297,7 +315,7 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     for (int32_t i = 0; i < c->constraints.n; i++)
         s->term[s->n_terms++] = (const st_objective *)c->constraints.items + i;
     for (int32_t i = 0; i < c->objectives.n && code == PL_OK; i++)
-        code = st_rank_factor(&s->factor[i], s->term[i]->use ? s->term[i]->use : "mean", err);
+        code = st_rank_use(&s->use[i], s->term[i]->use, err);
     return code;
 }
 

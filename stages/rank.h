@@ -2,7 +2,7 @@
  *
  * One objective: by its value, in the direction of its goal. Several: by the sum
  * of weight x value, values to minimise counted negative; higher is better. A
- * value is the mean over models, or mean + k*stdev for the cautious. Molecules
+ * value is the mean over models, or mean + k*stdev, or k*interval90, for the cautious. Molecules
  * that break a constraint, or lack a value, are no candidates. Ties are broken
  * by InChIKey, then mol_id: the ranking never depends on the order of the work.
  * Memory: the best `top` molecules only, and with `actives` (stages/retrieval.h) a few numbers for each active.
@@ -27,7 +27,13 @@ extern const pl_stage st_rank;
 enum { ST_RANK_AT_MOST = 3 };
 #define ST_RANK_THRESHOLD 0.6
 
-/* "mean", "mean - 1.5*stdev", "mean + stdev": the factor of stdev. ECONFIG. */
-pl_code st_rank_factor(double *k, const char *use, pl_error *err);
+/* "mean", "mean - 1.5*stdev", "mean + interval90": factor times a column of score. */
+typedef struct st_use {
+    double factor;         /* 0: the mean alone        */
+    const char *column;    /* "stdev" or "interval90"  */
+} st_use;
+
+/* use: NULL is "mean". ECONFIG. */
+pl_code st_rank_use(st_use *out, const char *use, pl_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
+#include "stages/rank.h"
 #include "stages/retrieval.h"
 
 enum { ST_MAXIMISE, ST_MINIMISE, ST_TERMS_MAX = 16 };
@@ -44,7 +45,7 @@ typedef struct st_ranking {
     const st_rank_conf *conf;
     int n_terms; /* objectives, then constraints */
     const st_objective *term[ST_TERMS_MAX];
-    double factor[ST_TERMS_MAX]; /* of stdev */
+    st_use use[ST_TERMS_MAX];    /* of constraints: the mean */
     pl_text from, select, values, where, order;
     sqlite3_stmt *query;
     st_candidate *best;           /* [n_best] what st_rank_next found           */

@@ -49,26 +49,26 @@ static pl_code find_property(st_ranking *s, const char *name, int64_t *id, pl_er
 static void add_order(st_ranking *s, int i, const char *value)
 {
     pl_text_addf(&s->values, ", +%s", value);
-    if (s->factor[i] != 0)
-        pl_text_addf(&s->values, "+?%d*s%d.stdev", i + 1, i);
+    if (s->use[i].factor != 0)
+        pl_text_addf(&s->values, "+?%d*s%d.%s", i + 1, i, s->use[i].column);
     pl_text_addf(&s->values, " AS v%d", i);
     pl_text_addf(&s->order, "%s v%d%s", i ? "," : " ORDER BY", i, s->term[i]->goal == ST_MINIMISE ? "" : " DESC");
 }
 
 /* A model that was trained before its file told of that would leave an empty ranking, and no reason. */
-static pl_code check_similarity(st_ranking *s, const st_objective *o, int64_t id, pl_error *err)
+static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, const char *column, const char *asked, pl_error *err)
 {
     int64_t any = 0;
-    pl_code code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM score WHERE property_id=%lld AND similarity IS NOT "
-                             "NULL)", (long long)id);
+    pl_code code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM score WHERE property_id=%lld AND %s IS NOT NULL)",
+                             (long long)id, column);
 
     if (code == PL_OK && !any)
-        code = pl_fail(err, PL_ECONFIG, "similarity_at_least: no score of %s has a similarity: its model does not tell what it was trained on; "
-                       "train it again (--from train)", o->property);
+        code = pl_fail(err, PL_ECONFIG, "%s: no score of %s has %s: its model does not tell; train it again (--from train)", asked,
+                       o->property, column);
     return code;
 }
 
-/* One term as columns value and stdev of the query. */
+/* One term as columns of the query: its value, and what is added to it. */
 static pl_code add_term(st_ranking *s, int i, pl_error *err)
 {
     const st_objective *o = s->term[i];
@@ -82,7 +82,9 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     if (id == 0 && column == NULL)
         return fail_unknown(s, o->property, err);
     if (id != 0 && o->similarity_at_least > 0)
-        code = check_similarity(s, o, id, err);
+        code = check_told(s, o, id, "similarity", "similarity_at_least", err);
+    if (code == PL_OK && id != 0 && s->use[i].factor != 0 && strcmp(s->use[i].column, "interval90") == 0)
+        code = check_told(s, o, id, s->use[i].column, "use", err);
     if (code != PL_OK)
         return code;
     value = id != 0 ? pl_sprintf(s->env->mem, "s%d.mean", i) : pl_sprintf(s->env->mem, "m.%s", column);
@@ -90,15 +92,15 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "no memory for the ranking");
     if (id != 0) {
         pl_text_addf(&s->from, " JOIN score s%d ON s%d.property_id=%lld AND s%d.mol_id=m.mol_id", i, i, (long long)id, i);
-        pl_text_addf(&s->select, ", %s, s%d.stdev", value, i);
+        pl_text_addf(&s->select, ", %s, s%d.%s", value, i, s->use[i].factor != 0 ? s->use[i].column : "stdev");
     } else {
         pl_text_addf(&s->select, ", %s, NULL", value);
     }
     if (s->conf->method == ST_PARETO && i < s->conf->objectives.n)
         add_order(s, i, value);
     pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
-    if (id != 0 && s->factor[i] != 0)
-        pl_text_addf(&s->where, " AND s%d.stdev IS NOT NULL", i); /* one prediction: how sure it is, nobody knows */
+    if (id != 0 && s->use[i].factor != 0)
+        pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* how sure it is, nobody knows */
     if (id != 0 && o->similarity_at_least > 0) /* NULL, as nobody knows, is not enough */
         pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(o->similarity_at_least, number));
     if (o->at_least != NULL)
@@ -128,8 +130,8 @@ static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_
         code = pl_db_prepare(s->env->store->db, out, sql.s, err);
     pl_text_free(&sql);
     for (int i = 0; code == PL_OK && s->values.len > 0 && i < s->conf->objectives.n; i++)
-        if (s->factor[i] != 0)
-            (void)sqlite3_bind_double(*out, i + 1, s->factor[i]);
+        if (s->use[i].factor != 0)
+            (void)sqlite3_bind_double(*out, i + 1, s->use[i].factor);
     return code;
 }
 
@@ -218,7 +220,7 @@ static double value_of(const st_ranking *s, sqlite3_stmt *st)
     double sum = 0;
 
     for (int i = 0; i < n; i++) {
-        double x = sqlite3_column_double(st, 2 + 2 * i) + s->factor[i] * sqlite3_column_double(st, 3 + 2 * i);
+        double x = sqlite3_column_double(st, 2 + 2 * i) + s->use[i].factor * sqlite3_column_double(st, 3 + 2 * i);
         if (n == 1)
             return x; /* one objective keeps its unit */
         sum += (s->term[i]->goal == ST_MINIMISE ? -1 : 1) * s->term[i]->weight * x;

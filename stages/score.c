@@ -40,14 +40,26 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     st_model_list_check(wf, step, &c->models, problems);
 }
 
-static int property_add(const char **names, const char **own, int n, const char *target, const char *unit, pl_arena *mem)
+static int property_add(st_predicted *out, int n, st_predicted p, const char *unit, pl_arena *mem)
 {
-    names[n] = target;
-    own[n] = st_property_own_name(target, unit, mem);
-    return own[n] ? n + 1 : -1;
+    p.own = st_property_own_name(p.name, unit, mem);
+    out[n] = p;
+    return p.own ? n + 1 : -1;
 }
 
-int st_score_properties(const pl_workflow *wf, const char **names, const char **own, bool *domain, pl_arena *mem)
+/* Of the model that this workflow trains. */
+static int trained_properties(const st_train_conf *c, st_predicted *out, pl_arena *mem)
+{
+    int n = 0;
+
+    for (int32_t k = 0; k < c->targets.n && n >= 0 && n < ST_SCORES_MAX; k++) {
+        const st_target *t = st_train_target(c) + k;
+        n = property_add(out, n, (st_predicted){ t->name, NULL, c->domain > 0, !st_train_classifies(c) }, t->unit, mem);
+    }
+    return n;
+}
+
+int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
 {
     const pl_step *step = pl_workflow_step(wf, "score"), *train = pl_workflow_step(wf, "train");
     st_model_list l;
@@ -56,18 +68,15 @@ int st_score_properties(const pl_workflow *wf, const char **names, const char **
     if (!step)
         return 0;
     st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
-    for (int k = 0; l.trained_here && k < ((const st_train_conf *)train->conf)->targets.n && n >= 0 && n < ST_SCORES_MAX; k++) {
-        const st_target *t = st_train_target(train->conf) + k;
-        domain[n] = ((const st_train_conf *)train->conf)->domain > 0;
-        n = property_add(names, own, n, t->name, t->unit, mem);
-    }
-    for (int k = 0; !l.trained_here && k < l.n && n >= 0; k++) {
+    if (l.trained_here)
+        return trained_properties(train->conf, out, mem);
+    for (int k = 0; k < l.n && n >= 0; k++) {
         nn_model_file *m;
         if (nn_model_read(&m, l.path[k], mem, NULL) || n + m->conf.outputs > ST_SCORES_MAX)
             return -1;
         for (int32_t i = 0; i < m->conf.outputs && n >= 0; i++) {
-            domain[n] = m->domain.n > 0;
-            n = property_add(names, own, n, m->target[i].name, m->target[i].unit, mem);
+            const nn_target *t = &m->target[i];
+            n = property_add(out, n, (st_predicted){ t->name, NULL, m->domain.n > 0, t->interval.n > 0 }, t->unit, mem);
         }
     }
     return n;
@@ -98,8 +107,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
                         pl_error *err)
 {
-    const char *names[ST_SCORES_MAX], *own[ST_SCORES_MAX];
-    bool domain[ST_SCORES_MAX];
+    st_predicted predicted[ST_SCORES_MAX];
     st_model_list l;
     st_sizes sizes;
     int n;
@@ -111,11 +119,11 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
     out->n_items = (int64_t)sizes.n;
     out->n_units = sizes.n_units;
-    n = st_score_properties(wf, names, own, domain, mem);
+    n = st_score_properties(wf, predicted, mem);
     out->bytes_results = 60.0 * sizes.n * (n > l.n ? n : l.n) + 50.0 * sizes.n;
     out->seconds = MOLECULE_S * sizes.n * l.n;
     for (int k = 0; k < n; k++)
-        out->bytes_results += domain[k] ? 40.0 * sizes.n : 0; /* prediction.similarity and nearest */
+        out->bytes_results += predicted[k].domain ? 40.0 * sizes.n : 0; /* prediction.similarity and nearest */
     return PL_OK;
 }
 

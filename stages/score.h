@@ -14,10 +14,13 @@
 
 extern const pl_stage st_score;
 
-/* Names of the properties that the score stage of this workflow will give, at most ST_SCORES_MAX;
- * own: what they are called beside a label in another unit (stages/model_row.h); domain: their model keeps what it
- * was trained on. -1 when a model
- * cannot be read (the stage's own check says why). */
-int st_score_properties(const pl_workflow *wf, const char **names, const char **own, bool *domain, pl_arena *mem);
+/* A number that the score stage will give. */
+typedef struct st_predicted {
+    const char *name, *own;    /* own: what it is called beside a label in another unit (stages/model_row.h) */
+    bool domain, interval;     /* its model keeps what it was trained on; how far off it is                  */
+} st_predicted;
+
+/* All of this workflow, at most ST_SCORES_MAX. -1 when a model cannot be read (the stage's own check says why). */
+int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem);
 
 #endif

@@ -123,7 +123,7 @@ def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
         db.execute("UPDATE score SET similarity=NULL")
         db.commit()
         db.close()
-        assert "no score of gap_ev has a similarity" in p.run("run", "near.yaml", "stages.rank.top=9", expect=2)[2]
+        assert "no score of gap_ev has similarity" in p.run("run", "near.yaml", "stages.rank.top=9", expect=2)[2]
         # Shards, and shards of an older program.
         digest = p.run("db", "digest", "--results-only", "all")[1]
         for k in range(2):
@@ -195,6 +195,12 @@ def intervals_go_with_the_model_and_come_with_every_score():
             csv.DictReader(open(p.path("one/hits.csv"))), p.rows("SELECT interval90 FROM v_hits ORDER BY rank", workdir="one")))
         assert [float(r["gap_ev interval90 (eV)"]) for r in csv.DictReader(p.run("top", "--csv", "-n", "5", "one")[1].splitlines())] == \
                [wide[m] for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank LIMIT 5", workdir="one")]
+        # A cautious ranking: by what nine in ten lie above.
+        screen(p, "sure", ["few"], RANK % ", use: mean - 1.5*interval90")
+        want = p.rows("SELECT mol_id, mean-1.5*interval90 AS v FROM score JOIN molecule USING(mol_id) ORDER BY v DESC, inchikey", workdir="sure")
+        got = p.rows("SELECT mol_id, objective FROM hit ORDER BY rank", workdir="sure")
+        assert len(got) == 600 and [m for m, _ in got] == [m for m, _ in want] and all(abs(a[1] - b[1]) < 1e-12 for a, b in zip(got, want))
+        assert [m for m, _ in got] != [m for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="one")]
         # Several models: the widest; one that does not tell: nobody knows.
         screen(p, "two", ["few", "many"])
         near = {(m, n): s for m, n, s in p.rows("SELECT mol_id, name, similarity FROM prediction JOIN model USING(model_id)", workdir="two")}
@@ -206,6 +212,13 @@ def intervals_go_with_the_model_and_come_with_every_score():
         train(p, "little", *more, "stages.split.limit={train: 0, valid: 8, test: 8}")
         assert "interval" not in tensors(p.path("little.safetensors"))[1]
         screen(p, "three", ["few", "little"], RANK % "")
+        sure = "stages.rank.objectives=[{property: gap_ev, goal: maximise, use: mean - interval90}]"
+        assert "does not tell how far off it is" in p.run("check", "three.yaml", sure, expect=2)[2]
+        db = sqlite3.connect(p.path("one/results.db"))  # as of a model that was made before
+        db.execute("UPDATE score SET interval90=NULL")
+        db.commit()
+        db.close()
+        assert "no score of gap_ev has interval90" in p.run("run", "one.yaml", sure, expect=2)[2]
         assert p.one("SELECT count(interval90) FROM score", workdir="three") == 0 and "interval90" not in open(p.path("three/hits.csv")).readline()
 
 

@@ -180,24 +180,27 @@ static void a_condition_may_not_read_or_change_anything_else(void **state)
             fail_msg("accepted: %s", bad[i]);
 }
 
-static void an_objective_uses_the_mean_and_a_multiple_of_the_spread(void **state)
+static void an_objective_uses_the_mean_and_a_multiple_of_the_spread_or_the_interval(void **state)
 {
     static const struct {
-        const char *use;
+        const char *use, *column;
         double k;
-    } good[] = { { "mean", 0 },           { "mean - 1.5*stdev", -1.5 }, { "mean+stdev", 1 }, { "mean-stdev", -1 },
-                 { " mean + 2 * stdev ", 2 } };
+    } good[] = { { "mean", "stdev", 0 },         { "mean - 1.5*stdev", "stdev", -1.5 },  { "mean+stdev", "stdev", 1 },
+                 { "mean-stdev", "stdev", -1 }, { " mean + 2 * stdev ", "stdev", 2 }, { NULL, "stdev", 0 },
+                 { "mean - interval90", "interval90", -1 }, { "mean + 0.5*interval90", "interval90", 0.5 } };
     static const char *const bad[] = { "", "median", "mean -", "mean * 2", "mean - -1*stdev", "mean - x*stdev", "stdev",
-                                       "mean - 1stdev", "mean + 1e999*stdev" };
-    double k;
+                                       "mean - 1stdev", "mean + 1e999*stdev", "interval90", "mean - interval9", "mean - 1*interval95",
+                                       "mean - stdev*interval90" };
+    st_use use;
 
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        assert_int_equal(st_rank_factor(&k, good[i].use, NULL), PL_OK);
-        assert_true(k == good[i].k);
+        assert_int_equal(st_rank_use(&use, good[i].use, NULL), PL_OK);
+        assert_true(use.factor == good[i].k);
+        assert_string_equal(use.column, good[i].column);
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        if (st_rank_factor(&k, bad[i], NULL) != PL_ECONFIG)
+        if (st_rank_use(&use, bad[i], NULL) != PL_ECONFIG)
             fail_msg("accepted: \"%s\"", bad[i]);
 }
 
@@ -299,7 +302,7 @@ int main(void)
         cmocka_unit_test(any_damage_to_a_block_is_bad_data),
         cmocka_unit_test(a_condition_may_use_the_columns_of_molecule),
         cmocka_unit_test(a_condition_may_not_read_or_change_anything_else),
-        cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread),
+        cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread_or_the_interval),
         cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
         cmocka_unit_test(a_split_file_that_changes_under_its_key_is_refused),
     };
