@@ -21,11 +21,11 @@ static pl_code make_indexes(st_merging *m, pl_error *err)
     return code;
 }
 
-/* As find_sql of prepare_store.c: by InChIKey, by SMILES where there is none or both must be the same. The
+/* As find_sql of prepare_store.c: by InChIKey or a part of it, by SMILES where there is none or both must be the same. The
  * first step looks at the index alone; what it leaves are few. */
 static const char same_sql[] =
-    "CREATE TEMP TABLE merge_some AS SELECT mol_id, unit, inchikey, CASE WHEN inchikey='' OR %d THEN smiles ELSE '' END AS "
-    " smiles FROM molecule WHERE inchikey IN (SELECT inchikey FROM molecule GROUP BY inchikey HAVING count(*)>1);"
+    "CREATE TEMP TABLE merge_some AS SELECT mol_id, unit, %s AS inchikey, CASE WHEN inchikey='' OR %d THEN smiles ELSE '' END AS "
+    " smiles FROM molecule WHERE %s IN (SELECT %s FROM molecule GROUP BY 1 HAVING count(*)>1);"
     "CREATE TEMP TABLE merge_first AS SELECT inchikey, smiles, min(mol_id) AS first FROM merge_some GROUP BY 1,2"
     " HAVING count(*)>1;"
     "CREATE INDEX temp.merge_first_key ON merge_first(inchikey,smiles);"
@@ -36,13 +36,15 @@ static const char same_sql[] =
 pl_code st_merge_same(st_merging *m, pl_error *err)
 {
     const st_prepare_conf *c = pl_workflow_step(m->wf, "prepare")->conf;
-    pl_code code = make_indexes(m, err);
+    const int n = st_dedupe_letters(c->dedupe);
+    const char *key = n == 27 ? "inchikey" : pl_sprintf(m->mem, "substr(inchikey,1,%d)", n);
+    pl_code code = key ? make_indexes(m, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     if (code == PL_OK)
         code = pl_db_exec(m->store->db, "DROP TABLE IF EXISTS merge_same;"
                           "CREATE TABLE merge_same(mol_id INTEGER PRIMARY KEY, first INTEGER NOT NULL, unit INTEGER NOT NULL)", err);
     if (code == PL_OK && c->dedupe != ST_DEDUPE_NONE)
-        code = pl_db_execf(m->store->db, err, same_sql, c->dedupe == ST_DEDUPE_EXACT);
+        code = pl_db_execf(m->store->db, err, same_sql, key, c->dedupe == ST_DEDUPE_EXACT, key, key);
     return code == PL_OK ? pl_db_exec(m->store->db, "CREATE INDEX merge_same_unit ON merge_same(unit)", err) : code;
 }
 

@@ -47,8 +47,10 @@ static const pl_field fields[] = {
       "CPU time of one record at the first attempt", 0, NULL, 0 },
     { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), 30, 0.05, 86400, NULL, NULL, NULL,
       "CPU time at the second and last attempt", 0, NULL, 0 },
-    { PL_CHOICE, "dedupe.by", AT(dedupe), 0, 0, 0, NULL, "inchikey|exact|none", NULL,
-      "records are one molecule if they have the same InChIKey, also the same canonical SMILES, or never", 0, NULL, 0 },
+    { PL_CHOICE, "dedupe.by", AT(dedupe), 0, 0, 0, NULL, "inchikey|exact|none|protonation|skeleton", NULL,
+      "records are one molecule if they have the same InChIKey; also the same canonical SMILES; never; the same InChIKey but for "
+      "the last letter, which is how many protons were added or lost; the same first 14 letters, whatever their stereo and isotopes",
+      0, NULL, 0 },
     { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), 0, 0, 0, NULL, "mean|first", NULL,
       "label of a molecule with several records", 0, NULL, 0 },
     { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), 250, 1, 100000, NULL, NULL, "atoms",

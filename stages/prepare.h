@@ -18,7 +18,14 @@
 
 extern const pl_stage st_prepare;
 
-enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE };
+enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE, ST_DEDUPE_PROTONATION, ST_DEDUPE_SKELETON };
+
+/* How many letters of two InChIKeys must be the same for records to be one molecule: all 27, all but the protonation
+ * (-2, the hyphen and the letter), or the first block, which knows neither stereo nor isotopes. */
+static inline int st_dedupe_letters(int32_t dedupe)
+{
+    return dedupe == ST_DEDUPE_SKELETON ? 14 : dedupe == ST_DEDUPE_PROTONATION ? 25 : 27;
+}
 enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
 enum { ST_REGRESSION, ST_CLASSIFICATION };
 enum { ST_ALERT_FLAG, ST_ALERT_FILTER };

@@ -42,17 +42,24 @@ static const struct {
 static const char measurement_sql[] = "CREATE TABLE IF NOT EXISTS measurement(record_id INTEGER NOT NULL, property_id INTEGER "
                                       "NOT NULL, value REAL NOT NULL, PRIMARY KEY(record_id, property_id)) WITHOUT ROWID";
 
-/* Both ways use the index on inchikey; molecules without one are told apart by SMILES. */
-static const char *find_sql(const st_prepare_conf *conf)
+/* All ways use the index on inchikey; molecules without one are told apart by SMILES. A part of a key: those that begin
+ * with it come before it with a letter behind that no key has. */
+static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
 {
-    return conf->dedupe == ST_DEDUPE_EXACT
-               ? "SELECT mol_id FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1"
-               : "SELECT mol_id FROM molecule WHERE inchikey=?1 AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1";
+    const int n = st_dedupe_letters(conf->dedupe);
+
+    if (conf->dedupe == ST_DEDUPE_EXACT)
+        return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
+    if (n == 27)
+        return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1";
+    return pl_sprintf(mem, "SELECT mol_id FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
+                      "substr(?1,1,%d)||'~' END AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1", n, n);
 }
 
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
 {
     st_molecules *m = calloc(1, sizeof *m);
+    const char *find;
     pl_code code;
 
     if (m == NULL)
@@ -61,7 +68,8 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
     m->env = env;
     m->conf = env->step->conf;
     m->alerts = st_alerts_wanted(m->conf);
-    code = pl_db_prepare(env->store->db, &m->find, find_sql(m->conf), err);
+    find = find_sql(m->conf, env->mem);
+    code = find ? pl_db_prepare(env->store->db, &m->find, find, err) : pl_fail(err, PL_ENOMEM, "no memory to store molecules");
     for (size_t i = 0; i < sizeof statements / sizeof statements[0] && code == PL_OK; i++)
         code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql,
                              err);

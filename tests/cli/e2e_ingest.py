@@ -84,6 +84,17 @@ def duplicates_are_one_molecule_with_the_mean_of_their_labels():
         assert run(", dedupe: {by: none}", "none") == ["ok"] * 7 + ["failed"]
         assert labels("alcohol", "none") == [("x", 2.0, 1, 0.0)]
         run(", dedupe: {by: exact, on_conflict: first}", "first")
+        # Stereoisomers, and forms that differ in protons, are one if that is asked for; the first stays.
+        rows += ["CC(=O)O,acid,1,1,i", "C[C@H]([NH3+])C(=O)O,L-ala+,1,1,j", "C([2H])C=O,labelled,1,1,k", "CC=O,plain,1,1,l"]
+        p.put("a.csv", "\n".join(rows) + "\n")
+        assert run(", fragment: largest", "states")[8:] == ["ok"] * 4
+        assert run(", dedupe: {by: protonation}", "protons")[4:] == ["ok"] * 3 + ["failed", "duplicate", "duplicate", "ok", "ok"]
+        kept = p.rows("SELECT title, m.smiles FROM molecule m JOIN record r ON r.record_id=m.mol_id WHERE title='acetate'",
+                      workdir="protons")
+        assert kept == [("acetate", "[O-]C(=O)C")], kept
+        assert run(", dedupe: {by: skeleton}", "skeletons")[4:] == ["ok", "ok", "duplicate", "failed", "duplicate", "duplicate", "ok", "duplicate"]
+        assert labels("L-ala", "skeletons")[0][1:3] == (4 / 3, 3)
+        p.put("a.csv", "\n".join(rows[:9]) + "\n")
         assert labels("ethanol", "first")[0] == ("x", 1.0, 3, round(((1 + 25) / 2) ** 0.5, 12))
         run(", labels: [y], properties: {y: {unit: eV, better: low, task: classification}}", "named")
         assert p.rows("SELECT name, unit, task, better FROM property", workdir="named") == [("y", "eV", "classification", "low")]

@@ -98,6 +98,15 @@ def any_number_of_shards_gives_the_rows_of_one_run():
         p.run("run", "exact.yaml", "-q", "workdir=one-exact")
         merged(p, 2, "of2-exact", w="exact.yaml")
         same(rows(p, "one-exact"), rows(p, "of2-exact"), "exact")
+        flat = b"".join(line.replace(b"@", b"") for line in lines_of(data("screening/samples/zinc_5k.smi"), 320).splitlines(True)[40:300])
+        p.put("flat.smi", flat)  # without stereo: other keys, the same skeletons
+        p.workflow(["a.smi", "empty.smi", "b.smi", "flat.smi"], PLAIN.replace("{source: none}", "{source: none}, dedupe: {by: skeleton}"),
+                   name="skeleton.yaml")
+        p.run("run", "skeleton.yaml", "-q", "workdir=one-skeleton")
+        assert p.one("SELECT count(*) FROM record r JOIN molecule m ON m.mol_id=r.mol_id WHERE r.status='duplicate' AND m.smiles LIKE '%@%' "
+                     "AND r.raw_smiles NOT LIKE '%@%'", workdir="one-skeleton") > 50
+        merged(p, 3, "of3-skeleton", order=[2, 0, 1], w="skeleton.yaml")
+        same(rows(p, "one-skeleton"), rows(p, "of3-skeleton"), "skeleton")
         # A ranking that reads structures: merge copies them.
         p.workflow(["a.smi", "empty.smi", "b.smi"], PLAIN.replace("top: 50", "top: 50, diversity: {by: similarity, threshold: 0.25}"),
                    name="diverse.yaml")
