@@ -13,44 +13,17 @@
 #include <cmocka.h>
 
 #include "models/adam.h"
-#include "models/cuda/plugin.h"
 #include "models/lamb.h"
 #include "models/loss.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/rng.h"
+#include "tests/twin/device.h"
 
 enum { MOST = 12345, STEPS = 6 };
-
-static const nn_gpu_ops *ops;
-static nn_gpu *gpu;
-
-static void works(const char *fault)
-{
-    if (fault)
-        fail_msg("%s", fault);
-}
 
 typedef struct arrays {
     float p[MOST], m[MOST], v[MOST], ema[MOST], g[MOST];
 } arrays;
-
-static void *room(size_t bytes)
-{
-    void *p = ops->alloc(gpu, bytes);
-
-    works(p ? NULL : ops->status(gpu));
-    assert_non_null(p);
-    return p;
-}
-
-static float *upload(const float *x, size_t n)
-{
-    float *p = room((n + 1) * sizeof *p);
-
-    ops->upload(gpu, p, x, n * sizeof *p);
-    works(ops->status(gpu)); /* x has been read */
-    return p;
-}
 
 static void near(const char *what, double got, double want, double tol)
 {
@@ -98,8 +71,8 @@ static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
     want = nn_loss_backward(kind, y, t, n, a.measured, dy);
     for (int32_t i = 0; i < n; i++)
         dy[i] *= (float)scale;
-    a.y = upload(y, (size_t)n);
-    a.t = upload(t, (size_t)n);
+    a.y = to_device(y, (size_t)n);
+    a.t = to_device(t, (size_t)n);
     a.dy = room(1000 * sizeof(float));
     ops->loss(gpu, &a);
     all_near("dy", a.dy, dy, (size_t)n);
@@ -166,8 +139,8 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
     int64_t zero = 0;
     nn_gpu_step_result result = { .loss = 1 };
     nn_gpu_optimise o = { .n = (int64_t)c->n, .beta1 = adam.beta1, .beta2 = adam.beta2, .eps = adam.eps, .decay = c->decay,
-                          .grad_clip = c->grad_clip, .ema = c->ema, .p = upload(a->p, c->n), .m = upload(a->m, c->n),
-                          .v = upload(a->v, c->n), .average = c->ema > 0 ? upload(a->ema, c->n) : NULL,
+                          .grad_clip = c->grad_clip, .ema = c->ema, .p = to_device(a->p, c->n), .m = to_device(a->m, c->n),
+                          .v = to_device(a->v, c->n), .average = c->ema > 0 ? to_device(a->ema, c->n) : NULL,
                           .part = room((c->n / NN_GPU_SQUARES + 1) * sizeof(double)), .step = room(sizeof(int64_t)),
                           .scale = scale_upload(c->scale, 0), .rule = room(sizeof(nn_gpu_rule)), .n_shards = 1, .result = room(sizeof result) };
 
@@ -251,7 +224,7 @@ static void optimiser_check(const optimiser_case *c)
         norm = host_step(&a, c, step, lr);
         for (size_t i = 0; i < c->n; i++)
             a.g[i] *= (float)c->scale;
-        o.g = upload(a.g, c->n);
+        o.g = to_device(a.g, c->n);
         ops->optimise(gpu, &o);
         ops->download(gpu, &got, o.result, sizeof got);
         near("norm", got.norm, norm, 1e-12);
@@ -300,7 +273,7 @@ static void a_step_that_is_not_finite_changes_nothing(void **state)
         memset(a.g, 0, sizeof a.g);
         a.g[4999] = bad[i / 2];
         o.lamb = i % 2 ? lamb : (nn_gpu_lamb){ 0 };
-        o.g = upload(a.g, c.n);
+        o.g = to_device(a.g, c.n);
         ops->upload(gpu, o.result, &result, sizeof result);
         ops->optimise(gpu, &o);
         ops->download(gpu, &got, o.result, sizeof got);
@@ -336,7 +309,7 @@ static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
         if (i % 80 == 0)
             ops->upload(gpu, o.scale, &(nn_gpu_loss_scale){ w->by, w->good }, sizeof *o.scale);
         o.scale_after = after[i % 40 == 39];
-        o.g = upload(taken ? &good : &bad, 1);
+        o.g = to_device(taken ? &good : &bad, 1);
         ops->optimise(gpu, &o);
         ops->download(gpu, &got, o.result, sizeof got);
         if (taken)
@@ -368,7 +341,7 @@ static void graphs_run_again_with_other_arguments_and_shapes(void **state)
 {
     static const int32_t count[] = { 0, 1, 3, 6, 10 };
     static const float x[] = { 5, 6, 7, 8 };
-    float *dx = upload(x, 4), *dy = room(16 * sizeof(float)), y[4];
+    float *dx = to_device(x, 4), *dy = room(16 * sizeof(float)), y[4];
     int32_t *first = room(sizeof count);
     (void)state;
 
@@ -417,17 +390,8 @@ static void copies_beside_the_work_come_before_what_is_called_after_them(void **
 
 static int device_setup(void **state)
 {
-    char text[240];
-    pl_error err = { 0 };
     (void)state;
-
-    if (nn_cuda_plugin(&ops, &err)) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
-    gpu = ops->open(0, text, sizeof text);
-    print_message("%s: %s\n", ops->name, text);
-    return gpu ? 0 : 1;
+    return gpu_open();
 }
 
 static int device_teardown(void **state)

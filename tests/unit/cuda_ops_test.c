@@ -12,21 +12,13 @@
 
 #include <cmocka.h>
 
-#include "models/cuda/plugin.h"
 #include "models/frame.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/rng.h"
+#include "tests/twin/device.h"
 
-static const nn_gpu_ops *ops;
-static nn_gpu *gpu;
 static pl_rng rng;
 static pl_arena *mem;
-
-static void works(const char *fault)
-{
-    if (fault)
-        fail_msg("%s", fault);
-}
 
 static float *random_floats(size_t n)
 {
@@ -35,16 +27,6 @@ static float *random_floats(size_t n)
     for (size_t i = 0; i < n; i++)
         x[i] = (float)pl_rng_normal(&rng);
     return x;
-}
-
-static float *to_device(const float *x, size_t n)
-{
-    float *p = ops->alloc(gpu, (n + 1) * sizeof *p);
-
-    works(p ? NULL : ops->status(gpu));
-    assert_non_null(p);
-    ops->upload(gpu, p, x, n * sizeof *p);
-    return p;
 }
 
 static float *from_device(const float *p, size_t n)
@@ -562,19 +544,10 @@ static void products_wider_than_shared_memory(void **state)
 
 static int open_device(void **state)
 {
-    char text[240];
-    pl_error err = { 0 };
     (void)state;
-
-    if (nn_cuda_plugin(&ops, &err)) {
-        print_error("%s\n", err.text);
-        return -1;
-    }
-    gpu = ops->open(0, text, sizeof text);
     mem = pl_arena_new(1 << 20);
     rng = pl_rng_at(11, 0, 1);
-    print_message("%s: %s\n", ops->name, text);
-    return gpu && mem ? 0 : -1;
+    return mem ? gpu_open() : -1;
 }
 
 static int close_device(void **state)
