@@ -47,20 +47,39 @@ static void row_take(st_dataset *d, sqlite3_stmt *st)
         d->descriptor[i][k] = sqlite3_column_double(st, 2 + k);
 }
 
-/* Every molecule of the split, without labels. */
-static pl_code rows_query(st_dataset *d, pl_env *env, pl_error *err)
+/* "3,5": the properties that the labels are; -1 for one that is none. */
+static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
 {
-    static const char sql[] = "SELECT s.mol_id, s.part, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM split s "
-                              "JOIN molecule m USING(mol_id) ORDER BY s.mol_id";
+    pl_code rc = PL_OK;
+
+    *out = "";
+    for (int32_t k = 0; k < n && !rc; k++) {
+        int64_t id = -1;
+        rc = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", label[k].name);
+        *out = *out ? pl_sprintf(env->mem, "%s%s%lld", *out, k ? "," : "", (long long)id) : NULL;
+    }
+    return rc || *out ? rc : pl_fail(err, PL_ENOMEM, "labels");
+}
+
+/* The molecules of the split that have one of the labels, which come later. */
+static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *label, pl_error *err)
+{
+    const char *ids, *sql;
     sqlite3_stmt *st = NULL;
-    int64_t n;
+    int64_t n = 0;
     bool row = true;
-    pl_code rc = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM split");
+    pl_code rc = ids_of(&ids, env, label, d->n_targets, err);
 
     if (!rc)
-        rc = rows_alloc(d, n, err);
+        rc = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM split s WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id "
+                       "AND l.property_id IN (%s))", ids);
     if (!rc)
-        rc = pl_db_prepare(env->store->db, &st, sql, err);
+        rc = rows_alloc(d, n, err);
+    sql = rc ? NULL : pl_sprintf(env->mem, "SELECT s.mol_id, s.part, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM split s "
+                                 "CROSS JOIN molecule m USING(mol_id) WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND "
+                                 "l.property_id IN (%s)) ORDER BY s.mol_id", ids);
+    if (!rc)
+        rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
     while (!rc && row && d->n < n) {
         rc = pl_db_step(st, &row, err);
         if (!rc && row)
@@ -125,12 +144,10 @@ static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
 
 static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *label, nn_ranks *r, pl_error *err)
 {
-    pl_code rc = r->rank == 0 ? rows_query(d, env, err) : PL_OK;
+    pl_code rc = r->rank == 0 ? rows_query(d, env, label, err) : PL_OK;
 
     for (int32_t k = 0; k < d->n_targets && r->rank == 0 && !rc; k++)
         rc = label_query(d, env, &label[k], k, err);
-    if (!rc && r->rank == 0)
-        st_dataset_keep(d, st_dataset_is_labelled);
     return rc ? rc : rows_tell(d, r, err);
 }
 
