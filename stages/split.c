@@ -8,65 +8,35 @@
 
 #include "pipeline/base/rng.h"
 #include "pipeline/progress.h"
-#include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/prepare.h"
-#include "stages/scaffolds.h"
-
-enum { TRAIN, VALID, TEST, CALIBRATION, PARTS, NO_PART = -1, SKELETON = 14 };
-enum { BY_RANDOM, BY_COLUMN, BY_FILE, BY_SCAFFOLD };
-enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
-
-static const char *const part_name[PARTS] = { "train", "valid", "test", "calibration" };
-
-typedef struct split_conf {
-    int32_t method, leaks;
-    double fraction[PARTS];
-    int64_t limit[PARTS];
-    const char *column, *path;
-} split_conf;
+#include "stages/split_parts.h"
 
 #define AT(member) offsetof(split_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file|scaffold", NULL,
-      "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; or "
-      "whole scaffolds (Bemis-Murcko), the largest to train",
+    { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file|scaffold|time", NULL,
+      "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; "
+      "whole scaffolds (Bemis-Murcko), the largest to train; or by a numeric label such as the year, the smallest to train",
       0, NULL, 0 },
-    { PL_REAL, "fractions.train", AT(fraction[TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold: share to train on", 0, NULL, 0 },
+    { PL_REAL, "fractions.train", AT(fraction[TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold, time: share to train on", 0, NULL, 0 },
     { PL_REAL, "fractions.valid", AT(fraction[VALID]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random, scaffold: share to choose the epoch by", 0, NULL, 0 },
+      "random, scaffold, time: share to choose the epoch by", 0, NULL, 0 },
     { PL_REAL, "fractions.test", AT(fraction[TEST]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random, scaffold: share that no choice depends on", 0, NULL, 0 },
+      "random, scaffold, time: share that no choice depends on", 0, NULL, 0 },
     { PL_REAL, "fractions.calibration", AT(fraction[CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
-      "random, scaffold: share kept for calibration", 0, NULL, 0 },
+      "random, scaffold, time: share kept for calibration", 0, NULL, 0 },
     { PL_INT, "limit.train", AT(limit[TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
       "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
     { PL_INT, "limit.valid", AT(limit[VALID]), 0, 0, 1e12, NULL, NULL, "molecules",
       "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
     { PL_INT, "limit.test", AT(limit[TEST]), 0, 0, 1e12, NULL, NULL, "molecules",
       "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
-    { PL_TEXT, "column", AT(column), 0, 0, 0, "split", NULL, NULL, "column: name of the label", 0, NULL, 0 },
+    { PL_TEXT, "column", AT(column), 0, 0, 0, "split", NULL, NULL, "column, time: name of the label", 0, NULL, 0 },
     { PL_PATH, "path", AT(path), 0, 0, 0, NULL, NULL, NULL, "file: its name", PL_EXISTS, NULL, 0 },
     { PL_CHOICE, "leaks", AT(leaks), LEAK_DROP, 0, 0, NULL, "drop|refuse|allow", NULL,
       "a training molecule whose InChIKey skeleton is also held out: drop it, refuse the split, or allow it", 0, NULL, 0 },
     { 0 }
 };
-
-typedef struct member {
-    int64_t mol_id;
-    uint64_t order;          /* hash of (seed, skeleton)    */
-    uint64_t own;            /* hash of (seed, InChIKey)    */
-    uint64_t scaffold;       /* ch_scaffold                 */
-    char key[28];
-    int part;
-} member;
-
-typedef struct split_state {
-    pl_env *env;
-    const split_conf *conf;
-    member *m;
-    int64_t n;
-} split_state;
 
 static uint64_t hash_text(uint64_t seed, const char *text, size_t n)
 {
@@ -82,10 +52,10 @@ static uint64_t hash_text(uint64_t seed, const char *text, size_t n)
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const split_conf *c = step->conf;
-    const bool shares = c->method == BY_RANDOM || c->method == BY_SCAFFOLD;
+    const bool shares = c->method == BY_RANDOM || c->method == BY_SCAFFOLD || c->method == BY_TIME;
     double sum = 0;
 
-    if (c->method == BY_COLUMN)
+    if (c->method == BY_COLUMN || c->method == BY_TIME)
         st_label_check(wf, step, c->column, problems);
     for (int p = 0; p < PARTS; p++)
         sum += c->fraction[p];
@@ -173,8 +143,6 @@ static bool same_group(const member *a, const member *b)
     return a->order == b->order && !strncmp(a->key, b->key, SKELETON);
 }
 
-/* ---- methods ------------------------------------------------------------- */
-
 /* A group goes where its first member falls. */
 static void split_random(split_state *s)
 {
@@ -189,253 +157,6 @@ static void split_random(split_state *s)
                 part++;
         s->m[i].part = part;
     }
-}
-
-static int compare_id(const void *a, const void *b)
-{
-    const member *x = a, *y = b;
-
-    return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
-}
-
-static member *member_of(const split_state *s, int64_t mol_id)
-{
-    const member key_of = { .mol_id = mol_id };
-
-    return bsearch(&key_of, s->m, (size_t)s->n, sizeof *s->m, compare_id);
-}
-
-/* Duplicates average their labels: half a part is no part. */
-static pl_code split_column(split_state *s, pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    int64_t found = 0;
-    bool row = true;
-    pl_code rc = pl_db_prepare(s->env->store->db, &st,
-                               "SELECT l.mol_id, l.value FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
-
-    if (!rc)
-        (void)sqlite3_bind_text(st, 1, s->conf->column, -1, SQLITE_STATIC);
-    while (!rc && row) {
-        rc = pl_db_step(st, &row, err);
-        if (rc || !row)
-            break;
-        member *m = member_of(s, sqlite3_column_int64(st, 0));
-        double value = sqlite3_column_double(st, 1);
-        found++;
-        if (m && (value == TRAIN || value == VALID || value == TEST))
-            m->part = (int)value;
-    }
-    sqlite3_finalize(st);
-    if (!rc && found == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no molecule has a label called %s; `column` names the one with 0, 1, 2; there are: %s",
-                     s->conf->column, st_labels_stored(s->env->store, s->env->mem));
-    return rc;
-}
-
-static int part_of(const char *word)
-{
-    for (int p = 0; p < PARTS; p++)
-        if (!strcmp(word, part_name[p]) || (word[0] == '0' + p && !word[1]))
-            return p;
-    return NO_PART;
-}
-
-static bool is_separator(char c)
-{
-    return c == ' ' || c == '\t' || c == ',' || c == '\r';
-}
-
-/* Ends the text before the separators at its end. */
-static void cut_separators(char *text)
-{
-    for (size_t n = strlen(text); n > 0 && is_separator(text[n - 1]); n--)
-        text[n - 1] = '\0';
-}
-
-/* One line of the file into the table split_line. */
-static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int number, pl_error *err)
-{
-    char *cut = NULL;
-    int part;
-
-    cut_separators(line);
-    for (char *c = line; *c; c++)
-        if (is_separator(*c))
-            cut = c;
-    part = cut ? part_of(cut + 1) : NO_PART;
-    if (cut)
-        *cut = '\0';
-    cut_separators(line);
-    if (part == NO_PART || !line[0]) /* nobody's name would be everybody's without one */
-        return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
-                       s->conf->path, number);
-    (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int(add, 2, part);
-    (void)sqlite3_bind_int(add, 3, number);
-    return pl_db_run(add, err);
-}
-
-/* The key has the hash of what was there when the run began. */
-static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
-{
-    char now[65];
-    pl_sha256 sha;
-
-    pl_sha256_start(&sha);
-    pl_sha256_add(&sha, text.data, text.len);
-    pl_sha256_hex(&sha, now);
-    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again "
-                                                                     "when nobody writes to it", s->conf->path);
-}
-
-static pl_code lines_add(const split_state *s, pl_error *err)
-{
-    sqlite3_stmt *add = NULL;
-    pl_bytes text;
-    pl_code rc = pl_file_read(&text, s->conf->path, s->env->mem, err);
-
-    if (!rc)
-        rc = check_same(s, text, err);
-    if (!rc)
-        rc = pl_db_prepare(s->env->store->db, &add, "INSERT INTO temp.split_line VALUES(?1,?2,?3)", err);
-    if (rc)
-        return rc;
-    char *line = (char *)text.data, *next;
-    line += strncmp(line, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte-order mark */
-    for (int number = 1; line && !rc; line = next, number++) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = '\0';
-        if (line[strspn(line, " \t\r")] && line[0] != '#')
-            rc = line_add(s, add, line, number, err);
-    }
-    sqlite3_finalize(add);
-    return rc;
-}
-
-/* The last line that names a molecule holds. */
-static pl_code lines_apply(split_state *s, pl_error *err)
-{
-    sqlite3_stmt *find = NULL;
-    bool row = true;
-    pl_code rc = pl_db_prepare(s->env->store->db, &find,
-                               "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey UNION ALL "
-                               "SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
-                               "WHERE mol_id IS NOT NULL ORDER BY number", err);
-
-    while (!rc && row) {
-        rc = pl_db_step(find, &row, err);
-        member *m = !rc && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
-        if (m)
-            m->part = sqlite3_column_int(find, 1);
-    }
-    sqlite3_finalize(find);
-    return rc;
-}
-
-/* Slips of the pen, and records that failed. */
-static pl_code lines_strange(const split_state *s, pl_error *err)
-{
-    int64_t n = 0;
-    pl_code rc = pl_db_int(s->env->store->db, &n, err,
-                           "SELECT count(*) FROM temp.split_line WHERE NOT EXISTS(SELECT 1 FROM molecule WHERE inchikey=word) AND "
-                           "word NOT IN (SELECT title FROM record WHERE mol_id IS NOT NULL AND title IS NOT NULL)");
-
-    if (!rc && n)
-        rc = pl_event_add(s->env, PL_WARN, "%lld lines of %s name no molecule that was read", (long long)n, s->conf->path);
-    return rc;
-}
-
-/* Joined as a table: titles have no index. */
-static pl_code split_file(split_state *s, pl_error *err)
-{
-    sqlite3 *db = s->env->store->db;
-    pl_code rc = pl_db_exec(db, "DROP TABLE IF EXISTS temp.split_line;"
-                                "CREATE TEMP TABLE split_line(word TEXT NOT NULL, part INTEGER, number INTEGER);", err);
-
-    if (!rc)
-        rc = lines_add(s, err);
-    if (!rc)
-        rc = pl_db_exec(db, "CREATE INDEX temp.split_word ON split_line(word)", err);
-    if (!rc)
-        rc = lines_apply(s, err);
-    if (!rc)
-        rc = lines_strange(s, err);
-    return rc ? rc : pl_db_exec(db, "DROP TABLE temp.split_line", err);
-}
-
-/* ---- whole scaffolds ---- */
-
-typedef struct group {
-    uint64_t scaffold, order; /* order: hash of (seed, scaffold)      */
-    int64_t n, first;         /* members, in a row from the first one */
-} group;
-
-static void scaffold_set(void *ctx, int64_t mol_id, uint64_t scaffold)
-{
-    member *m = member_of(ctx, mol_id);
-
-    if (m)
-        m->scaffold = scaffold;
-}
-
-static int compare_scaffold(const void *a, const void *b)
-{
-    const member *x = a, *y = b;
-
-    return (x->scaffold > y->scaffold) - (x->scaffold < y->scaffold);
-}
-
-/* The largest first; among equals, which are most, chance decides. */
-static int compare_group(const void *a, const void *b)
-{
-    const group *x = a, *y = b;
-
-    if (x->n != y->n)
-        return x->n > y->n ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
-
-/* A group goes to the first part that has room for it; the largest to train, the last part takes the rest. */
-static void groups_deal(split_state *s, const group *g, int64_t n)
-{
-    int64_t have[PARTS] = { 0 };
-    int last = TRAIN;
-
-    for (int p = 0; p < PARTS; p++)
-        last = s->conf->fraction[p] > 0 ? p : last;
-    for (int64_t i = 0; i < n; i++) {
-        int p = TRAIN;
-        while (i > 0 && p < last && (double)(have[p] + g[i].n) > s->conf->fraction[p] * (double)s->n + 1e-9)
-            p++;
-        have[p] += g[i].n;
-        for (int64_t k = g[i].first; k < g[i].first + g[i].n; k++)
-            s->m[k].part = p;
-    }
-}
-
-static pl_code split_scaffold(split_state *s, pl_error *err)
-{
-    group *g = PL_NEW(s->env->mem, group, s->n + 1);
-    int64_t n = 0;
-    pl_code rc = g ? st_scaffolds_read(s->env, scaffold_set, s, err) : pl_fail(err, PL_ENOMEM, "scaffolds");
-
-    if (rc)
-        return rc;
-    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_scaffold);
-    for (int64_t i = 0; i < s->n; i++) {
-        if (!i || s->m[i].scaffold != s->m[i - 1].scaffold)
-            g[n++] = (group){ .scaffold = s->m[i].scaffold, .first = i,
-                              .order = pl_splitmix64(s->m[i].scaffold ^ pl_splitmix64(s->env->seed)) };
-        g[n - 1].n++;
-    }
-    qsort(g, (size_t)n, sizeof *g, compare_group);
-    groups_deal(s, g, n);
-    if (n == 0)
-        return PL_OK;
-    return pl_event_add(s->env, PL_INFO, "%lld scaffolds; the largest group, %s, has %lld of %lld molecules", (long long)n,
-                        g[0].scaffold ? "of one scaffold" : "without rings", (long long)g[0].n, (long long)s->n);
 }
 
 /* ---- afterwards ---------------------------------------------------------- */
@@ -512,11 +233,13 @@ static pl_code assign(split_state *s, pl_error *err)
     pl_code rc = PL_OK;
 
     if (s->conf->method == BY_COLUMN)
-        rc = split_column(s, err);
+        rc = st_split_column(s, err);
     else if (s->conf->method == BY_FILE)
-        rc = split_file(s, err);
+        rc = st_split_file(s, err);
     else if (s->conf->method == BY_SCAFFOLD)
-        rc = split_scaffold(s, err);
+        rc = st_split_scaffold(s, err);
+    else if (s->conf->method == BY_TIME)
+        rc = st_split_time(s, err);
     qsort(s->m, (size_t)s->n, sizeof *s->m, compare_order);
     if (s->conf->method == BY_RANDOM)
         split_random(s);
@@ -537,7 +260,7 @@ static pl_code finish(void *state, pl_error *err)
     if (rc)
         return rc;
     limits_apply(s, count);
-    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_id);
+    qsort(s->m, (size_t)s->n, sizeof *s->m, st_split_by_id);
     if (count[TRAIN] == 0)
         return pl_fail(err, PL_ECONFIG, "no molecule to train on among %lld", (long long)s->n);
     snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[TRAIN],

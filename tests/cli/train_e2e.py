@@ -360,6 +360,30 @@ def whole_scaffolds_are_in_one_part():
         assert "add up to 1.4" in err, err
 
 
+def a_split_by_time_trains_on_what_came_first():
+    """Equal years stay together, the latest are tested, duplicates and other forms of held-out molecules leave the training."""
+    years = [1990, 1990, 1990, 1991, 1992, 1993, 1993, 1994, 1995, 1995, 1996, None, 1997, 1998, 1999]
+    with sieve.Project() as p:
+        lines = ["%s,m%d,%s" % (s, i, "" if y is None else y) for i, (s, y) in enumerate(zip(SMILES, years))]
+        stages = "  read: {unit: 4}\n  prepare: {conformers: {source: none}}\n  split: {method: time, column: year, fractions: %s, leaks: %s}\n"
+        shares = "{train: 0.4, valid: 0.3, calibration: 0.1, test: 0.2}"
+        for name, order in (("a", 1), ("b", -1)):
+            p.put(name + ".csv", "smiles,name,year\n" + "\n".join(lines[::order]) + "\n")
+            p.workflow([name + ".csv"], stages % (shares, "allow"), name=name + ".yaml", workdir=name)
+            p.run("run", name + ".yaml", "-q")
+        by = "SELECT CAST(value AS INTEGER), part FROM split JOIN label USING(mol_id) ORDER BY 1"
+        got = p.rows(by, workdir="a")
+        assert got == p.rows(by, workdir="b") and len(got) == 14, got
+        # Of 14, 5.6 to train: the second of 1993 lies behind that and goes where the first is; up to 9.8, and so on.
+        want = {y: "train" for y in (1990, 1991, 1992, 1993)} | {1994: "valid", 1995: "valid", 1996: "calibration", 1997: "calibration",
+                                                                 1998: "test", 1999: "test"}
+        assert dict(got) == want and all(want[y] == part for y, part in got), got
+        told = p.one("SELECT message FROM event WHERE message LIKE '%train from%'", workdir="a")
+        assert told == "train from 1990, valid from 1994, calibration from 1996, test from 1998 to 1999; 1 molecules have no year", told
+        assert "add up to" in p.run("check", "a.yaml", "stages.split.fractions.train=0.9", expect=2)[2]
+        assert "called month" in p.run("run", "a.yaml", "-q", "stages.split.column=month", expect=2)[2]
+
+
 def a_split_depends_on_the_seed_and_the_molecules_alone():
     """Not on the order of the records; stereoisomers stay together; columns and files say what they say."""
     prepare = "  read: {}\n  prepare: {conformers: {source: none}}\n"
@@ -504,6 +528,7 @@ def many_files_are_summed_up():
 
 if __name__ == "__main__":
     sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part,
+                a_split_by_time_trains_on_what_came_first,
                 the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
                 a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
