@@ -185,8 +185,8 @@ const char *const st_schema_docs[][4] = {
     { "score", "stdev", "property.unit", "sample standard deviation over the models; NULL for one model" },
     { "score", "n_models", NULL, "models that gave a value" },
     { "score", "similarity", NULL, "smallest similarity over the models; NULL where one of them does not tell" },
-    { "score", "interval90", "property.unit", "of molecules no more alike 90 % were measured within this of their prediction when the model was made; "
-      "largest over the models, NULL where one does not tell" },
+    { "score", "interval90", "property.unit", "half width about a prediction that held 90 % of the measured values of molecules as like the training, when "
+      "the model was made; largest over the models, NULL where one does not tell" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test" },
