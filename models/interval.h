@@ -12,7 +12,11 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-enum { NN_BANDS_MAX = 3, NN_BAND_LEAST = 30 }; /* molecules of a band, where there is more than one */
+enum {
+    NN_BANDS_MAX = 3,
+    NN_BAND_LEAST = 30,        /* molecules of a band, where there is more than one */
+    NN_INTERVAL_LEAST = 9      /* in all: of fewer even the largest error is no nine in ten */
+};
 
 typedef struct nn_band {
     double from;               /* similarity; up to the next one's  */
@@ -27,7 +31,7 @@ typedef struct nn_interval {
 } nn_interval;
 
 /* y measured, p predicted, alike similarities, all [n]; NaN among these: one band. Bands begin at 0, 0.3 and 0.5; one
- * that has too few molecules goes to the one below, the lowest to that above. With fewer than 9 in all none is known.
+ * that has too few molecules goes to the one below, the lowest to that above. With fewer than NN_INTERVAL_LEAST none is known.
  * part: as it is. */
 pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
                         pl_error *err);

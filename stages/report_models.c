@@ -66,15 +66,15 @@ static void add_target(st_report *r, const json_t *m, const json_t *target)
                                        strcmp(better, "none") ? " is better" : ""));
 }
 
-/* "1.3; 0.93 where the similarity is 0.3 or more; from the part test". */
-static void add_interval(st_report *r, const json_t *interval)
+/* "1.3 eV; 0.93 eV where the similarity is 0.3 or more; from the part test". */
+static void add_interval(st_report *r, const json_t *interval, const char *unit)
 {
     pl_text all = { 0 };
     const json_t *band;
     size_t k;
 
     json_array_foreach(json_object_get(interval, "bands"), k, band) {
-        pl_text_addf(&all, "%s%.4g", k ? "; " : "", json_number_value(json_object_get(band, "within")));
+        pl_text_addf(&all, "%s%.4g%s%s", k ? "; " : "", json_number_value(json_object_get(band, "within")), unit[0] ? " " : "", unit);
         if (k)
             pl_text_addf(&all, " where the similarity is %g or more", json_number_value(json_object_get(band, "similarity")));
     }
@@ -92,11 +92,11 @@ static void add_facts(st_report *r, const json_t *m, const char *sha256)
 
     if (json_object_get(target, "name")) {
         add_target(r, m, target);
-        add_interval(r, interval);
+        add_interval(r, interval, word(target, "unit"));
     }
     json_array_foreach(json_object_get(target, "targets"), k, one) {
         add_target(r, m, one);
-        add_interval(r, json_array_get(json_object_get(interval, "targets"), k));
+        add_interval(r, json_array_get(json_object_get(interval, "targets"), k), word(one, "unit"));
     }
     add_fact(r, "network", pl_sprintf(r->mem, "SE(3)-Transformer, %lld layers, %lld degrees, %lld channels, %lld heads; %lld parameters",
                                       number(net, "layers"), number(net, "degrees"), number(net, "channels"), number(net, "heads"),

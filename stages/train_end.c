@@ -271,12 +271,15 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
 static const st_errors *judges_of(st_errors *const e[ST_PARTS], int32_t k, const char **part)
 {
     static const st_part order[] = { ST_CALIBRATION, ST_TEST, ST_VALID };
-    int i = 0;
+    static const int64_t enough[] = { NN_BAND_LEAST, NN_INTERVAL_LEAST };
 
-    while (i < 2 && e[order[i]][k].model.n < NN_BAND_LEAST)
-        i++;
-    *part = st_part_name[order[i]];
-    return &e[order[i]][k];
+    for (int j = 0; j < 2; j++)
+        for (int i = 0; i < 3; i++) {
+            *part = st_part_name[order[i]];
+            if (e[order[i]][k].model.n >= enough[j])
+                return &e[order[i]][k];
+        }
+    return &e[ST_VALID][k];
 }
 
 static pl_code intervals_find(const st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)

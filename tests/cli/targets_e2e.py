@@ -115,9 +115,9 @@ def numbers_that_not_every_molecule_has_are_learned_together():
                 assert abs(told["mae"] - statistics.fmean(errors)) < 1e-9 * told["mae"], (name, one)
                 assert abs(told["mean.mae"] - statistics.fmean(abs(v - statistics.fmean(train)) for m, v in mine.items() if part[m] == one)) < 1e-9
         assert len(scores["dipole"]) == 110 and len(scores["gap (eV)"]) == 110  # labelled or not
-        for k, (label, name) in enumerate(names.items()):  # each its own interval, here one band from the validation part
+        for k, (label, name) in enumerate(names.items()):  # each its own interval, here one band from the test part
             errors = sorted(e for e, in p.rows("SELECT abs(predicted-measured) FROM evaluated JOIN property USING(property_id) "
-                                               "WHERE name=? AND part='valid'", name))
+                                               "WHERE name=? AND part='test'", name))
             (band,), at = meta["interval"]["targets"][k]["bands"], math.ceil(0.9 * (len(errors) + 1)) - 1
             assert band["molecules"] == len(errors) and abs(band["within"] - errors[at]) < 1e-4 * errors[at], (name, band)
             assert p.rows("SELECT DISTINCT interval90 FROM score JOIN property USING(property_id) WHERE name=?", name) == [(band["within"],)]
@@ -130,7 +130,7 @@ def numbers_that_not_every_molecule_has_are_learned_together():
         assert {"gap.mae", "dipole.mae"} <= {n for (n,) in p.rows("SELECT name FROM metric WHERE split='test'")}
         info = p.run("model", "info", "run/models/e2e.safetensors")[1]
         assert re.search(r"predicts    gap, eV, high is better\n              dipole, D\n", info), info
-        assert re.search(r"\ngap\n  interval    90 % within [\d.]+ eV \(valid\)\n  valid +MAE [\d.]+ eV .*\n(.*\n)+dipole\n  interval .*\n  valid +MAE [\d.]+ D ", info), info
+        assert re.search(r"\ngap\n  interval    90 % within [\d.]+ eV \(test\)\n  valid +MAE [\d.]+ eV .*\n(.*\n)+dipole\n  interval .*\n  valid +MAE [\d.]+ D ", info), info
         page, _ = read_page(p, "run")
         assert page.text.count("Errors in the unit of the property") == 2 and "gap (eV)" in page.text
         # After a kill, with more workers; by two ranks that meet over TCP: the same bytes.
