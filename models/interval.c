@@ -7,6 +7,15 @@
 
 static const double begins[NN_BANDS_MAX] = { 0, 0.3, 0.5 };
 
+int nn_interval_band(double alike)
+{
+    int k = NN_BANDS_MAX - 1;
+
+    while (k > 0 && !(alike >= begins[k]))
+        k--;
+    return k;
+}
+
 /* Band k goes to the one below. */
 static void band_join(nn_interval *i, int32_t k)
 {
@@ -23,14 +32,11 @@ static void bands_choose(nn_interval *i, const double *alike, int64_t n)
     for (int32_t k = 0; k < NN_BANDS_MAX; k++)
         i->band[k] = (nn_band){ .from = begins[k] };
     for (int64_t j = 0; j < n; j++) {
-        int32_t k = NN_BANDS_MAX - 1;
         if (isnan(alike[j])) {
             i->n = 1;
             return;
         }
-        while (k > 0 && alike[j] < begins[k])
-            k--;
-        i->band[k].n++;
+        i->band[nn_interval_band(alike[j])].n++;
     }
     for (int32_t k = NN_BANDS_MAX - 1; k > 0; k--)
         if (i->band[k].n < NN_BAND_LEAST)

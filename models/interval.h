@@ -30,6 +30,9 @@ typedef struct nn_interval {
     nn_band band[NN_BANDS_MAX];
 } nn_interval;
 
+/* The band of a similarity before any are joined: 0 below 0.3 (and of NaN), 1 below 0.5, 2. */
+int nn_interval_band(double alike);
+
 /* y measured, p predicted, alike similarities, all [n]; NaN among these: one band. Bands begin at 0, 0.3 and 0.5; one
  * that has too few molecules goes to the one below, the lowest to that above. With fewer than NN_INTERVAL_LEAST none is known.
  * part: as it is. */

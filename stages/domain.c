@@ -82,7 +82,8 @@ pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn
     return code;
 }
 
-pl_code st_domain_alike(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n, pl_arena *mem,
+/* To each of at[n], positions in d. */
+static pl_code alike_of(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n, pl_arena *mem,
                         pl_error *err)
 {
     nn_item *item = PL_NEW(mem, nn_item, n + 1);
@@ -97,5 +98,28 @@ pl_code st_domain_alike(const double **out, const nn_domain *domain, const st_da
         code = st_domain_nearest(&near, domain, item, (int32_t)n, mem, err);
     for (int64_t i = 0; i < n && code == PL_OK; i++)
         alike[i] = near[i].alike;
+    return code;
+}
+
+pl_code st_domain_alike(st_errors *e, const st_dataset *d, st_part part, const nn_domain *domain, pl_error *err)
+{
+    int64_t *at = PL_NEW(d->mem, int64_t, d->n + 1), n = 0;
+    double *of_target = PL_NEW(d->mem, double, d->n * d->n_targets + 1);
+    const double *alike = NULL;
+    pl_code code = at && of_target ? PL_OK : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)d->n);
+
+    for (int64_t i = 0; i < d->n && code == PL_OK; i++)
+        if (d->part[i] == part)
+            at[n++] = i;
+    if (code == PL_OK)
+        code = alike_of(&alike, domain, d, at, n, d->mem, err);
+    for (int32_t k = 0; k < d->n_targets && code == PL_OK; k++) {
+        e[k].alike = of_target + k * d->n;
+        for (int64_t i = 0, j = 0; i < e[k].model.n; i++) { /* both grow */
+            while (at[j] < e[k].at[i])
+                j++;
+            of_target[k * d->n + i] = alike[j];
+        }
+    }
     return code;
 }

@@ -9,7 +9,7 @@ typedef struct st_errors {
     int64_t n_unknown;                 /* molecules with elements the model does not know */
     const int64_t *at;                 /* [model.n] positions in the data set             */
     const double *measured, *predicted; /* [model.n] in the target's unit                 */
-    const double *alike;               /* [model.n] as st_domain_alike has it; NULL until somebody asks */
+    const double *alike;               /* [model.n] by st_domain_alike; NULL until somebody asks */
     nn_fit model, baseline[ST_BASELINES];
 } st_errors;
 

@@ -189,7 +189,7 @@ static pl_code bands_put(evaluate_state *s, const found *f, pl_error *err)
     pl_code rc = error ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
 
     for (int64_t i = 0; i < e->model.n && !rc; i++) {
-        const int k = (e->alike[i] >= 0.3) + (e->alike[i] >= 0.5);
+        const int k = nn_interval_band(e->alike[i]);
         error[i] = fabs(e->predicted[i] - e->measured[i]);
         sum[k] += error[i];
         n[k]++;
@@ -283,30 +283,6 @@ static void note_put(const evaluate_state *s, st_errors *const e[ST_PARTS])
     pl_progress_set(s->env->progress, s->d.n, s->d.n, note);
 }
 
-/* How like the training the molecules of each target are; looked for once a molecule. */
-static pl_code alike_find(evaluate_state *s, st_part part, st_errors *e, pl_error *err)
-{
-    int64_t *at = PL_NEW(s->d.mem, int64_t, s->d.n + 1), n = 0;
-    double *of_target = PL_NEW(s->d.mem, double, s->d.n * s->d.n_targets + 1);
-    const double *alike = NULL;
-    pl_code rc = at && of_target ? PL_OK : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)s->d.n);
-
-    for (int64_t i = 0; i < s->d.n && !rc; i++)
-        if (s->d.part[i] == part)
-            at[n++] = i;
-    if (!rc)
-        rc = st_domain_alike(&alike, &s->m->domain, &s->d, at, n, s->d.mem, err);
-    for (int32_t k = 0; k < s->d.n_targets && !rc; k++) {
-        e[k].alike = of_target + k * s->d.n;
-        for (int64_t i = 0, j = 0; i < e[k].model.n; i++) { /* both grow */
-            while (at[j] < e[k].at[i])
-                j++;
-            of_target[k * s->d.n + i] = alike[j];
-        }
-    }
-    return rc;
-}
-
 static pl_code part_find(evaluate_state *s, st_part part, st_errors **out, pl_error *err)
 {
     const st_judge judge = { .m = s->m, .kind = s->kind, .engine = s->engine, .d = &s->d, .base = s->base, .host = &s->host,
@@ -314,7 +290,7 @@ static pl_code part_find(evaluate_state *s, st_part part, st_errors **out, pl_er
     st_errors *e = *out = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
     pl_code rc = e ? st_errors_find(e, &judge, part, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
 
-    return rc ? rc : alike_find(s, part, e, err);
+    return rc ? rc : st_domain_alike(e, &s->d, part, &s->m->domain, err);
 }
 
 static pl_code evaluate_finish(void *state, pl_error *err)

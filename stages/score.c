@@ -167,6 +167,7 @@ static pl_code models_open(score_state *s, pl_error *err)
     pl_code rc = PL_OK;
 
     st_model_list_fill(&l, s->env->wf, &s->conf->models, s->env->mem);
+    s->trained_here = l.trained_here;
     for (int k = 0; k < l.n && !rc; k++) {
         scored_model *m = &s->model[s->n_models++];
         m->path = l.path[k];
@@ -198,7 +199,7 @@ static bool is_converted(const score_state *s, int32_t output)
 {
     const pl_step *train = pl_workflow_step(s->env->wf, "train");
 
-    return s->conf->models.n == 0 && train && st_target_converts(st_train_target(train->conf) + output);
+    return s->trained_here && st_target_converts(st_train_target(train->conf) + output);
 }
 
 static pl_code rows_open(score_state *s, pl_error *err)

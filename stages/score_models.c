@@ -92,8 +92,9 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
         pl_problem_add(problems, step->node, "models: at most %d", ST_MODELS_MAX);
 }
 
-static void model_check(const pl_workflow *wf, const pl_step *step, const st_model_list *l, int k, pl_arena *mem,
-                        pl_problems *problems)
+/* How many numbers it predicts. */
+static int model_check(const pl_workflow *wf, const pl_step *step, const st_model_list *l, int k, pl_arena *mem,
+                       pl_problems *problems)
 {
     const pl_step *graph = pl_workflow_step(wf, "graph");
     ch_graph_opts opts;
@@ -102,31 +103,35 @@ static void model_check(const pl_workflow *wf, const pl_step *step, const st_mod
 
     if (nn_model_read(&m, l->path[k], mem, &err)) {
         pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
-        return;
+        return 0;
     }
     if (l->sha256[k] && strcasecmp(l->sha256[k], m->sha256) != 0)
         pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k],
                        m->sha256, l->sha256[k]);
-    if (!graph)
-        return;
-    opts = st_graph_opts(graph);
-    if (nn_model_graph_check(m, &opts, &err))
-        pl_problem_add(problems, graph->node, "graph: %s", err.text);
+    if (graph) {
+        opts = st_graph_opts(graph);
+        if (nn_model_graph_check(m, &opts, &err))
+            pl_problem_add(problems, graph->node, "graph: %s", err.text);
+    }
+    return m->conf.outputs;
 }
 
 void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
     st_model_list l;
+    int n = 0;
 
     names_check(wf, step, wanted, problems);
     if (!mem)
         return;
     st_model_list_fill(&l, wf, wanted, mem);
     for (int k = 0; k < l.n && !l.trained_here; k++) {
-        model_check(wf, step, &l, k, mem, problems);
+        n += model_check(wf, step, &l, k, mem, problems);
         pl_arena_reset(mem);
         st_model_list_fill(&l, wf, wanted, mem);
     }
+    if (n > ST_SCORES_MAX)
+        pl_problem_add(problems, step->node, "models: they predict %d numbers, at most %d", n, ST_SCORES_MAX);
     pl_arena_free(mem);
 }

@@ -18,18 +18,18 @@ static const pl_field fields[] = {
       "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; "
       "whole scaffolds (Bemis-Murcko), the largest to train; or by a numeric label such as the year, the smallest to train",
       0, NULL, 0 },
-    { PL_REAL, "fractions.train", AT(fraction[TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold, time: share to train on", 0, NULL, 0 },
-    { PL_REAL, "fractions.valid", AT(fraction[VALID]), 0.1, 0, 1, NULL, NULL, NULL,
+    { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold, time: share to train on", 0, NULL, 0 },
+    { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), 0.1, 0, 1, NULL, NULL, NULL,
       "random, scaffold, time: share to choose the epoch by", 0, NULL, 0 },
-    { PL_REAL, "fractions.test", AT(fraction[TEST]), 0.1, 0, 1, NULL, NULL, NULL,
+    { PL_REAL, "fractions.test", AT(fraction[ST_TEST]), 0.1, 0, 1, NULL, NULL, NULL,
       "random, scaffold, time: share that no choice depends on", 0, NULL, 0 },
-    { PL_REAL, "fractions.calibration", AT(fraction[CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
+    { PL_REAL, "fractions.calibration", AT(fraction[ST_CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
       "random, scaffold, time: share kept for calibration", 0, NULL, 0 },
-    { PL_INT, "limit.train", AT(limit[TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
+    { PL_INT, "limit.train", AT(limit[ST_TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
       "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
-    { PL_INT, "limit.valid", AT(limit[VALID]), 0, 0, 1e12, NULL, NULL, "molecules",
+    { PL_INT, "limit.valid", AT(limit[ST_VALID]), 0, 0, 1e12, NULL, NULL, "molecules",
       "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
-    { PL_INT, "limit.test", AT(limit[TEST]), 0, 0, 1e12, NULL, NULL, "molecules",
+    { PL_INT, "limit.test", AT(limit[ST_TEST]), 0, 0, 1e12, NULL, NULL, "molecules",
       "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
     { PL_TEXT, "column", AT(column), 0, 0, 0, "split", NULL, NULL, "column, time: name of the label", 0, NULL, 0 },
     { PL_PATH, "path", AT(path), 0, 0, 0, NULL, NULL, NULL, "file: its name", PL_EXISTS, NULL, 0 },
@@ -57,11 +57,11 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
 
     if (c->method == BY_COLUMN || c->method == BY_TIME)
         st_label_check(wf, step, c->column, problems);
-    for (int p = 0; p < PARTS; p++)
+    for (int p = 0; p < ST_PARTS; p++)
         sum += c->fraction[p];
     if (shares && !(fabs(sum - 1.0) <= 1e-6))
         pl_problem_add(problems, step->node, "fractions add up to %g, not to 1", sum);
-    if (shares && !(c->fraction[TRAIN] > 0))
+    if (shares && !(c->fraction[ST_TRAIN] > 0))
         pl_problem_add(problems, step->node, "fractions.train is 0: nothing to train on");
     if (c->method == BY_FILE && !c->path)
         pl_problem_add(problems, step->node, "method: file needs `path`");
@@ -146,14 +146,14 @@ static bool same_group(const member *a, const member *b)
 /* A group goes where its first member falls. */
 static void split_random(split_state *s)
 {
-    double end[PARTS], sum = 0;
+    double end[ST_PARTS], sum = 0;
     int part = 0;
 
-    for (int p = 0; p < PARTS; p++)
+    for (int p = 0; p < ST_PARTS; p++)
         end[p] = (sum += s->conf->fraction[p]) * (double)s->n;
     for (int64_t i = 0; i < s->n; i++) {
         if (!i || !same_group(&s->m[i], &s->m[i - 1]))
-            while (part < PARTS - 1 && (double)i >= end[part] - 1e-9)
+            while (part < ST_PARTS - 1 && (double)i >= end[part] - 1e-9)
                 part++;
         s->m[i].part = part;
     }
@@ -164,7 +164,7 @@ static void split_random(split_state *s)
 static bool group_held_out(const split_state *s, int64_t from, int64_t to)
 {
     for (int64_t i = from; i < to; i++)
-        if (s->m[i].part > TRAIN)
+        if (s->m[i].part > ST_TRAIN)
             return true;
     return false;
 }
@@ -179,7 +179,7 @@ static pl_code leaks_mend(split_state *s, int64_t *n_leaks, pl_error *err)
         if (!group_held_out(s, i, j))
             continue;
         for (int64_t k = i; k < j; k++) {
-            if (s->m[k].part != TRAIN)
+            if (s->m[k].part != ST_TRAIN)
                 continue;
             ++*n_leaks;
             if (s->conf->leaks == LEAK_REFUSE)
@@ -193,9 +193,9 @@ static pl_code leaks_mend(split_state *s, int64_t *n_leaks, pl_error *err)
 }
 
 /* Sorted by hash, so what stays is a random sample. */
-static void limits_apply(split_state *s, int64_t count[PARTS])
+static void limits_apply(split_state *s, int64_t count[ST_PARTS])
 {
-    for (int p = 0; p < PARTS; p++)
+    for (int p = 0; p < ST_PARTS; p++)
         count[p] = 0;
     for (int64_t i = 0; i < s->n; i++) {
         int p = s->m[i].part;
@@ -221,7 +221,7 @@ static pl_code rows_write(split_state *s, pl_error *err)
         if (s->m[i].part == NO_PART)
             continue;
         (void)sqlite3_bind_int64(st, 1, s->m[i].mol_id);
-        (void)sqlite3_bind_text(st, 2, part_name[s->m[i].part], -1, SQLITE_STATIC);
+        (void)sqlite3_bind_text(st, 2, st_part_name[s->m[i].part], -1, SQLITE_STATIC);
         rc = pl_db_run(st, err);
     }
     sqlite3_finalize(st);
@@ -249,7 +249,7 @@ static pl_code assign(split_state *s, pl_error *err)
 static pl_code finish(void *state, pl_error *err)
 {
     split_state *s = state;
-    int64_t n_leaks = 0, count[PARTS];
+    int64_t n_leaks = 0, count[ST_PARTS];
     char note[128];
     pl_code rc = members_read(s, err);
 
@@ -261,10 +261,10 @@ static pl_code finish(void *state, pl_error *err)
         return rc;
     limits_apply(s, count);
     qsort(s->m, (size_t)s->n, sizeof *s->m, st_split_by_id);
-    if (count[TRAIN] == 0)
+    if (count[ST_TRAIN] == 0)
         return pl_fail(err, PL_ECONFIG, "no molecule to train on among %lld", (long long)s->n);
-    snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[TRAIN],
-             (long long)count[VALID], (long long)count[TEST]);
+    snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[ST_TRAIN],
+             (long long)count[ST_VALID], (long long)count[ST_TEST]);
     if (n_leaks)
         (void)pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? PL_WARN : PL_INFO,
                            "%lld training molecules share their skeleton with a held-out one%s", (long long)n_leaks,

@@ -3,17 +3,16 @@
 #define ST_SPLIT_PARTS_H
 
 #include "pipeline/stage.h"
+#include "stages/dataset.h"
 
-enum { TRAIN, VALID, TEST, CALIBRATION, PARTS, NO_PART = -1, SKELETON = 14 };
+enum { NO_PART = -1, SKELETON = 14 }; /* no st_part; letters of an InChIKey */
 enum { BY_RANDOM, BY_COLUMN, BY_FILE, BY_SCAFFOLD, BY_TIME };
 enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
 
-static const char *const part_name[PARTS] = { "train", "valid", "test", "calibration" };
-
 typedef struct split_conf {
     int32_t method, leaks;
-    double fraction[PARTS];
-    int64_t limit[PARTS];
+    double fraction[ST_PARTS];
+    int64_t limit[ST_PARTS];
     const char *column, *path;
 } split_conf;
 

@@ -61,7 +61,7 @@ pl_code st_split_column(split_state *s, pl_error *err)
 
     for (int64_t i = 0; i < s->n && !rc; i++) {
         const double value = s->m[i].value;
-        s->m[i].part = value == TRAIN || value == VALID || value == TEST ? (int)value : NO_PART;
+        s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
     }
     return rc;
 }
@@ -83,7 +83,7 @@ static pl_code times_tell(const split_state *s, int64_t n)
 
     for (int64_t i = 0; i < n; i++)
         if (i == 0 || s->m[i].part != s->m[i - 1].part)
-            pl_text_addf(&text, "%s%s from %.10g", i ? ", " : "", part_name[s->m[i].part], s->m[i].value);
+            pl_text_addf(&text, "%s%s from %.10g", i ? ", " : "", st_part_name[s->m[i].part], s->m[i].value);
     if (n > 0)
         rc = pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld molecules have no %s", pl_text_str(&text), s->m[n - 1].value,
                           (long long)(s->n - n), s->conf->column);
@@ -94,7 +94,7 @@ static pl_code times_tell(const split_state *s, int64_t n)
 /* The smallest first, the largest to test; what is equal, as molecules of a year, goes together where the first falls. */
 pl_code st_split_time(split_state *s, pl_error *err)
 {
-    static const int order[PARTS] = { TRAIN, VALID, CALIBRATION, TEST };
+    static const int order[ST_PARTS] = { ST_TRAIN, ST_VALID, ST_CALIBRATION, ST_TEST };
     int64_t n = 0;
     int k = 0;
     double end = s->conf->fraction[order[0]];
@@ -107,7 +107,7 @@ pl_code st_split_time(split_state *s, pl_error *err)
         n++;
     for (int64_t i = 0; i < n; i++) {
         if (i == 0 || s->m[i].value != s->m[i - 1].value)
-            while (k < PARTS - 1 && (double)i >= end * (double)n - 1e-9)
+            while (k < ST_PARTS - 1 && (double)i >= end * (double)n - 1e-9)
                 end += s->conf->fraction[order[++k]];
         s->m[i].part = order[k];
     }
@@ -118,8 +118,8 @@ pl_code st_split_time(split_state *s, pl_error *err)
 
 static int part_of(const char *word)
 {
-    for (int p = 0; p < PARTS; p++)
-        if (!strcmp(word, part_name[p]) || (word[0] == '0' + p && !word[1]))
+    for (int p = 0; p < ST_PARTS; p++)
+        if (!strcmp(word, st_part_name[p]) || (word[0] == '0' + p && !word[1]))
             return p;
     return NO_PART;
 }
@@ -283,13 +283,13 @@ static int compare_group(const void *a, const void *b)
 /* A group goes to the first part that has room for it; the largest to train, the last part takes the rest. */
 static void groups_deal(split_state *s, const group *g, int64_t n)
 {
-    int64_t have[PARTS] = { 0 };
-    int last = TRAIN;
+    int64_t have[ST_PARTS] = { 0 };
+    int last = ST_TRAIN;
 
-    for (int p = 0; p < PARTS; p++)
+    for (int p = 0; p < ST_PARTS; p++)
         last = s->conf->fraction[p] > 0 ? p : last;
     for (int64_t i = 0; i < n; i++) {
-        int p = TRAIN;
+        int p = ST_TRAIN;
         while (i > 0 && p < last && (double)(have[p] + g[i].n) > s->conf->fraction[p] * (double)s->n + 1e-9)
             p++;
         have[p] += g[i].n;

@@ -268,18 +268,16 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
 }
 
 /* From molecules that chose nothing, if there are enough; the validation part chose the epoch. */
-static const st_errors *judges_of(st_errors *const e[ST_PARTS], int32_t k, const char **part)
+static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
 {
     static const st_part order[] = { ST_CALIBRATION, ST_TEST, ST_VALID };
     static const int64_t enough[] = { NN_BAND_LEAST, NN_INTERVAL_LEAST };
 
     for (int j = 0; j < 2; j++)
-        for (int i = 0; i < 3; i++) {
-            *part = st_part_name[order[i]];
+        for (int i = 0; i < 3; i++)
             if (e[order[i]][k].model.n >= enough[j])
-                return &e[order[i]][k];
-        }
-    return &e[ST_VALID][k];
+                return order[i];
+    return ST_VALID;
 }
 
 static pl_code intervals_find(const st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
@@ -288,11 +286,13 @@ static pl_code intervals_find(const st_trained *t, st_errors *const e[ST_PARTS],
 
     for (int32_t k = 0; k < t->d->n_targets && !t->m->classifies && !rc; k++) {
         nn_interval *i = &t->m->target[k].interval;
-        const st_errors *by = judges_of(e, k, &i->part);
-        const double *alike;
-        rc = st_domain_alike(&alike, &t->m->domain, t->d, by->at, by->model.n, t->d->mem, err);
+        const st_part part = judges_of(e, k);
+        const st_errors *by = &e[part][k];
+        i->part = st_part_name[part];
+        if (!by->alike)
+            rc = st_domain_alike(e[part], t->d, part, &t->m->domain, err);
         if (!rc)
-            rc = nn_interval_fit(i, by->measured, by->predicted, alike, by->model.n, t->d->mem, err);
+            rc = nn_interval_fit(i, by->measured, by->predicted, by->alike, by->model.n, t->d->mem, err);
     }
     return rc;
 }

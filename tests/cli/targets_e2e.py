@@ -214,6 +214,13 @@ def what_does_not_go_together_is_told_before_any_work():
             p.workflow(["in.sdf"], STAGES + TRAIN % (targets, 1))
             err = p.run("check", "w.yaml", expect=2)[2]
             assert told in err, (targets, err)
+        # More predictions than a screen may have, by few models.
+        p.workflow(["in.sdf"], STAGES + TRAIN % ("[%s]" % ", ".join("{name: t%d, column: mu}" % i for i in range(64)), 1))
+        p.run("run", "w.yaml", "-q")
+        names = ["m%d" % i for i in range(5)]
+        p.workflow(["in.sdf"], "  read: {}\n  prepare: {}\n  graph: {edges: bonds}\n  score: {}\n", name="many.yaml", workdir="many",
+                   extra="models:\n" + "".join("  %s: {path: run/models/e2e.safetensors}\n" % n for n in names))
+        assert "they predict 320 numbers, at most 256" in p.run("check", "many.yaml", expect=2)[2]
         # A label that the records lack altogether.
         p.put("in.sdf", re.sub(rb"> <mu>\n.*\n\n", b"", labelled(30)[0]))
         p.workflow(["in.sdf"], STAGES + TRAIN % (NUMBERS, 1))

@@ -5,21 +5,27 @@
  * emulator or, where MOLSIEVE_PLUGINS has the real plugin, on a GPU. */
 #include "tests/twin/training.h"
 
+/* Stopped at a poll and gone on with, perhaps with other threads: the weights of a training left alone. */
+static void goes_on(bench *b, const run *whole, int64_t at, const nn_engine_kind *kind, int threads)
+{
+    run first = fresh(b, at), second = fresh(b, -1);
+    nn_checkpoint_from from;
+    pl_error why;
+
+    assert_int_equal(run_train(&first, kind, 2), PL_ESTOP);
+    assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
+    assert_int_equal(run_train(&second, kind, threads), PL_OK);
+    same_weights(&second.s, &whole->s);
+}
+
 static void a_stopped_training_goes_on_with_the_same_bits_for_any_threads(void **state)
 {
     bench *b = *state;
     run whole = fresh(b, -1);
 
     assert_int_equal(run_train(&whole, engine_kind, 1), PL_OK);
-    for (int64_t at = 1; at < 14; at += engine_kind == &nn_engine_cuda ? 5 : 3) {
-        nn_checkpoint_from from;
-        pl_error why;
-        run first = fresh(b, at), second = fresh(b, -1);
-        assert_int_equal(run_train(&first, engine_kind, 2), PL_ESTOP);
-        assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
-        assert_int_equal(run_train(&second, engine_kind, 1 + (int)(at % 2)), PL_OK);
-        same_weights(&second.s, &whole.s);
-    }
+    for (int64_t at = 1; at < 14; at += engine_kind == &nn_engine_cuda ? 5 : 3)
+        goes_on(b, &whole, at, engine_kind, 1 + (int)(at % 2));
 }
 
 static void a_step_asks_for_no_memory_once_it_has_seen_the_batches(void **state)
@@ -85,20 +91,13 @@ static void two_targets_make(bench *b)
 static void several_targets_are_learned_by_ref_and_cpu_alike_with_the_same_bits_after_a_stop(void **state)
 {
     bench *b = *state;
-    run whole, first, second;
-    nn_checkpoint_from from;
-    pl_error why;
+    run whole;
 
     two_targets_make(b);
     b->conf.shards = 2;
     whole = fresh(b, -1);
-    first = fresh(b, 5);
-    second = fresh(b, -1);
     assert_int_equal(run_train(&whole, &nn_engine_cpu, 1), PL_OK);
-    assert_int_equal(run_train(&first, &nn_engine_cpu, 2), PL_ESTOP);
-    assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
-    assert_int_equal(run_train(&second, &nn_engine_cpu, 1), PL_OK);
-    same_weights(&second.s, &whole.s);
+    goes_on(b, &whole, 5, &nn_engine_cpu, 1);
     b->conf.shards = 1;
     ref_and_cpu_learn_alike(state);
 }
@@ -138,21 +137,14 @@ static void classes_make(bench *b)
 static void classes_are_learned_and_the_same_bits_after_a_stop(void **state)
 {
     bench *b = *state;
-    run whole, first, second;
-    nn_checkpoint_from from;
-    pl_error why;
+    run whole;
 
     classes_make(b);
     b->conf.loss = NN_LOSS_BCE;
     b->conf.epochs = 40;
     whole = fresh(b, -1);
-    first = fresh(b, 5);
-    second = fresh(b, -1);
     assert_int_equal(run_train(&whole, engine_kind, 1), PL_OK);
-    assert_int_equal(run_train(&first, engine_kind, 2), PL_ESTOP);
-    assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
-    assert_int_equal(run_train(&second, engine_kind, 1), PL_OK);
-    same_weights(&second.s, &whole.s);
+    goes_on(b, &whole, 5, engine_kind, 1);
     assert_true(whole.s.best_error == whole.least_loss);
     if (!(whole.s.best_error < 0.3)) /* by chance: ln 2 */
         fail_msg("log loss %g of the validation molecules", whole.s.best_error);
@@ -210,15 +202,7 @@ static void shards_are_summed_in_their_order_on_the_device(void **state)
     want = curve_of(b, &nn_engine_cpu);
     assert_int_equal(run_train(&whole, &nn_engine_cuda, 1), PL_OK);
     curves_near(&whole.curve, &want, 1e-4);
-    for (int64_t at = 4; at < 5; at++) {
-        nn_checkpoint_from from;
-        pl_error why;
-        run first = fresh(b, at), second = fresh(b, -1);
-        assert_int_equal(run_train(&first, &nn_engine_cuda, 1), PL_ESTOP);
-        assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);
-        assert_int_equal(run_train(&second, &nn_engine_cuda, 1), PL_OK);
-        same_weights(&second.s, &whole.s);
-    }
+    goes_on(b, &whole, 4, &nn_engine_cuda, 1);
 }
 
 /* Results come later than steps; how much later changes no bit, nor does a graph. */
