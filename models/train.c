@@ -527,3 +527,21 @@ pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, u
         memcpy(s->ema, s->params, n * sizeof *s->ema);
     return PL_OK;
 }
+
+pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t seed, pl_arena *mem, pl_error *err)
+{
+    nn_train_state old = *s;
+    size_t bytes = s->n * sizeof *s->params;
+
+    *s = (nn_train_state){ .n = old.n, .outputs = old.outputs, .params = old.params, .m = old.m, .v = old.v, .ema = old.ema,
+                           .best = PL_NEW(mem, float, old.n), .best_epoch = -1, .tensor = old.tensor, .n_tensors = old.n_tensors };
+    if (!s->best)
+        return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", s->n);
+    memset(s->params, 0, bytes);
+    memset(s->m, 0, bytes);
+    memset(s->v, 0, bytes);
+    nn_se3_init(model, s->params, seed);
+    if (s->ema)
+        memcpy(s->ema, s->params, bytes);
+    return PL_OK;
+}

@@ -58,6 +58,9 @@ typedef struct nn_train_state {
 pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, uint64_t seed, pl_arena *mem,
                              pl_error *err);
 
+/* Another training in the arrays of s, from nn_se3_init(seed); best is a new one, the old stays as it is. */
+pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t seed, pl_arena *mem, pl_error *err);
+
 typedef struct nn_epoch_report {
     int64_t epoch, step;            /* epoch counts from 1                               */
     nn_loss_sum train, valid, test; /* train: predictions made while training; valid, test:

@@ -129,13 +129,16 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
     (void)sqlite3_finalize(st);
 }
 
-/* How wrong the trained model is, where that was found out. */
+/* How wrong the trained model is, or its members together, where that was found out. */
 static void print_errors(pl_store *s)
 {
     static const char sql[] =
-        "SELECT m.name,e.part,e.value,coalesce(nullif(' '||e.unit,' '),''),e.n,(SELECT min(b.value) FROM evaluation b WHERE b.model_id=e.model_id"
-        " AND b.property_id=e.property_id AND b.part=e.part AND b.metric LIKE '%.mae'),p.name FROM evaluation e JOIN model m USING(model_id)"
-        " JOIN property p USING(property_id) WHERE e.metric='mae' AND e.part=(SELECT min(part) FROM evaluation WHERE part IN('test','valid'))"
+        "SELECT min(m.name)||CASE WHEN count(*)>1 THEN ' and '||(count(*)-1)||' more' ELSE '' END||': '||p.name||', '||e.part,coalesce(max(t.value),e.value),"
+        "coalesce(nullif(' '||e.unit,' '),''),e.n,count(*),min(e.value),max(e.value),(SELECT min(b.value) FROM evaluation b WHERE"
+        " b.model_id=e.model_id AND b.property_id=e.property_id AND b.part=e.part AND b.metric LIKE '%.mae' AND b.metric<>'ensemble.mae')"
+        " FROM evaluation e JOIN model m USING(model_id) JOIN property p USING(property_id) LEFT JOIN evaluation t ON t.model_id=e.model_id"
+        " AND t.property_id=e.property_id AND t.part=e.part AND t.metric='ensemble.mae' WHERE e.metric='mae' AND e.part="
+        "(SELECT min(part) FROM evaluation WHERE part IN('test','valid')) GROUP BY e.property_id,CASE WHEN t.value IS NULL THEN e.model_id END"
         " ORDER BY e.property_id LIMIT 64";
     sqlite3_stmt *st;
     bool row = false;
@@ -143,11 +146,14 @@ static void print_errors(pl_store *s)
 
     if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
         return;
-    while (pl_db_step(st, &row, NULL) == PL_OK && row)
-        (void)printf("model %s: %s, %s MAE %.4g%s (%s molecules); the best trivial prediction: %.4g\n",
-                     (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 6),
-                     (const char *)sqlite3_column_text(st, 1), sqlite3_column_double(st, 2), (const char *)sqlite3_column_text(st, 3),
-                     pl_count_str(sqlite3_column_int64(st, 4), n), sqlite3_column_double(st, 5));
+    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
+        (void)printf("model %s MAE %.4g%s", (const char *)sqlite3_column_text(st, 0), sqlite3_column_double(st, 1),
+                     (const char *)sqlite3_column_text(st, 2));
+        if (sqlite3_column_int64(st, 4) > 1)
+            (void)printf(" together, each %.4g to %.4g", sqlite3_column_double(st, 5), sqlite3_column_double(st, 6));
+        (void)printf(" (%s molecules); the best trivial prediction: %.4g\n", pl_count_str(sqlite3_column_int64(st, 3), n),
+                     sqlite3_column_double(st, 7));
+    }
     (void)sqlite3_finalize(st);
 }
 
@@ -200,7 +206,7 @@ static void print_all_next(const pl_workflow *wf, bool ranked)
 {
     const pl_step *train = pl_workflow_step(wf, "train");
     pl_arena *mem = pl_arena_new(1 << 12);
-    const char *model = train && mem ? st_train_model_path(wf, train, mem) : NULL, *path = wf->storage.results;
+    const char *model = train && mem ? st_train_model_path(wf, train, 0, mem) : NULL, *path = wf->storage.results;
 
     (void)printf("next:\n");
     if (model != NULL && access(model, F_OK) == 0)

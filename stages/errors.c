@@ -87,3 +87,28 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
     st_samples_close(&s);
     return rc;
 }
+
+static pl_code mean_of(st_errors *out, const st_errors *const *e, int64_t n, int32_t k, const st_judge *j, pl_arena *mem, pl_error *err)
+{
+    double *p = PL_NEW(mem, double, e[0][k].model.n + 1);
+
+    *out = e[0][k];
+    if (!p)
+        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
+    for (int64_t i = 0; i < out->model.n; i++) {
+        for (int64_t m = 0; m < n; m++)
+            p[i] += e[m][k].predicted[i];
+        p[i] /= (double)n;
+    }
+    out->predicted = p;
+    return fit_one(&out->model, j, out, p, true, mem, err);
+}
+
+pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, const st_judge *j, pl_arena *mem, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0; k < j->d->n_targets && !rc; k++)
+        rc = mean_of(&out[k], e, n, k, j, mem, err);
+    return rc;
+}

@@ -26,6 +26,9 @@ typedef struct st_judge {
 /* out [d->n_targets]: in the target's unit, of the molecules that have it; arrays in mem. An empty part has n = 0. */
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err);
 
+/* Of the mean of what n models predict, whose errors e[n] by st_errors_find are those of the same molecules; out [d->n_targets]. */
+pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, const st_judge *j, pl_arena *mem, pl_error *err);
+
 /* mae, rmse, interval90, r2, spearman of a fit by number 0..4, then log_loss, brier and the enrichments of a
  * class; NaN when there is none. */
 enum { ST_ERROR_LOG_LOSS = 5, ST_ERROR_ROC_AUC = 7, ST_ERROR_KINDS = ST_ERROR_ROC_AUC + NN_ENRICHMENTS };

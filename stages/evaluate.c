@@ -11,6 +11,7 @@
 #include "stages/domain.h"
 #include "stages/errors.h"
 #include "stages/model_row.h"
+#include "stages/score_models.h"
 #include "stages/train.h"
 
 typedef struct evaluate_conf {
@@ -19,6 +20,7 @@ typedef struct evaluate_conf {
     st_compute compute;
 } evaluate_conf;
 
+#define ENSEMBLE "ensemble" /* before the point of a metric */
 #define AT(member) offsetof(evaluate_conf, member)
 static const pl_field fields[] = {
     { PL_TEXTS, "on", AT(on), 0, 0, 0, NULL, NULL, NULL, "parts: train, valid, test, calibration; valid and test if none is given",
@@ -32,11 +34,20 @@ static const pl_field fields[] = {
     { 0 }
 };
 
+/* One of the networks that the workflow trained. */
+typedef struct member {
+    nn_model_file *m;
+    const char *path;
+    int64_t model_id;
+    st_errors *e[ST_PARTS];        /* [targets] of the parts that are wanted */
+} member;
+
 typedef struct evaluate_state {
     pl_env *env;
     const evaluate_conf *conf;
-    nn_model_file *m;
-    const char *path;
+    member *member;                /* [n_members] */
+    int64_t n_members;
+    st_errors *together[ST_PARTS]; /* [targets] of the members' mean, where there are several */
     const nn_engine_kind *kind;
     nn_engine *engine;
     st_dataset d;
@@ -44,15 +55,14 @@ typedef struct evaluate_state {
     st_baselines *base;            /* [targets] */
     nn_train_host host;
     sqlite3_stmt *put, *put_one;
-    int64_t model_id;
 } evaluate_state;
 
 /* Errors of one target on one part, and where they go. */
 typedef struct found {
     const nn_target *target;
-    int64_t property_id;
+    int64_t model_id, property_id;
     st_part part;
-    const st_errors *e;
+    const st_errors *e, *together; /* together: NULL of one network */
 } found;
 
 static int part_of(const char *word)
@@ -103,30 +113,42 @@ static pl_code evaluate_open(void *state, pl_env *env, pl_error *err)
     return PL_OK;
 }
 
-static pl_code model_open(evaluate_state *s, const pl_step *train, pl_error *err)
+static pl_code file_open(evaluate_state *s, const pl_step *train, int64_t k, pl_error *err)
+{
+    const char *name = st_train_name(s->env->wf, train->conf, k, s->env->mem);
+    member *one = &s->member[k];
+    pl_code rc;
+
+    one->path = st_train_model_path(s->env->wf, train, k, s->env->mem);
+    if (!one->path || !name)
+        return pl_fail(err, PL_ENOMEM, "evaluation");
+    rc = nn_model_read(&one->m, one->path, s->env->mem, err);
+    if (!rc)
+        rc = st_model_same(s->env->store, name, one->m, one->path, err);
+    if (!rc && one->m->conf.outputs != ((const st_train_conf *)train->conf)->targets.n)
+        rc = pl_fail(err, PL_EDATA, "%s predicts %d numbers, the workflow has other targets", one->path, (int)one->m->conf.outputs);
+    return rc;
+}
+
+static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
     nn_engine_conf conf = st_compute_conf(&s->conf->compute, s->conf->threads > 0 ? (int)s->conf->threads : s->env->workers);
     int32_t device[ST_DEVICES];
     int n;
     pl_code rc = st_compute_devices(&s->conf->compute, device, &n, err);
 
+    s->n_members = ((const st_train_conf *)train->conf)->members;
+    s->member = PL_NEW(s->env->mem, member, s->n_members);
+    if (!rc && !s->member)
+        rc = pl_fail(err, PL_ENOMEM, "evaluation");
+    for (int64_t k = 0; k < s->n_members && !rc; k++)
+        rc = file_open(s, train, k, err);
     if (rc)
         return rc;
     conf.device = device[0];
-    s->path = st_train_model_path(s->env->wf, train, s->env->mem);
-    if (!s->path)
-        return pl_fail(err, PL_ENOMEM, "evaluation");
-    rc = nn_model_read(&s->m, s->path, s->env->mem, err);
-    if (!rc)
-        rc = st_model_same(s->env->store, st_train_name(s->env->wf, train->conf), s->m, s->path, err);
-    if (!rc && s->m->conf.outputs != ((const st_train_conf *)train->conf)->targets.n)
-        rc = pl_fail(err, PL_EDATA, "%s predicts %d numbers, the workflow has other targets", s->path, (int)s->m->conf.outputs);
-    if (rc)
-        return rc;
     st_compute_say(&s->conf->compute, "evaluate");
     s->kind = st_compute_engine(&s->conf->compute);
-    rc = s->kind->open(&s->engine, s->m->model, &conf, err);
-    return rc ? rc : s->kind->set_params(s->engine, s->m->params, err);
+    return s->kind->open(&s->engine, s->member->m->model, &conf, err);
 }
 
 static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
@@ -135,10 +157,10 @@ static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
     const st_wanted_label *label = st_train_labels(c, s->env->mem);
     pl_code rc = label ? st_dataset_open(&s->d, s->env, label, c->targets.n, NULL, err) : pl_fail(err, PL_ENOMEM, "targets");
 
-    if (!rc && s->m->classifies)
+    if (!rc && s->member->m->classifies)
         st_dataset_decided(&s->d);
     if (!rc)
-        rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->m->inputs, err);
+        rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->member->m->inputs, err);
     if (!rc && !(s->base = PL_NEW(s->d.mem, st_baselines, s->d.n_targets)))
         rc = pl_fail(err, PL_ENOMEM, "baselines");
     for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
@@ -151,7 +173,7 @@ static pl_code row_put(evaluate_state *s, const found *f, const char *metric, bo
 {
     if (!isfinite(value))
         return PL_OK;
-    (void)sqlite3_bind_int64(s->put, 1, s->model_id);
+    (void)sqlite3_bind_int64(s->put, 1, f->model_id);
     (void)sqlite3_bind_int64(s->put, 2, f->property_id);
     (void)sqlite3_bind_text(s->put, 3, st_part_name[f->part], -1, SQLITE_STATIC);
     (void)sqlite3_bind_text(s->put, 4, metric, -1, SQLITE_TRANSIENT);
@@ -162,19 +184,27 @@ static pl_code row_put(evaluate_state *s, const found *f, const char *metric, bo
     return pl_db_run(s->put, err);
 }
 
-static pl_code fits_put(evaluate_state *s, const found *f, pl_error *err)
+/* "mae", or "mean.mae" of somebody else than the model. */
+static pl_code fit_put(evaluate_state *s, const found *f, const char *who, const nn_fit *fit, pl_error *err)
 {
-    const st_errors *e = f->e;
     pl_code rc = PL_OK;
 
     for (int k = 0; k < ST_ERROR_KINDS && !rc; k++) {
-        rc = row_put(s, f, st_error_name(k), st_error_has_unit(k), st_error_value(&e->model, k), e->model.n, err);
-        for (int b = 0; b < ST_BASELINES && !rc; b++) {
-            char name[48];
-            snprintf(name, sizeof name, "%s.%s", st_baseline_name[b], st_error_name(k));
-            rc = row_put(s, f, name, st_error_has_unit(k), st_error_value(&e->baseline[b], k), e->model.n, err);
-        }
+        char name[48];
+        (void)snprintf(name, sizeof name, "%s%s%s", who ? who : "", who ? "." : "", st_error_name(k));
+        rc = row_put(s, f, name, st_error_has_unit(k), st_error_value(fit, k), f->e->model.n, err);
     }
+    return rc;
+}
+
+static pl_code fits_put(evaluate_state *s, const found *f, pl_error *err)
+{
+    pl_code rc = fit_put(s, f, NULL, &f->e->model, err);
+
+    if (!rc && f->together)
+        rc = fit_put(s, f, ENSEMBLE, &f->together->model, err);
+    for (int b = 0; b < ST_BASELINES && !rc; b++)
+        rc = fit_put(s, f, st_baseline_name[b], &f->e->baseline[b], err);
     return rc;
 }
 
@@ -210,7 +240,7 @@ static pl_code molecules_put(evaluate_state *s, const found *f, pl_error *err)
     for (int64_t i = 0; i < e->model.n && !rc; i++) {
         if (!isfinite(e->predicted[i]))
             continue;
-        (void)sqlite3_bind_int64(s->put_one, 1, s->model_id);
+        (void)sqlite3_bind_int64(s->put_one, 1, f->model_id);
         (void)sqlite3_bind_int64(s->put_one, 2, f->property_id);
         (void)sqlite3_bind_int64(s->put_one, 3, s->d.mol_id[e->at[i]]);
         (void)sqlite3_bind_text(s->put_one, 4, st_part_name[f->part], -1, SQLITE_STATIC);
@@ -222,19 +252,20 @@ static pl_code molecules_put(evaluate_state *s, const found *f, pl_error *err)
     return rc;
 }
 
-static pl_code target_put(evaluate_state *s, int32_t k, st_errors *const e[ST_PARTS], pl_error *err)
+static pl_code target_put(evaluate_state *s, const member *one, int32_t k, pl_error *err)
 {
     const st_target *target = st_train_target(pl_workflow_step(s->env->wf, "train")->conf);
-    found f = { .target = &s->m->target[k] };
-    pl_code rc = st_property_put(s->env->store, s->m, k, st_target_converts(&target[k]), &f.property_id, s->env->mem, err);
+    found f = { .target = &one->m->target[k], .model_id = one->model_id };
+    pl_code rc = st_property_put(s->env->store, one->m, k, st_target_converts(&target[k]), &f.property_id, s->env->mem, err);
 
     for (int p = 0; p < ST_PARTS && !rc; p++) {
         if (!part_wanted(s->conf, (st_part)p))
             continue;
         f.part = (st_part)p;
-        f.e = &e[p][k];
+        f.e = &one->e[p][k];
+        f.together = s->together[p] ? &s->together[p][k] : NULL;
         rc = fits_put(s, &f, err);
-        if (!rc && s->m->domain.n > 0)
+        if (!rc && one->m->domain.n > 0)
             rc = bands_put(s, &f, err);
         if (!rc)
             rc = molecules_put(s, &f, err);
@@ -242,13 +273,20 @@ static pl_code target_put(evaluate_state *s, int32_t k, st_errors *const e[ST_PA
     return rc;
 }
 
-static pl_code rows_put(evaluate_state *s, st_errors *const e[ST_PARTS], pl_error *err)
+static pl_code member_put(evaluate_state *s, member *one, pl_error *err)
+{
+    pl_code rc = st_model_put(s->env->store, one->m, one->path, &one->model_id, s->env->mem, err);
+
+    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
+        rc = target_put(s, one, k, err);
+    return rc;
+}
+
+static pl_code rows_put(evaluate_state *s, pl_error *err)
 {
     sqlite3 *db = s->env->store->db;
     pl_code rc = pl_db_begin(db, err);
 
-    if (!rc)
-        rc = st_model_put(s->env->store, s->m, s->path, &s->model_id, s->env->mem, err);
     if (!rc)
         rc = pl_db_exec(db, "DELETE FROM evaluation; DELETE FROM evaluated", err);
     if (!rc)
@@ -257,57 +295,101 @@ static pl_code rows_put(evaluate_state *s, st_errors *const e[ST_PARTS], pl_erro
     if (!rc)
         rc = pl_db_prepare(db, &s->put_one, "INSERT INTO evaluated(model_id,property_id,mol_id,part,measured,predicted,"
                            "similarity) VALUES(?,?,?,?,?,?,?)", err);
-    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
-        rc = target_put(s, k, e, err);
+    for (int64_t k = 0; k < s->n_members && !rc; k++)
+        rc = member_put(s, &s->member[k], err);
     return rc;
 }
 
-/* Of the first target, and how many more there are. */
-static void note_put(const evaluate_state *s, st_errors *const e[ST_PARTS])
+/* "", or what the members are alone. */
+static void range_of_members(const evaluate_state *s, st_part part, int kind, char *out, size_t n)
 {
-    const bool on_test = e[ST_TEST] && e[ST_TEST]->model.n;
-    const st_errors *shown = on_test ? e[ST_TEST] : e[ST_VALID];
-    const char *unit = s->m->target->unit;
-    const int kind = s->m->classifies ? ST_ERROR_ROC_AUC : 0;
-    const nn_fit *by = shown ? shown->baseline : NULL;
-    char note[200], more[64] = "";
+    double least = INFINITY, most = -INFINITY;
 
-    if (!shown || !shown->model.n)
+    out[0] = '\0';
+    for (int64_t k = 0; k < s->n_members; k++) {
+        least = fmin(least, st_error_value(&s->member[k].e[part]->model, kind));
+        most = fmax(most, st_error_value(&s->member[k].e[part]->model, kind));
+    }
+    if (s->n_members > 1)
+        (void)snprintf(out, n, ", %lld networks, each %.4g to %.4g", (long long)s->n_members, least, most);
+}
+
+/* Of the first target, and how many more there are. */
+static void note_put(const evaluate_state *s)
+{
+    st_errors *const *e = s->n_members > 1 ? s->together : s->member->e;
+    const st_part part = e[ST_TEST] && e[ST_TEST]->model.n ? ST_TEST : ST_VALID;
+    const nn_model_file *m = s->member->m;
+    const int kind = m->classifies ? ST_ERROR_ROC_AUC : 0;
+    const nn_fit *by = e[part] ? e[part]->baseline : NULL;
+    char note[280], more[64] = "", range[80];
+
+    if (!by || !e[part]->model.n)
         return;
+    range_of_members(s, part, kind, range, sizeof range);
     if (s->d.n_targets > 1)
-        snprintf(more, sizeof more, "; %d targets, here %.20s", (int)s->d.n_targets, s->m->target->name);
-    snprintf(note, sizeof note, "%s %s %.4g%s%.20s (mean %.4g, composition %.4g, descriptors %.4g%s)", on_test ? "test" : "valid",
-             s->m->classifies ? "ROC-AUC" : "MAE", st_error_value(&shown->model, kind), unit[0] ? " " : "", unit,
+        snprintf(more, sizeof more, "; %d targets, here %.20s", (int)s->d.n_targets, m->target->name);
+    snprintf(note, sizeof note, "%s %s %.4g%s%.20s%s (mean %.4g, composition %.4g, descriptors %.4g%s)", st_part_name[part],
+             m->classifies ? "ROC-AUC" : "MAE", st_error_value(&e[part]->model, kind), m->target->unit[0] ? " " : "", m->target->unit, range,
              st_error_value(&by[ST_BY_MEAN], kind), st_error_value(&by[ST_BY_COMPOSITION], kind),
              st_error_value(&by[ST_BY_DESCRIPTORS], kind), more);
     pl_progress_set(s->env->progress, s->d.n, s->d.n, note);
 }
 
-static pl_code part_find(evaluate_state *s, st_part part, st_errors **out, pl_error *err)
+static st_judge judge_of(const evaluate_state *s, const member *one)
 {
-    const st_judge judge = { .m = s->m, .kind = s->kind, .engine = s->engine, .d = &s->d, .base = s->base, .host = &s->host,
-                             .molecules = s->conf->molecules, .max_edges = s->conf->max_edges };
-    st_errors *e = *out = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
-    pl_code rc = e ? st_errors_find(e, &judge, part, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+    return (st_judge){ .m = one->m, .kind = s->kind, .engine = s->engine, .d = &s->d, .base = s->base, .host = &s->host,
+                       .molecules = s->conf->molecules, .max_edges = s->conf->max_edges };
+}
 
-    return rc ? rc : st_domain_alike(e, &s->d, part, &s->m->domain, err);
+static pl_code member_find(evaluate_state *s, member *one, pl_error *err)
+{
+    const st_judge judge = judge_of(s, one);
+    pl_code rc = s->kind->set_params(s->engine, one->m->params, err);
+
+    for (int p = 0; p < ST_PARTS && !rc; p++) {
+        if (!part_wanted(s->conf, (st_part)p))
+            continue;
+        one->e[p] = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
+        rc = one->e[p] ? st_errors_find(one->e[p], &judge, (st_part)p, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+        if (!rc)
+            rc = st_domain_alike(one->e[p], &s->d, (st_part)p, &one->m->domain, err);
+    }
+    return rc;
+}
+
+static pl_code together_find(evaluate_state *s, pl_error *err)
+{
+    const st_judge judge = judge_of(s, s->member);
+    pl_code rc = PL_OK;
+
+    for (int p = 0; p < ST_PARTS && !rc && s->n_members > 1; p++) {
+        const st_errors *each[ST_MEMBERS_MAX];
+        for (int64_t k = 0; k < s->n_members; k++)
+            each[k] = s->member[k].e[p];
+        if (!part_wanted(s->conf, (st_part)p))
+            continue;
+        s->together[p] = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
+        rc = s->together[p] ? st_errors_mean(s->together[p], each, s->n_members, &judge, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+    }
+    return rc;
 }
 
 static pl_code evaluate_finish(void *state, pl_error *err)
 {
     evaluate_state *s = state;
     const pl_step *train = pl_workflow_step(s->env->wf, "train");
-    st_errors *e[ST_PARTS] = { NULL };
-    pl_code rc = model_open(s, train, err);
+    pl_code rc = models_open(s, train, err);
 
     if (!rc)
         rc = data_open(s, train, err);
-    for (int p = 0; p < ST_PARTS && !rc; p++)
-        if (part_wanted(s->conf, (st_part)p))
-            rc = part_find(s, (st_part)p, &e[p], err);
+    for (int64_t k = 0; k < s->n_members && !rc; k++)
+        rc = member_find(s, &s->member[k], err);
     if (!rc)
-        note_put(s, e);
-    return rc ? rc : rows_put(s, e, err);
+        rc = together_find(s, err);
+    if (!rc)
+        note_put(s);
+    return rc ? rc : rows_put(s, err);
 }
 
 static void evaluate_close(void *state)

@@ -187,7 +187,7 @@ static void add_errors(st_report *r, int64_t model_id, int64_t property_id, cons
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
              "substr(metric,instr(metric,'.')+1), value, n FROM evaluation WHERE model_id=%lld AND property_id=%lld AND metric NOT LIKE "
-             "'%%.similarity%%' ORDER BY part, who<>'the model', instr('mean composition descriptors',who), who", (long long)model_id,
+             "'%%.similarity%%' ORDER BY part, who<>'the model', instr('ensemble mean composition descriptors',who), who", (long long)model_id,
              (long long)property_id); st_report_row(r, &st);) {
         if (row.n >= 0 && (strcmp(row.part, st_column(st, 0)) != 0 || strcmp(row.who, st_column(st, 1)) != 0)) {
             add_error_row(r, m, &row);
@@ -408,6 +408,9 @@ static void add_training(st_report *r)
         pl_text_add(r->out, "<h3>Learning curves: ");
         st_html_cut(r->out, st_column(st, 0), 60);
         pl_text_add(r->out, "</h3>\n");
+        if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM metric WHERE stage=%Q AND name LIKE 'member%%')", st_column(st, 0)))
+            pl_text_add(r->out, "<p class=\"note\">Of the first network of the ensemble; the others' are member2.mae and so on in the table "
+                                "<code>metric</code>.</p>\n");
         add_curves(r, st_column(st, 0));
     }
 }

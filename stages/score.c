@@ -47,13 +47,13 @@ static int property_add(st_predicted *out, int n, st_predicted p, const char *un
     return p.own ? n + 1 : -1;
 }
 
-/* Of the model that this workflow trains. */
+/* Of the models that this workflow trains. */
 static int trained_properties(const st_train_conf *c, st_predicted *out, pl_arena *mem)
 {
     int n = 0;
 
-    for (int32_t k = 0; k < c->targets.n && n >= 0 && n < ST_SCORES_MAX; k++) {
-        const st_target *t = st_train_target(c) + k;
+    for (int64_t k = 0; k < c->members * c->targets.n && n >= 0 && n < ST_SCORES_MAX; k++) {
+        const st_target *t = st_train_target(c) + k % c->targets.n;
         n = property_add(out, n, (st_predicted){ t->name, NULL, c->domain > 0, !st_train_classifies(c) }, t->unit, mem);
     }
     return n;

@@ -60,13 +60,26 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
     if (wanted->n)
         return;
     l->trained_here = train != NULL;
-    if (train)
-        list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf), st_train_model_path(wf, train, mem), NULL });
-    else
+    if (!train)
         list_all(l, wf);
+    for (int64_t k = 0; train && k < ((const st_train_conf *)train->conf)->members; k++)
+        list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf, k, mem), st_train_model_path(wf, train, k, mem), NULL });
 }
 
-static void names_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
+/* Whether the model that the workflow trains has that name, or one of its members. */
+static bool is_trained_here(const pl_workflow *wf, const char *name, pl_arena *mem)
+{
+    const pl_step *train = pl_workflow_step(wf, "train");
+
+    for (int64_t k = 0; train && k < ((const st_train_conf *)train->conf)->members; k++) {
+        const char *own = st_train_name(wf, train->conf, k, mem);
+        if (own && strcmp(own, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void names_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_arena *mem, pl_problems *problems)
 {
     const char *const *word = wanted->items;
     const pl_step *train = pl_workflow_step(wf, "train");
@@ -80,7 +93,7 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
         if (!ref_named(wf, word[k]))
             pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
                            near ? "; did you mean " : "", near ? near : "");
-        if (train && strcmp(word[k], st_train_name(wf, train->conf)) == 0)
+        if (is_trained_here(wf, word[k], mem))
             pl_problem_add(problems, step->node, "models: %s is the name of the model that this workflow trains, too", word[k]);
         for (int32_t j = 0; j < k; j++)
             if (strcmp(word[j], word[k]) == 0)
@@ -122,9 +135,9 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
     st_model_list l;
     int n = 0;
 
-    names_check(wf, step, wanted, problems);
     if (!mem)
         return;
+    names_check(wf, step, wanted, mem, problems);
     st_model_list_fill(&l, wf, wanted, mem);
     for (int k = 0; k < l.n && !l.trained_here; k++) {
         n += model_check(wf, step, &l, k, mem, problems);

@@ -5,7 +5,7 @@
 #include "pipeline/stage.h"
 #include "pipeline/workflow.h"
 
-enum { ST_MODELS_MAX = 64, ST_SCORES_MAX = 256 }; /* models; predictions of a molecule by all of them */
+enum { ST_MODELS_MAX = 64, ST_MEMBERS_MAX = ST_MODELS_MAX, ST_SCORES_MAX = 256 }; /* models; of one ensemble; predictions of a molecule by all of them */
 
 typedef struct st_model_list {
     int n;

@@ -34,7 +34,7 @@ typedef struct score_state {
     const score_conf *conf;
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models, n_targets;
-    bool trained_here;             /* the one model is that of this workflow */
+    bool trained_here;             /* the models are those of this workflow */
     scored_model model[ST_MODELS_MAX];
     scored_target target[ST_SCORES_MAX];
     double radial_error;           /* the most of which a warning told */

@@ -16,6 +16,7 @@
 #include "pipeline/run.h"
 #include "pipeline/stop.h"
 #include "stages/classes.h"
+#include "stages/domain.h"
 #include "stages/graph.h"
 #include "stages/ranks.h"
 
@@ -31,7 +32,9 @@ typedef struct train_state {
     nn_se3 *model;
     const nn_engine_kind *kind;
     nn_engine *engine;
-    nn_train_state s;
+    nn_train_state s;              /* of the member that learns                       */
+    nn_train_state *learned;       /* [members] at their ends; of arrays best alone is theirs */
+    int64_t member;
     nn_train_host host;
     const char *dir, *identity;    /* of checkpoints                                  */
     bool latest_good;              /* latest.ckpt may become previous.ckpt            */
@@ -92,17 +95,28 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
     train_state *t = ctx;
     double loss = s->seen.n ? s->seen.loss / (double)s->seen.n : NAN;
-    char note[128];
+    char note[200], member[64] = "";
 
+    if (t->conf->members > 1)
+        snprintf(member, sizeof member, "member %lld/%lld ", (long long)t->member + 1, (long long)t->conf->members);
     if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_error))
-        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f valid %s %.4g%s%s", (long long)s->epoch + 1, (long long)t->loop.epochs,
-                 loss, t->m.classifies ? "log loss" : has_unit(t) ? "MAE" : "loss", t->valid_error,
+        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f valid %s %.4g%s%s", member, (long long)s->epoch + 1,
+                 (long long)t->loop.epochs, loss, t->m.classifies ? "log loss" : has_unit(t) ? "MAE" : "loss", t->valid_error,
                  has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
     else
-        snprintf(note, sizeof note, "epoch %lld/%lld loss %.4f", (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
-    pl_progress_set(t->env->progress, s->epoch * n_train + s->cursor, t->loop.epochs * n_train, note);
+        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
+    pl_progress_set(t->env->progress, (t->member * t->loop.epochs + s->epoch) * n_train + s->cursor,
+                    t->conf->members * t->loop.epochs * n_train, note);
+}
+
+static pl_code epoch_value_add(const train_state *t, const nn_epoch_report *r, const char *part, const char *name, double value,
+                               pl_error *err)
+{
+    const char *own = st_train_metric(name, t->member, t->env->mem);
+
+    return own ? pl_metric_add(t->env, r->step, (double)r->epoch, part, own, value, err) : pl_fail(err, PL_ENOMEM, "a metric");
 }
 
 static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum,
@@ -116,7 +130,7 @@ static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const ch
 
     for (int k = 0; k < 4 && sum->n && !rc; k++)
         if (isfinite(rows[k].value))
-            rc = pl_metric_add(t->env, r->step, (double)r->epoch, part, rows[k].name, rows[k].value, err);
+            rc = epoch_value_add(t, r, part, rows[k].name, rows[k].value, err);
     return rc;
 }
 
@@ -134,7 +148,7 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
     if (!rc)
         rc = sums_add(t, r, "test", &r->test, err);
     if (!rc)
-        rc = pl_metric_add(t->env, r->step, (double)r->epoch, "train", "lr", r->lr, err);
+        rc = epoch_value_add(t, r, "train", "lr", r->lr, err);
     if (rc) {
         pl_db_rollback(db);
         return rc;
@@ -192,7 +206,6 @@ static pl_code model_describe(train_state *t, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "targets");
     for (int32_t k = 0; k < t->conf->targets.n; k++)
         t->m.target[k] = (nn_target){ .name = target[k].name, .unit = target[k].unit, .better = better[target[k].better] };
-    t->m.name = st_train_name(t->env->wf, t->conf);
     t->m.classifies = st_train_classifies(t->conf);
     t->m.graph = st_graph_opts(graph);
     t->m.bf16 = t->conf->dtype == 1;
@@ -231,8 +244,9 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->m.inputs = t->inputs;
     t->m.conf = st_train_network(t->conf, &t->inputs);
     rc = nn_se3_plan(&t->model, &t->m.conf, mem, err);
-    if (!rc)
-        rc = nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, mem, err);
+    t->learned = PL_NEW(mem, nn_train_state, t->conf->members);
+    if (!rc && !t->learned)
+        rc = pl_fail(err, PL_ENOMEM, "training");
     if (rc)
         return rc;
     t->m.model = t->model;
@@ -258,7 +272,8 @@ static pl_code checkpoint_name(train_state *t, pl_error *err)
         t->identity = pl_sprintf(env->mem, "%s %s", env->step->key,
                                  row && sqlite3_column_text(st, 0) ? (const char *)sqlite3_column_text(st, 0) : "");
     sqlite3_finalize(st);
-    t->dir = pl_sprintf(env->mem, "%s/checkpoints/%.16s", env->wf->workdir, env->step->key);
+    t->dir = pl_sprintf(env->mem, t->member ? "%s/checkpoints/%.16s-%lld" : "%s/checkpoints/%.16s", env->wf->workdir, env->step->key,
+                        (long long)t->member + 1);
     if (!rc && (!t->identity || !t->dir))
         rc = pl_fail(err, PL_ENOMEM, "checkpoint");
     return rc;
@@ -304,8 +319,10 @@ static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
     if (rc)
         return rc;
     if (n > 0)
-        out->n_items = n * c->loop.epochs;
-    out->note = pl_sprintf(mem, "about %zu parameters, %lld epochs", model->n_floats, (long long)c->loop.epochs);
+        out->n_items = n * c->loop.epochs * c->members;
+    out->note = c->members > 1 ? pl_sprintf(mem, "%lld members of about %zu parameters, %lld epochs each", (long long)c->members, model->n_floats,
+                                            (long long)c->loop.epochs)
+                               : pl_sprintf(mem, "about %zu parameters, %lld epochs", model->n_floats, (long long)c->loop.epochs);
     return PL_OK;
 }
 
@@ -318,9 +335,6 @@ static void state_open(train_state *t, pl_env *env)
     t->team = env->team ? env->team : &t->alone;
     t->conf = env->step->conf;
     t->loop = t->conf->loop;
-    t->loop.seed = env->seed;
-    t->valid_error = NAN;
-    t->saved_at = clock_seconds();
     t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .ranks = &t->team->ranks };
 }
 
@@ -337,12 +351,68 @@ static pl_code train_open(void *state, pl_env *env, pl_error *err)
     return PL_OK;
 }
 
+/* A file of its own, but for what all members know. */
+static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error *err)
+{
+    pl_arena *mem = t->env->mem;
+    nn_model_file m = t->m;
+
+    m.params = t->learned[k].best;
+    m.name = st_train_name(t->env->wf, t->conf, k, mem);
+    m.target = PL_NEW(mem, nn_target, t->conf->targets.n);
+    if (!m.name || !m.target)
+        return pl_fail(err, PL_ENOMEM, "the model file");
+    memcpy(m.target, t->m.target, (size_t)t->conf->targets.n * sizeof *m.target);
+    nn_model_round(&m);
+    *out = (st_trained){ .env = t->env, .m = m, .member = k, .kind = t->kind, .engine = t->engine, .d = &t->d, .train = &t->train,
+                         .state = &t->learned[k], .host = &t->host };
+    return st_train_write(out, err);
+}
+
 static pl_code train_end(train_state *t, pl_error *err)
 {
-    t->m.params = t->s.best;
-    nn_model_round(&t->m);
-    return st_train_end(&(st_trained){ .env = t->env, .m = &t->m, .kind = t->kind, .engine = t->engine, .d = &t->d,
-                                       .train = &t->train, .state = &t->s, .host = &t->host }, err);
+    const int64_t n = t->conf->members;
+    st_trained *one = PL_NEW(t->env->mem, st_trained, n);
+    pl_code rc = one ? st_domain_make(&t->m.domain, t->env, &t->train, t->conf->domain, err) : pl_fail(err, PL_ENOMEM, "training");
+
+    for (int64_t k = 0; k < n && !rc; k++)
+        rc = member_write(&one[k], t, k, err);
+    if (!rc)
+        rc = pl_db_begin(t->env->store->db, err);
+    for (int64_t k = 0; k < n && !rc; k++)
+        rc = st_train_rows(&one[k], err);
+    return rc;
+}
+
+static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
+{
+    t->member = k;
+    t->loop.seed = t->env->seed + (uint64_t)k;
+    t->valid_error = NAN;
+    t->saved_at = clock_seconds();
+    t->saved_step = 0;
+    t->latest_good = false;
+    return k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
+             : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
+}
+
+/* From its checkpoint, if there is one; that of a member that has learned is its end. */
+static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
+{
+    const bool reads = t->team->ranks.rank == 0;
+    pl_code rc = member_begin(t, k, err);
+
+    if (!rc && reads)
+        rc = checkpoint_name(t, err);
+    if (!rc && reads)
+        rc = checkpoint_load(t, err);
+    if (!rc)
+        rc = nn_train_state_tell(&t->team->ranks, &t->s, err);
+    t->team->ranks.patience = t->conf->rank_timeout;
+    if (!rc)
+        rc = nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
+    t->learned[k] = t->s;
+    return rc;
 }
 
 /* The work of every rank. */
@@ -354,14 +424,9 @@ static pl_code learn(train_state *t, pl_error *err)
         rc = data_open(t, err);
     if (!rc)
         rc = model_open(t, err);
-    if (!rc && t->team->ranks.rank == 0)
-        rc = checkpoint_name(t, err);
-    if (!rc && t->team->ranks.rank == 0)
-        rc = checkpoint_load(t, err);
-    if (!rc)
-        rc = nn_train_state_tell(&t->team->ranks, &t->s, err);
-    t->team->ranks.patience = t->conf->rank_timeout;
-    return rc ? rc : nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
+    for (int64_t k = 0; k < t->conf->members && !rc; k++)
+        rc = member_learn(t, k, err);
+    return rc;
 }
 
 static pl_code train_finish(void *state, pl_error *err)
@@ -416,11 +481,14 @@ static const char *const reset_sql[] = {
 
 static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
 {
-    const char *path = st_train_model_path(wf, step, mem);
-
-    if (path == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for a path");
-    *out = pl_path_is_gone(path) ? path + strlen(wf->workdir) + 1 : NULL;
+    *out = NULL;
+    for (int64_t k = 0; k < ((const st_train_conf *)step->conf)->members && *out == NULL; k++) {
+        const char *path = st_train_model_path(wf, step, k, mem);
+        if (path == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for a path");
+        if (pl_path_is_gone(path))
+            *out = path + strlen(wf->workdir) + 1;
+    }
     return PL_OK;
 }
 

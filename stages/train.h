@@ -16,6 +16,7 @@
 #include "pipeline/workflow.h"
 #include "stages/compute.h"
 #include "stages/dataset.h"
+#include "stages/errors.h"
 #include "stages/ranks.h"
 
 extern const pl_stage st_train;
@@ -31,6 +32,7 @@ typedef struct st_train_conf {
     pl_list targets;                  /* st_target, 1 to NN_TARGETS_MAX         */
     const char *name;                 /* NULL: the workflow's                   */
     nn_train_conf loop;               /* seed is set from the workflow          */
+    int64_t members;                  /* of an ensemble                         */
     struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
     double checkpoint_every, rank_timeout;
@@ -50,9 +52,10 @@ const st_target *st_train_target(const st_train_conf *c);               /* [targ
 const char *st_target_label(const st_target *t);                         /* the property to learn     */
 bool st_target_converts(const st_target *t);                             /* to a target of its name   */
 const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem);  /* [targets.n]; NULL when refused */
-const char *st_train_name(const pl_workflow *wf, const st_train_conf *c);
+/* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */
+const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem);
 /* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
-const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, pl_arena *mem);
+const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem);
 /* The labels are classes; after the settings were settled. */
 bool st_train_classifies(const st_train_conf *c);
 void st_train_settle(const pl_workflow *wf, void *conf);
@@ -68,19 +71,25 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
 /* What the network is to give for the molecules of a part; NaN: not measured. */
 void st_targets_fill(st_samples *s, const nn_model_file *m);
 
-/* The end of a training: m->params are what the file will hold. Adds the errors
- * on all parts to the provenance, writes the file and, in a transaction that it
- * leaves open, the rows. */
+/* The end of the training of one network. */
 typedef struct st_trained {
     pl_env *env;
-    nn_model_file *m;
+    nn_model_file m;                  /* params: what the file will hold        */
+    int64_t member;
     const nn_engine_kind *kind;
     nn_engine *engine;
     const st_dataset *d;
     const st_samples *train;
     const nn_train_state *state;
     const nn_train_host *host;
+    const char *path;                 /* set by st_train_write, as are the      */
+    const st_errors *test;            /* [targets] errors on the test part      */
 } st_trained;
-pl_code st_train_end(const st_trained *t, pl_error *err);
+/* Adds the errors on all parts to the provenance and writes the file. */
+pl_code st_train_write(st_trained *t, pl_error *err);
+/* Inside a transaction. */
+pl_code st_train_rows(st_trained *t, pl_error *err);
+/* "loss"; of the second member "member2.loss". NULL when refused. */
+const char *st_train_metric(const char *name, int64_t member, pl_arena *mem);
 
 #endif

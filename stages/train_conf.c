@@ -6,6 +6,7 @@
 #include "stages/classes.h"
 #include "stages/prepare.h"
 #include "stages/ranks.h"
+#include "stages/score_models.h"
 #include "stages/train.h"
 
 #define TARGET(member) offsetof(st_target, member)
@@ -52,6 +53,9 @@ const pl_field st_train_fields[] = {
     INT("batch.max_edges", loop.max_edges, 70000, 0, 1e9, "edges", "directed edges in a batch; 0 is no limit"),
     INT("batch.shards", loop.shards, 1, 1, 1024, "shards", "parts of a batch whose gradients are summed; at most so many ranks, "
         "same bits for any number of them"),
+    { PL_INT, "members", AT(members), 1, 1, ST_MEMBERS_MAX, NULL, NULL, "networks",
+      "of an ensemble, each from a start and an order of its own: NAME-1, NAME-2, .. with seed, seed + 1, ..; their mean is the score", PL_LATER,
+      NULL, 0 },
     INT("epochs", loop.epochs, 100, 1, 1000000, "epochs", "passes over the training molecules"),
     CHOICE("optimiser.type", loop.optimiser, NN_ADAMW, "adamw|lamb",
            "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm"),
@@ -119,14 +123,21 @@ void st_train_settle(const pl_workflow *wf, void *conf)
         c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
 }
 
-const char *st_train_name(const pl_workflow *wf, const st_train_conf *c)
+static const char *base_name(const pl_workflow *wf, const st_train_conf *c)
 {
     return c->name ? c->name : wf->name ? wf->name : "model";
 }
 
-const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, pl_arena *mem)
+const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem)
 {
-    return pl_sprintf(mem, "%s/models/%s.safetensors", wf->workdir, st_train_name(wf, train->conf));
+    return c->members > 1 ? pl_sprintf(mem, "%s-%lld", base_name(wf, c), (long long)member + 1) : base_name(wf, c);
+}
+
+const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem)
+{
+    const char *name = st_train_name(wf, train->conf, member, mem);
+
+    return name ? pl_sprintf(mem, "%s/models/%s.safetensors", wf->workdir, name) : NULL;
 }
 
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
@@ -175,11 +186,12 @@ static void elements_check(const st_train_conf *c, const pl_step *step, pl_probl
         pl_problem_add(problems, step->node, "model.elements: %s", err.text);
 }
 
-static bool is_file_name(const char *name)
+/* With "-64" behind it, if there are several. */
+static bool is_file_name(const char *name, int64_t members)
 {
     size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
 
-    return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name);
+    return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name) && (members == 1 || ok <= 197);
 }
 
 static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
@@ -229,9 +241,11 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     st_compute_check(&c->compute, step, problems);
     if (c->targets.n > 0 && nn_se3_check(&network, &err))
         pl_problem_add(problems, step->node, "model: %s", err.text);
-    if (!is_file_name(st_train_name(wf, c)))
-        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -",
-                       st_train_name(wf, c));
+    if (!is_file_name(base_name(wf, c), c->members))
+        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -", base_name(wf, c));
+    if (c->members * c->targets.n > ST_SCORES_MAX)
+        pl_problem_add(problems, step->node, "members: %lld of %d targets each predict more than %d numbers", (long long)c->members,
+                       (int)c->targets.n, ST_SCORES_MAX);
     if (c->loop.min_lr > c->loop.lr)
         pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
     elements_check(c, step, problems);

@@ -134,7 +134,7 @@ static json_t *json_training(const st_trained *t)
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i}", "molecules", (json_int_t)t->train->samples.n, "epochs",
                      (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
                      (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema",
-                     t->state->ema != NULL, "parameters", (json_int_t)t->state->n, "domain", (int)t->m->domain.n);
+                     t->state->ema != NULL, "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);
 }
 
 static json_t *json_parts(st_errors *const e[ST_PARTS], int32_t k)
@@ -156,11 +156,11 @@ static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS])
         return json_parts(e, 0);
     o = json_object();
     for (int32_t k = 0; k < t->d->n_targets; k++)
-        json_object_set_new(o, t->m->target[k].name, json_parts(e, k));
+        json_object_set_new(o, t->m.target[k].name, json_parts(e, k));
     return o;
 }
 
-static pl_code provenance_make(const st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
+static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
 {
     const pl_env *env = t->env;
     json_t *errors = json_targets(t, e), *all;
@@ -172,15 +172,20 @@ static pl_code provenance_make(const st_trained *t, st_errors *const e[ST_PARTS]
                     "date", text_of(env, "SELECT substr(created_utc,1,10) FROM stage WHERE stage_id=?", env->stage_id),
                     "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env), "split", json_split(env),
                     "settings", json_settings(env->wf, "train"), "training", json_training(t), "errors", errors,
-                    "seed", (json_int_t)env->seed);
+                    "seed", (json_int_t)(env->seed + (uint64_t)t->member));
     text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    t->m->provenance = text ? pl_strdup(env->mem, text) : NULL;
+    t->m.provenance = text ? pl_strdup(env->mem, text) : NULL;
     free(text);
     json_decref(all);
-    return t->m->provenance ? PL_OK : pl_fail(err, PL_ENOMEM, "provenance of the model");
+    return t->m.provenance ? PL_OK : pl_fail(err, PL_ENOMEM, "provenance of the model");
 }
 
 /* ---- rows ---------------------------------------------------------------- */
+
+const char *st_train_metric(const char *name, int64_t member, pl_arena *mem)
+{
+    return member ? pl_sprintf(mem, "member%lld.%s", (long long)member + 1, name) : name;
+}
 
 /* "mae"; of several targets "gap.mae". */
 static pl_code metric_put(const st_trained *t, int32_t target, const nn_fit *fit, int kind, pl_error *err)
@@ -188,19 +193,20 @@ static pl_code metric_put(const st_trained *t, int32_t target, const nn_fit *fit
     const char *name = st_error_name(kind);
 
     if (t->d->n_targets > 1)
-        name = pl_sprintf(t->env->mem, "%s.%s", t->m->target[target].name, name);
+        name = pl_sprintf(t->env->mem, "%s.%s", t->m.target[target].name, name);
+    name = name ? st_train_metric(name, t->member, t->env->mem) : NULL;
     return name ? pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", name, st_error_value(fit, kind), err)
                 : pl_fail(err, PL_ENOMEM, "a metric");
 }
 
-static pl_code metrics_put(const st_trained *t, const st_errors *test, pl_error *err)
+static pl_code metrics_put(const st_trained *t, pl_error *err)
 {
     pl_code rc = PL_OK;
 
     for (int32_t i = 0; i < t->d->n_targets; i++)
         for (int k = 0; k < ST_ERROR_KINDS && !rc; k++)
-            if (isfinite(st_error_value(&test[i].model, k)))
-                rc = metric_put(t, i, &test[i].model, k, err);
+            if (isfinite(st_error_value(&t->test[i].model, k)))
+                rc = metric_put(t, i, &t->test[i].model, k, err);
     return rc;
 }
 
@@ -208,39 +214,37 @@ static pl_code targets_put(const st_trained *t, pl_error *err)
 {
     const st_target *target = st_train_target(t->env->step->conf);
     int64_t property;
-    pl_code rc = t->m->classifies ? pl_db_execf(t->env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'",
+    pl_code rc = t->m.classifies ? pl_db_execf(t->env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'",
                                                 t->env->step->stage->name) : PL_OK;
 
     for (int32_t k = 0; k < t->d->n_targets && !rc; k++) {
-        rc = st_property_put(t->env->store, t->m, k, st_target_converts(&target[k]), &property, t->env->mem, err);
-        if (!rc && t->m->classifies)
+        rc = st_property_put(t->env->store, &t->m, k, st_target_converts(&target[k]), &property, t->env->mem, err);
+        if (!rc && t->m.classifies)
             rc = st_classes_failures(t->env, st_target_label(&target[k]), err);
     }
     return rc;
 }
 
-static pl_code rows_put(const st_trained *t, const st_errors *test, const char *path, pl_error *err)
+pl_code st_train_rows(st_trained *t, pl_error *err)
 {
     int64_t model;
-    pl_code rc = pl_sha256_file(path, t->m->sha256, err);
+    pl_code rc = pl_sha256_file(t->path, t->m.sha256, err);
 
-    if (!rc)
-        rc = pl_db_begin(t->env->store->db, err);
     if (!rc)
         rc = targets_put(t, err);
     if (!rc)
-        rc = st_model_put(t->env->store, t->m, path, &model, t->env->mem, err);
-    return rc ? rc : metrics_put(t, test, err);
+        rc = st_model_put(t->env->store, &t->m, t->path, &model, t->env->mem, err);
+    return rc ? rc : metrics_put(t, err);
 }
 
-static pl_code file_write(const st_trained *t, const char *path, pl_error *err)
+static pl_code file_write(const st_trained *t, pl_error *err)
 {
     const char *dir = pl_sprintf(t->env->mem, "%s/models", t->env->wf->workdir);
     pl_code rc = dir ? pl_mkdirs(dir, err) : pl_fail(err, PL_ENOMEM, "the model file");
 
     pl_fault("train", "model.before");
     if (!rc)
-        rc = nn_model_write(t->m, path, err);
+        rc = nn_model_write(&t->m, t->path, err);
     pl_fault("train", "model.after");
     return rc;
 }
@@ -251,9 +255,9 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
     const st_train_conf *c = t->env->step->conf;
     const int32_t n = t->d->n_targets;
     st_baselines *base = PL_NEW(t->d->mem, st_baselines, n);
-    st_judge judge = { .m = t->m, .kind = t->kind, .engine = t->engine, .d = t->d, .base = base, .host = t->host,
+    st_judge judge = { .m = &t->m, .kind = t->kind, .engine = t->engine, .d = t->d, .base = base, .host = t->host,
                        .molecules = c->loop.molecules, .max_edges = c->loop.max_edges };
-    pl_code rc = base ? t->kind->set_params(t->engine, t->m->params, err) : pl_fail(err, PL_ENOMEM, "errors");
+    pl_code rc = base ? t->kind->set_params(t->engine, t->m.params, err) : pl_fail(err, PL_ENOMEM, "errors");
 
     for (int32_t k = 0; k < n && !rc; k++)
         rc = st_baselines_fit(&base[k], t->train, k, t->d->mem, err);
@@ -280,37 +284,35 @@ static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
     return ST_VALID;
 }
 
-static pl_code intervals_find(const st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
+static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
 {
     pl_code rc = PL_OK;
 
-    for (int32_t k = 0; k < t->d->n_targets && !t->m->classifies && !rc; k++) {
-        nn_interval *i = &t->m->target[k].interval;
+    for (int32_t k = 0; k < t->d->n_targets && !t->m.classifies && !rc; k++) {
+        nn_interval *i = &t->m.target[k].interval;
         const st_part part = judges_of(e, k);
         const st_errors *by = &e[part][k];
         i->part = st_part_name[part];
         if (!by->alike)
-            rc = st_domain_alike(e[part], t->d, part, &t->m->domain, err);
+            rc = st_domain_alike(e[part], t->d, part, &t->m.domain, err);
         if (!rc)
             rc = nn_interval_fit(i, by->measured, by->predicted, by->alike, by->model.n, t->d->mem, err);
     }
     return rc;
 }
 
-pl_code st_train_end(const st_trained *t, pl_error *err)
+pl_code st_train_write(st_trained *t, pl_error *err)
 {
-    const st_train_conf *c = t->env->step->conf;
-    const char *path = st_train_model_path(t->env->wf, t->env->step, t->env->mem);
     st_errors *e[ST_PARTS];
     pl_code rc = errors_find(e, t, err);
 
-    if (!rc)
-        rc = st_domain_make(&t->m->domain, t->env, t->train, c->domain, err);
+    t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
+    if (!rc && !t->path)
+        rc = pl_fail(err, PL_ENOMEM, "the model file");
     if (!rc)
         rc = intervals_find(t, e, err);
     if (!rc)
         rc = provenance_make(t, e, err);
-    if (!rc)
-        rc = path ? file_write(t, path, err) : pl_fail(err, PL_ENOMEM, "the model file");
-    return rc ? rc : rows_put(t, e[ST_TEST], path, err);
+    t->test = rc ? NULL : e[ST_TEST];
+    return rc ? rc : file_write(t, err);
 }

@@ -28,6 +28,9 @@ foreach(case numbers_that_not_every_molecule_has_are_learned_together classes_th
         a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property what_does_not_go_together_is_told_before_any_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
+foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_numbers_are_told)
+  molsieve_script_test(members.${case} cli/members_e2e.py LABEL cli ARGS ${case})
+endforeach()
 foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same
         errors_are_told_by_likeness intervals_go_with_the_model_and_come_with_every_score)
   molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})

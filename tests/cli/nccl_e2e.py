@@ -76,6 +76,22 @@ def ranks_on_emulated_gpus_give_the_same_model():
             assert status == [7, 7] and "no memory on GPU 1 for a model" in text[rank], (status, text)
 
 
+def members_learn_one_after_the_other_on_emulated_gpus():
+    """Several trainings of one engine and one communicator: the first is what it is alone, whatever the number of ranks."""
+    with sieve.Project() as p:
+        prepare(p, 30, shards=2, mpi=False)
+
+        def models(n, members):
+            where = copy(p, "ranks")
+            status, text = Started(p, n, where, *GPU, "stages.train.epochs=1", "stages.train.members=%d" % members, **env(n)).end()
+            assert status == [0] * n, (status, text)
+            return [train_e2e.tensors(p.path("ranks/models", name))[0] for name in sorted(os.listdir(p.path("ranks/models")))]
+
+        alone, three = models(1, 1), models(2, 3)
+        assert len(alone) == 1 and len(three) == 3 and three[:1] == alone
+        assert three == models(1, 3) and three[1] != three[2] != three[0]
+
+
 def a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on():
     """There, but no longer heard on NCCL: the others' steps wait for it on their GPUs. And killed."""
     with sieve.Project() as p:
@@ -153,5 +169,6 @@ if __name__ == "__main__":
     if not EMULATED:
         sieve.skip("MOLSIEVE_EMULATED is not set")
     sieve.main([ranks_over_nccl_give_the_same_model, ranks_on_emulated_gpus_give_the_same_model,
+                members_learn_one_after_the_other_on_emulated_gpus,
                 a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on,
                 a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on, what_nccl_lacks_is_said])

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ensembles: `train.members` networks of one workflow, learned one after the other, judged and scored together."""
+import os
+import re
+import shutil
+import statistics
+
+import ranks_e2e
+import sieve
+from report_e2e import read_page
+from targets_e2e import EV, STAGES, labelled, metadata
+
+TRAIN = """  train:
+    targets: %s
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8, shards: 2}
+    epochs: 6
+    ema: 0.9
+    members: %d
+"""
+REST = """  evaluate: {on: [train, test]}
+  score: {}
+  rank: {objectives: [{property: %s, goal: maximise, use: mean - 1.0*stdev}], top: 7}
+"""
+GAP = "[{name: gap, unit: eV, factor: %s, better: high}]" % EV
+NAMES = ["e2e-1", "e2e-2", "e2e-3"]
+
+
+def begin(p, targets, ranked, members=3):
+    p.put("in.sdf", labelled(90)[0])
+    p.workflow(["in.sdf"], STAGES + TRAIN % (targets, members) + REST % ranked)
+    p.run("run", "w.yaml", "-q", "--until", "split")
+
+
+def files(p, workdir="run"):
+    got = {}
+    for name in sorted(os.listdir(p.path(workdir, "models"))):
+        with open(p.path(workdir, "models", name), "rb") as f:
+            got[name] = f.read()
+    return got
+
+
+def stored(p, workdir="run"):
+    return (files(p, workdir), p.rows("SELECT stage, step, epoch, split, name, value FROM metric ORDER BY 1, 2, 4, 5", workdir=workdir),
+            p.rows("SELECT m.name, part, metric, value, n FROM evaluation JOIN model m USING(model_id) ORDER BY 1, 2, 3", workdir=workdir),
+            p.rows("SELECT mol_id, mean, stdev, n_models, interval90 FROM score ORDER BY 1", workdir=workdir),
+            p.rows("SELECT rank, mol_id, objective FROM hit ORDER BY 1", workdir=workdir))
+
+
+def weights(content):
+    return content[8 + int.from_bytes(content[:8], "little"):]
+
+
+def members_are_learned_and_scored_together():
+    with sieve.Project() as p:
+        begin(p, GAP, "gap")
+        for other in ("killed", "ranks", "single"):
+            shutil.copytree(p.path("run"), p.path(other))
+        plan = p.run("plan", "w.yaml")[1]
+        assert re.search(r"train: 3 members of about \d+ parameters, 6 epochs each", plan), plan
+        p.run("run", "w.yaml", "-q")
+        made = files(p)
+        assert list(made) == [n + ".safetensors" for n in NAMES]
+        assert len({weights(c) for c in made.values()}) == 3
+        meta = [metadata(p.path("run/models", n + ".safetensors")) for n in NAMES]
+        assert [m["name"] for m in meta] == NAMES
+        seed = meta[0]["provenance"]["seed"]
+        assert [m["provenance"]["seed"] for m in meta] == [seed, seed + 1, seed + 2]
+        # The first is what one network would be.
+        p.run("run", "w.yaml", "-q", "workdir=single", "stages.train.members=1", "stages.rank.objectives=[{property: gap, goal: maximise}]")
+        assert weights(files(p, "single")["e2e.safetensors"]) == weights(made["e2e-1.safetensors"])
+        assert p.rows("SELECT DISTINCT n_models, stdev FROM score", workdir="single") == [(1, None)]
+        # Scores are means over them, with their spread and the widest of their intervals.
+        said = {}
+        for mol, value in p.rows("SELECT mol_id, value FROM prediction ORDER BY mol_id, model_id"):
+            said.setdefault(mol, []).append(value)
+        widest = max(b["within"] for m in meta for b in m["interval"]["bands"])
+        rows = p.rows("SELECT mol_id, mean, stdev, n_models, interval90 FROM score")
+        assert len(rows) == 90
+        for mol, mean, stdev, n, within in rows:
+            assert n == 3 and abs(mean - statistics.fmean(said[mol])) < 1e-9 and abs(stdev - statistics.stdev(said[mol])) < 1e-9
+            assert abs(within - widest) < 1e-9
+        best = sorted(rows, key=lambda r: r[2] - r[1])[:7]
+        assert [m for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank")] == [r[0] for r in best]
+        the_mean_is_judged(p)
+        the_words(p)
+        # Killed while the second learns, and again before the third's file is there; with other workers; by two ranks.
+        want = stored(p)
+        p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:9"))
+        assert sorted(os.listdir(p.path("killed/checkpoints")))[1].endswith("-2")
+        p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT="train.model.before:3"))
+        assert sorted(os.listdir(p.path("killed/models"))) == list(made)[:2] and p.one("SELECT count(*) FROM model", workdir="killed") == 0
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
+        assert stored(p, "killed") == want
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
+        assert status == [0, 0], text
+        assert files(p, "ranks") == made
+        # A file that is gone is made again.
+        os.remove(p.path("run/models/e2e-2.safetensors"))
+        p.run("run", "w.yaml", "-q")
+        assert files(p) == made
+
+
+def the_mean_is_judged(p):
+    for part in ("train", "test"):
+        of = {}
+        for mol, measured, predicted in p.rows("SELECT mol_id, measured, predicted FROM evaluated WHERE part=?", part):
+            of.setdefault(mol, (measured, []))[1].append(predicted)
+        assert of and all(len(x) == 3 for _, x in of.values())
+        mae = statistics.fmean(abs(y - statistics.fmean(x)) for y, x in of.values())
+        told = p.rows("SELECT value, n FROM evaluation WHERE metric='ensemble.mae' AND part=?", part)
+        assert len(told) == 3 and all(abs(v - mae) < 1e-9 and n == len(of) for v, n in told), (part, mae, told)
+        each = [v for v, in p.rows("SELECT value FROM evaluation WHERE metric='mae' AND part=?", part)]
+        assert len(each) == 3 and mae <= statistics.fmean(each)
+    assert p.rows("SELECT DISTINCT metric FROM evaluation WHERE metric LIKE 'ensemble.r2'") == [("ensemble.r2",)]
+
+
+def the_words(p):
+    out = p.run("run", "w.yaml")[1]
+    both, low, high = p.rows("SELECT max(value) FILTER (WHERE metric='ensemble.mae'), min(value) FILTER (WHERE metric='mae'), "
+                             "max(value) FILTER (WHERE metric='mae') FROM evaluation WHERE part='test'")[0]
+    assert "model e2e-1 and 2 more: gap (eV), test MAE %.4g eV together, each %.4g to %.4g (" % (both, low, high) in out, out
+    trivial = p.one("SELECT min(value) FROM evaluation WHERE part='test' AND metric IN ('mean.mae', 'composition.mae', 'descriptors.mae')")
+    assert "the best trivial prediction: %.4g\n" % trivial in out, out
+    page, _ = read_page(p, "run")
+    assert page.text.count("ensemble") >= 6 and "Of the first network of the ensemble" in page.text
+
+
+def classes_have_members_too():
+    with sieve.Project() as p:
+        begin(p, "[{name: basic}]", "basic", members=2)
+        p.run("run", "w.yaml", "-q")
+        of = {}
+        for mol, measured, predicted in p.rows("SELECT mol_id, measured, predicted FROM evaluated WHERE part='train'"):
+            of.setdefault(mol, (measured, []))[1].append(predicted)
+        mean = [(y, statistics.fmean(x)) for y, x in of.values()]
+        auc = statistics.fmean((x > z) + 0.5 * (x == z) for y, x in mean if y for w, z in mean if not w)
+        told = p.rows("SELECT value FROM evaluation WHERE part='train' AND metric='ensemble.roc_auc'")
+        assert len(told) == 2 and all(abs(v - auc) < 1e-9 for v, in told), (auc, told)
+
+
+def wrong_numbers_are_told():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(30)[0])
+        for targets, members, told in ((GAP, 0, "1..64"), (GAP, 65, "1..64"),
+                                       ("[%s]" % ", ".join("{name: t%d, column: mu}" % i for i in range(9)), 29,
+                                        "members: 29 of 9 targets each predict more than 256 numbers")):
+            p.workflow(["in.sdf"], STAGES + TRAIN % (targets, members))
+            err = p.run("check", "w.yaml", expect=2)[2]
+            assert told in err and re.search(r"w\.yaml:\d+:\d+", err), (members, err)
+        # A model in `models` may not be called as a member is.
+        p.workflow(["in.sdf"], STAGES + TRAIN % (GAP, 2) + "  score: {models: [e2e-2]}\n", extra="models:\n  e2e-2: {path: in.sdf}\n")
+        err = p.run("check", "w.yaml", expect=2)[2]
+        assert "e2e-2 is the name of the model that this workflow trains" in err, err
+
+
+if __name__ == "__main__":
+    sieve.main([members_are_learned_and_scored_together, classes_have_members_too, wrong_numbers_are_told])
