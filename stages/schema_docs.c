@@ -86,7 +86,7 @@ const char *const st_schema_docs[][4] = {
     { "metric", "step", NULL, "optimiser step, or a running number" },
     { "metric", "epoch", NULL, "passes over the training set so far" },
     { "metric", "split", NULL, "train, valid, test, or another part" },
-    { "metric", "name", NULL, "what was measured: loss, mae, lr, ..." },
+    { "metric", "name", NULL, "what was measured: loss, mae, lr, ...; of an ensemble's second network member2.loss, ..." },
     { "metric", "value", NULL, "the measured value; unit of the property where it is an error" },
     { "metric", "run_id", NULL, "run that measured it" },
     { "metric", "at_utc", "UTC", "when it was stored" },
@@ -191,7 +191,7 @@ const char *const st_schema_docs[][4] = {
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test" },
     { "evaluation", "metric", NULL, "mae, rmse, interval90 (half width about a prediction that holds 90 %), r2, spearman; of a class roc_auc, pr_auc, ef1, ef5, "
-      "bedroc20, log_loss, brier, actives; of baselines NAME.mae, ...; mae.similarity<0.3 and so on: of those alike, spearman.similarity: of "
+      "bedroc20, log_loss, brier, actives; ensemble.mae, ... of the mean of all members; of baselines NAME.mae, ...; mae.similarity<0.3 and so on: of those alike, spearman.similarity: of "
       "similarity and error" },
     { "evaluation", "unit", NULL, "unit of the value; NULL for none" },
     { "evaluation", "value", "evaluation.unit", "value of the metric" },
