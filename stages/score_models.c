@@ -10,7 +10,7 @@
 #include "stages/graph.h"
 #include "stages/train.h"
 
-static const pl_model_ref *ref_named(const pl_workflow *wf, const char *name)
+const pl_model_ref *st_model_ref(const pl_workflow *wf, const char *name)
 {
     const pl_model_ref *ref = wf->models.items;
 
@@ -18,6 +18,16 @@ static const pl_model_ref *ref_named(const pl_workflow *wf, const char *name)
         if (!strcmp(ref[k].name, name))
             return &ref[k];
     return NULL;
+}
+
+const char *st_model_near(const pl_workflow *wf, const char *name)
+{
+    const char *known[ST_MODELS_MAX];
+    int n = 0;
+
+    for (int32_t k = 0; k < wf->models.n && n < ST_MODELS_MAX; k++)
+        known[n++] = ((const pl_model_ref *)wf->models.items)[k].name;
+    return pl_nearest(name, known, n);
 }
 
 static void list_add(st_model_list *l, const pl_model_ref *ref)
@@ -55,8 +65,8 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
 
     *l = (st_model_list){ 0 };
     for (int32_t k = 0; k < wanted->n; k++)
-        if (ref_named(wf, word[k]))
-            list_add(l, ref_named(wf, word[k]));
+        if (st_model_ref(wf, word[k]))
+            list_add(l, st_model_ref(wf, word[k]));
     if (wanted->n)
         return;
     l->trained_here = train != NULL;
@@ -83,14 +93,10 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
 {
     const char *const *word = wanted->items;
     const pl_step *train = pl_workflow_step(wf, "train");
-    const char *known[ST_MODELS_MAX];
-    int n = 0;
 
-    for (int32_t k = 0; k < wf->models.n && n < ST_MODELS_MAX; k++)
-        known[n++] = ((const pl_model_ref *)wf->models.items)[k].name;
     for (int32_t k = 0; k < wanted->n; k++) {
-        const char *near = ref_named(wf, word[k]) ? NULL : pl_nearest(word[k], known, n);
-        if (!ref_named(wf, word[k]))
+        const char *near = st_model_ref(wf, word[k]) ? NULL : st_model_near(wf, word[k]);
+        if (!st_model_ref(wf, word[k]))
             pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
                            near ? "; did you mean " : "", near ? near : "");
         if (is_trained_here(wf, word[k], mem))

@@ -13,6 +13,11 @@ typedef struct st_model_list {
     bool trained_here;                                                /* the file comes later    */
 } st_model_list;
 
+/* The entry of the workflow's `models` with that name, or NULL. */
+const pl_model_ref *st_model_ref(const pl_workflow *wf, const char *name);
+/* The nearest name there is, for a message; NULL: none is near. */
+const char *st_model_near(const pl_workflow *wf, const char *name);
+
 /* The names in `wanted` (texts) that the workflow has; if there are none: the model trained in
  * this workflow, or all of its `models`. Texts belong to the workflow or to mem. */
 void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *wanted, pl_arena *mem);

@@ -35,6 +35,8 @@ typedef struct train_state {
     nn_train_state s;              /* of the member that learns                       */
     nn_train_state *learned;       /* [members] at their ends; of arrays best alone is theirs */
     int64_t member;
+    nn_model_file *start;          /* rank 0, or NULL                                 */
+    size_t n_started;              /* numbers that are the start's                    */
     nn_train_host host;
     const char *dir, *identity;    /* of checkpoints                                  */
     bool latest_good;              /* latest.ckpt may become previous.ckpt            */
@@ -247,6 +249,8 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->learned = PL_NEW(mem, nn_train_state, t->conf->members);
     if (!rc && !t->learned)
         rc = pl_fail(err, PL_ENOMEM, "training");
+    if (!rc && t->team->ranks.rank == 0)
+        rc = st_start_open(&t->start, t->env, &t->m.conf, err);
     if (rc)
         return rc;
     t->m.model = t->model;
@@ -365,7 +369,7 @@ static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error
     memcpy(m.target, t->m.target, (size_t)t->conf->targets.n * sizeof *m.target);
     nn_model_round(&m);
     *out = (st_trained){ .env = t->env, .m = m, .member = k, .kind = t->kind, .engine = t->engine, .d = &t->d, .train = &t->train,
-                         .state = &t->learned[k], .host = &t->host };
+                         .state = &t->learned[k], .host = &t->host, .start = t->start };
     return st_train_write(out, err);
 }
 
@@ -384,16 +388,40 @@ static pl_code train_end(train_state *t, pl_error *err)
     return rc;
 }
 
+/* Before a checkpoint, which knows better. */
+static void start_take(train_state *t)
+{
+    nn_train_state *s = &t->s;
+
+    if (!t->start)
+        return;
+    t->n_started = st_start_fill(s->params, &t->m, t->start);
+    if (s->ema)
+        memcpy(s->ema, s->params, s->n * sizeof *s->ema);
+}
+
+static pl_code start_tell(const train_state *t)
+{
+    if (!t->start || t->member || t->s.step || t->s.epoch)
+        return PL_OK;
+    return pl_event_add(t->env, PL_INFO, "training starts from %s: %zu of %zu numbers; the others are new", t->start->name, t->n_started, t->s.n);
+}
+
 static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
 {
+    pl_code rc;
+
     t->member = k;
     t->loop.seed = t->env->seed + (uint64_t)k;
     t->valid_error = NAN;
     t->saved_at = clock_seconds();
     t->saved_step = 0;
     t->latest_good = false;
-    return k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
-             : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
+    rc = k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
+           : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
+    if (!rc)
+        start_take(t);
+    return rc;
 }
 
 /* From its checkpoint, if there is one; that of a member that has learned is its end. */
@@ -406,6 +434,8 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
         rc = checkpoint_name(t, err);
     if (!rc && reads)
         rc = checkpoint_load(t, err);
+    if (!rc && reads)
+        rc = start_tell(t);
     if (!rc)
         rc = nn_train_state_tell(&t->team->ranks, &t->s, err);
     t->team->ranks.patience = t->conf->rank_timeout;
@@ -495,7 +525,7 @@ static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const c
 const pl_stage st_train = {
     .name = "train", .help = "fits an SE(3)-Transformer to a label, or to several at once", .scope = PL_WHOLE, .version = 1,
     .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
-    .item = "molecules", .settle = st_train_settle, .check = st_train_check, .estimate = train_estimate,
+    .item = "molecules", .settle = st_train_settle, .check = st_train_check, .key = st_start_key, .estimate = train_estimate,
     .open = train_open, .finish = train_finish, .close = train_close,
     .missing = train_missing, .reset_sql = reset_sql, .uses_seed = true,
 };

@@ -33,6 +33,7 @@ typedef struct st_train_conf {
     const char *name;                 /* NULL: the workflow's                   */
     nn_train_conf loop;               /* seed is set from the workflow          */
     int64_t members;                  /* of an ensemble                         */
+    const char *start;                /* in the workflow's `models`, or NULL    */
     struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
     double checkpoint_every, rank_timeout;
@@ -71,6 +72,15 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
 /* What the network is to give for the molecules of a part; NaN: not measured. */
 void st_targets_fill(st_samples *s, const nn_model_file *m);
 
+/* ---- train_start.c: fine-tuning ---- */
+void    st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+/* The hash of the file, or nothing. */
+pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err);
+/* *out NULL when the training starts from nothing. ECONFIG: does not fit. */
+pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err);
+/* Of m's network, which was initialised. Returns how many numbers are from's. */
+size_t  st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from);
+
 /* The end of the training of one network. */
 typedef struct st_trained {
     pl_env *env;
@@ -82,6 +92,7 @@ typedef struct st_trained {
     const st_samples *train;
     const nn_train_state *state;
     const nn_train_host *host;
+    const nn_model_file *start;       /* or NULL                                */
     const char *path;                 /* set by st_train_write, as are the      */
     const st_errors *test;            /* [targets] errors on the test part      */
 } st_trained;

@@ -56,6 +56,9 @@ const pl_field st_train_fields[] = {
     { PL_INT, "members", AT(members), 1, 1, ST_MEMBERS_MAX, NULL, NULL, "networks",
       "of an ensemble, each from a start and an order of its own: NAME-1, NAME-2, .. with seed, seed + 1, ..; their mean is the score", PL_LATER,
       NULL, 0 },
+    { PL_TEXT, "start", AT(start), 0, 0, 0, NULL, NULL, NULL,
+      "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning): the same network, other elements, "
+      "features and targets may be", PL_LATER, NULL, 0 },
     INT("epochs", loop.epochs, 100, 1, 1000000, "epochs", "passes over the training molecules"),
     CHOICE("optimiser.type", loop.optimiser, NN_ADAMW, "adamw|lamb",
            "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm"),
@@ -249,4 +252,5 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     if (c->loop.min_lr > c->loop.lr)
         pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
     elements_check(c, step, problems);
+    st_start_check(wf, step, problems);
 }

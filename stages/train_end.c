@@ -173,6 +173,8 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
                     "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env), "split", json_split(env),
                     "settings", json_settings(env->wf, "train"), "training", json_training(t), "errors", errors,
                     "seed", (json_int_t)(env->seed + (uint64_t)t->member));
+    if (all && t->start)
+        (void)json_object_set_new(all, "start", json_pack("{s:s, s:s}", "model", t->start->name, "sha256", t->start->sha256));
     text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     t->m.provenance = text ? pl_strdup(env->mem, text) : NULL;
     free(text);

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fine-tuning: `train.start` names the model whose weights a training begins with."""
+import json
+import os
+import re
+import shutil
+
+import ranks_e2e
+import sieve
+from targets_e2e import STAGES, labelled
+from train_e2e import tensors
+
+TRAIN = """  train:
+    targets: [{name: %s}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2%s}
+    batch: {molecules: 8, shards: 2}
+    epochs: 2
+    ema: 0.9
+    domain: 0
+"""
+START = "    start: before\n"
+MODELS = "models:\n  before: {path: before.safetensors}\n"
+STILL = ["stages.train.optimiser.lr=0", "stages.train.optimiser.min_lr=0"]
+LAST = {"mlp.2.weight", "mlp.2.bias"}
+
+
+def begin(p):
+    """A model of mu, with more elements than those of the molecules, and all before a training that starts from it."""
+    p.put("in.sdf", labelled(60)[0])
+    p.workflow(["in.sdf"], STAGES + TRAIN % ("mu", ", elements: [C, Br, H, O, N, F]"))
+    p.run("run", "w.yaml", "-q")
+    shutil.move(p.path("run/models/e2e.safetensors"), p.path("before.safetensors"))
+    p.workflow(["in.sdf"], STAGES + TRAIN % ("gap", "") + START, workdir="run", extra=MODELS)
+
+
+def made(p, workdir="run"):
+    return tensors(p.path(workdir, "models/e2e.safetensors"))
+
+
+def a_training_starts_from_another_model():
+    with sieve.Project() as p:
+        begin(p)
+        p.run("run", "w.yaml", "-q", "--until", "split")
+        for other in ("still", "killed", "ranks", "plain"):
+            shutil.copytree(p.path("run"), p.path(other))
+        before, _ = tensors(p.path("before.safetensors"))
+        # Without a step all but the last layer is what it was; the new elements are in another order and one is gone.
+        p.run("run", "w.yaml", "-q", "workdir=still", *STILL)
+        still, meta = made(p, "still")
+        shapes = {k for k in before if before[k][0] != still[k][0]}
+        assert set(still) == set(before) and 0 < len(shapes) < 5, shapes
+        assert all(k.startswith("transformer.graph_modules.0.") for k in shapes), shapes
+        assert {k for k in before if before[k] != still[k]} - shapes == LAST
+        start = json.loads(meta["provenance"])["start"]
+        assert start["model"] == "before" and len(start["sha256"]) == 64
+        said, = p.rows("SELECT message FROM event WHERE message LIKE 'training starts from%'", workdir="still")[0]
+        taken, n = map(int, re.match(r"training starts from before: (\d+) of (\d+) numbers; the others are new", said).groups())
+        assert 0.9 * n < taken < n
+        # The target it had: the last layer, too.
+        p.run("run", "w.yaml", "-q", "workdir=still", "stages.train.targets=[{name: mu}]", *STILL)
+        again, _ = made(p, "still")
+        assert {k for k in before if before[k] != again[k]} == shapes
+        # Learning moves it; from nothing it would be another. Kills and ranks are as ever.
+        p.run("run", "w.yaml", "-q")
+        want = made(p)
+        assert all(want[0][k] != still[k] for k in before)
+        p.run("run", "w.yaml", "-q", "workdir=plain", "stages.train.start=null")
+        assert made(p, "plain")[0] != want[0] and "start" not in made(p, "plain")[1]["provenance"]
+        p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:1"))
+        p.run("run", "w.yaml", "-q", "workdir=killed")
+        assert made(p, "killed") == want
+        assert p.one("SELECT count(*) FROM event WHERE message LIKE 'training starts from%'", workdir="killed") == 1
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
+        assert status == [0, 0], text
+        assert made(p, "ranks") == want
+        # Another file of that name is another training.
+        shutil.copy(p.path("plain/models/e2e.safetensors"), p.path("before.safetensors"))
+        assert re.search(r"train +again .*start: ", p.run("plan", "w.yaml")[1]), p.run("plan", "w.yaml")[1]
+
+
+def members_start_from_one_model_in_orders_of_their_own():
+    with sieve.Project() as p:
+        begin(p)
+        p.run("run", "w.yaml", "-q", "stages.train.members=2")
+        one, two = (tensors(p.path("run/models/e2e-%d.safetensors" % k))[0] for k in (1, 2))
+        assert all(one[k] != two[k] for k in one)
+        p.run("run", "w.yaml", "-q", "stages.train.members=2", *STILL)
+        one, two = (tensors(p.path("run/models/e2e-%d.safetensors" % k))[0] for k in (1, 2))
+        assert {k for k in one if one[k] != two[k]} == {"mlp.2.weight"} | ({"mlp.2.bias"} if one["mlp.2.bias"] != two["mlp.2.bias"] else set())
+
+
+def what_cannot_be_a_start_is_told_before_any_work():
+    with sieve.Project() as p:
+        begin(p)
+        for change, told in ((["stages.train.start=befor"], "start: befor is not in the workflow's `models`; did you mean before"),
+                             (["stages.train.model.channels=16"], "start: before: model.channels is 16 here and 8 there"),
+                             (["stages.train.model.bonds=false"], "start: before: model.bonds is 0 here and 1 there"),
+                             (["stages.graph.edges=radius"], "start: before: "),
+                             (["models.before.sha256=%064d" % 1], "start: before: the file has sha256 ")):
+            err = p.run("check", "w.yaml", *change, expect=2)[2]
+            assert told in err, (change, err)
+
+
+if __name__ == "__main__":
+    sieve.main([a_training_starts_from_another_model, members_start_from_one_model_in_orders_of_their_own,
+                what_cannot_be_a_start_is_told_before_any_work])

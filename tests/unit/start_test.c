@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "models/engine.h"
+#include "models/start.h"
+#include "tests/made_mol.h"
+
+enum { MOLECULES = 6 };
+
+static const nn_inputs then = { .n_elements = 5, .element = { 1, 6, 7, 8, 9 }, .z = true, .bonds = true };
+
+/* A network that reads these, with parameters of its own. */
+static nn_model_file made(const nn_inputs *in, nn_fusion fusion, int channels, uint64_t seed, pl_arena *mem)
+{
+    nn_model_file m = { .inputs = *in };
+    nn_se3 *model;
+
+    m.conf = (nn_se3_conf){ .layers = 2, .degrees = 3, .channels = channels, .heads = 2, .channels_div = 2, .norm = true, .layer_norm = true,
+                            .pooling = NN_POOL_SUM, .fusion = fusion, .node_features = nn_inputs_node_features(in),
+                            .edge_features = nn_inputs_edge_features(in), .outputs = 1 };
+    assert_int_equal(nn_se3_plan(&model, &m.conf, mem, NULL), PL_OK);
+    m.model = model;
+    m.params = PL_NEW(mem, float, model->n_floats);
+    nn_se3_init(model, m.params, seed);
+    return m;
+}
+
+/* y [MOLECULES] for molecules of H, C, N, O, F without charges. */
+static void predict(float *y, const nn_model_file *m, pl_arena *mem)
+{
+    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
+    const ch_graph_opts opts = { .edges = CH_EDGES_BONDS };
+    ch_graph graph[MOLECULES];
+    nn_item item[MOLECULES];
+    nn_collate *collate = nn_collate_new();
+    nn_collated c;
+    nn_engine *e;
+
+    for (int i = 0; i < MOLECULES; i++) {
+        ch_mol mol = made_mol(4 + 3 * i, 20, (uint64_t)i, mem);
+        memset(mol.charge, 0, (size_t)mol.n_atoms);
+        assert_int_equal(ch_graph_build(&graph[i], &mol, &opts, mem, NULL), PL_OK);
+        item[i] = (nn_item){ .graph = &graph[i] };
+    }
+    assert_non_null(collate);
+    assert_int_equal(nn_collate_run(collate, &c, item, MOLECULES, &m->inputs, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.open(&e, m->model, &conf, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.set_params(e, m->params, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.forward(e, &c.batch, false, y, NULL), PL_OK);
+    nn_engine_cpu.close(e);
+    nn_collate_free(collate);
+}
+
+static size_t floats_of(const nn_model_file *m, int32_t k) { return m->model->param[k].size; }
+
+static void the_same_network_is_taken_whole(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    const nn_model_file from = made(&then, NN_FUSE_FULL, 8, 1, mem), to = made(&then, NN_FUSE_FULL, 8, 2, mem);
+    const int32_t *head = to.model->head;
+    const float kept = to.params[to.model->param[head[2]].at];
+
+    (void)state;
+    assert_int_equal(nn_start_fill(to.params, to.model, &then, &from, false), to.model->n_floats - floats_of(&to, head[2]) - floats_of(&to, head[3]));
+    assert_true(to.params[to.model->param[head[2]].at] == kept);
+    assert_int_equal(nn_start_fill(to.params, to.model, &then, &from, true), to.model->n_floats);
+    assert_memory_equal(to.params, from.params, to.model->n_floats * sizeof *to.params);
+    pl_arena_free(mem);
+}
+
+/* Elements and features change their places, some are new: molecules that have nothing new are predicted as before. */
+static void what_is_known_of_an_element_goes_with_it(void **state)
+{
+    const nn_inputs now = { .n_elements = 7, .element = { 17, 8, 6, 35, 1, 7, 9 }, .z = true, .charge = true, .bonds = true };
+    pl_arena *mem = pl_arena_new(0);
+
+    (void)state;
+    for (int fusion = NN_FUSE_NONE; fusion <= NN_FUSE_FULL; fusion++) {
+        const nn_model_file from = made(&then, (nn_fusion)fusion, 8, 1, mem), to = made(&now, (nn_fusion)fusion, 8, 2, mem);
+        float before[MOLECULES], untrained[MOLECULES], after[MOLECULES];
+        predict(before, &from, mem);
+        predict(untrained, &to, mem);
+        assert_int_equal(nn_start_fill(to.params, to.model, &now, &from, true), from.model->n_floats);
+        predict(after, &to, mem);
+        for (int i = 0; i < MOLECULES; i++) {
+            assert_true(fabsf(after[i] - before[i]) <= 1e-5f * (1 + fabsf(before[i])));
+            assert_true(fabsf(untrained[i] - before[i]) > 1e-3f);
+        }
+    }
+    pl_arena_free(mem);
+}
+
+/* What the model knew and the training does not read is left behind. */
+static void features_may_become_fewer(void **state)
+{
+    const nn_inputs now = { .n_elements = 2, .element = { 8, 1 }, .bonds = true };
+    pl_arena *mem = pl_arena_new(0);
+    const nn_model_file from = made(&then, NN_FUSE_FULL, 8, 1, mem), to = made(&now, NN_FUSE_FULL, 8, 2, mem);
+
+    (void)state;
+    assert_int_equal(nn_start_fill(to.params, to.model, &now, &from, true), to.model->n_floats);
+    pl_arena_free(mem);
+}
+
+/* With as many features as channels the first convolution is made otherwise. */
+static void a_first_layer_of_another_make_stays_new(void **state)
+{
+    const nn_inputs now = { .n_elements = 7, .element = { 1, 6, 7, 8, 9, 16, 17 }, .z = true, .bonds = true };
+    pl_arena *mem = pl_arena_new(0);
+    const nn_model_file from = made(&then, NN_FUSE_FULL, 8, 1, mem), to = made(&now, NN_FUSE_FULL, 8, 2, mem);
+    size_t taken = nn_start_fill(to.params, to.model, &now, &from, true);
+
+    (void)state;
+    assert_true(taken > from.model->n_floats / 2 && taken <= from.model->n_floats);
+    pl_arena_free(mem);
+}
+
+static void what_must_be_alike_is_named(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    const nn_se3_conf conf = made(&then, NN_FUSE_FULL, 8, 1, mem).conf;
+    nn_se3_conf other = conf;
+    pl_error err = { 0 };
+
+    (void)state;
+    other.outputs = 3;
+    other.node_features = 11;
+    other.pooling = NN_POOL_MAX;
+    assert_int_equal(nn_start_check(&other, &conf, &err), PL_OK);
+    other.channels = 16;
+    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "model.channels is 16 here and 8 there");
+    other = conf;
+    other.fusion = NN_FUSE_NONE;
+    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "model.fusion is none here and full there");
+    other = conf;
+    other.edge_features = 0;
+    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "model.bonds is 0 here and 1 there");
+    pl_arena_free(mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_network_is_taken_whole),
+        cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
+        cmocka_unit_test(features_may_become_fewer),
+        cmocka_unit_test(a_first_layer_of_another_make_stays_new),
+        cmocka_unit_test(what_must_be_alike_is_named),
+    };
+
+    return cmocka_run_group_tests_name("start", tests, NULL, NULL);
+}
