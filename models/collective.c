@@ -114,16 +114,16 @@ static pl_code gather_words(nn_ranks *r, uint32_t mine, uint32_t **out, pl_error
     return rc;
 }
 
-pl_code nn_ranks_any(nn_ranks *r, bool *flag, pl_error *err)
+pl_code nn_ranks_any(nn_ranks *r, uint32_t *flags, pl_error *err)
 {
     uint32_t *all;
     pl_code rc;
 
     if (r->size == 1)
         return PL_OK;
-    rc = gather_words(r, *flag, &all, err);
+    rc = gather_words(r, *flags, &all, err);
     for (int i = 0; !rc && i < r->size; i++)
-        *flag = *flag || all[i];
+        *flags |= all[i];
     free(all);
     return rc;
 }

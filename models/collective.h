@@ -104,8 +104,8 @@ typedef struct nn_span {
 } nn_span;
 nn_span nn_share(int64_t n, int size, int rank);
 
-/* *flag: whether it was set on any rank. */
-pl_code nn_ranks_any(nn_ranks *r, bool *flag, pl_error *err);
+/* *flags: the bits that were set on any rank. */
+pl_code nn_ranks_any(nn_ranks *r, uint32_t *flags, pl_error *err);
 
 /* EDATA when these bytes are not the same on all ranks. what: for the message. */
 pl_code nn_ranks_agree(nn_ranks *r, const void *bytes, size_t n, const char *what, pl_error *err);

@@ -57,7 +57,7 @@ pl_code nn_predict_shared(float *y, const nn_predictor *p, const nn_samples *sam
                           pl_error *err)
 {
     pl_code rc = predict_part(y, p, samples, nn_share(samples->n, r->size, r->rank), err);
-    bool stop = rc == PL_ESTOP;
+    uint32_t stop = rc == PL_ESTOP;
 
     if (!rc || stop)
         rc = nn_ranks_any(r, &stop, err);

@@ -82,11 +82,15 @@ double nn_train_lr(const nn_train_conf *c, double at)
     return c->warmup > 0 && at < c->warmup ? lr * at / c->warmup : lr;
 }
 
-/* The same answer for all ranks. */
-static pl_code stop_asked(const loop *l, bool *stop, pl_error *err)
+enum { ASKED_STOP = 1, ASKED_SAVE = 2 };
+
+/* The same answer for all ranks: one alone cannot fetch what is sharded. */
+static pl_code host_ask(const loop *l, uint32_t *asked, pl_error *err)
 {
-    *stop = nn_told_to_stop(l->host);
-    return nn_ranks_any(l->ranks, stop, err);
+    const nn_train_host *host = l->host;
+
+    *asked = (nn_told_to_stop(host) ? ASKED_STOP : 0) | (host && host->due && host->due(host->ctx) ? ASKED_SAVE : 0);
+    return nn_ranks_any(l->ranks, asked, err);
 }
 
 /* ---- one step ------------------------------------------------------------ */
@@ -335,19 +339,19 @@ static pl_code epoch_steps(loop *l, pl_error *err)
 {
     const nn_train_host *host = l->host;
     nn_train_state *s = l->s;
-    bool stop;
+    uint32_t asked;
 
     epoch_deal(l);
     while (position(l) < l->train->n) {
-        pl_code rc = stop_asked(l, &stop, err);
-        if (!rc && stop)
+        pl_code rc = host_ask(l, &asked, err);
+        if (!rc && asked & ASKED_STOP)
             return stop_here(l, err);
+        if (!rc && asked & ASKED_SAVE)
+            rc = save(l, err);
         if (!rc)
             rc = l->steps ? step_begin(l, err) : step_run(l, err);
         if (!rc && !l->steps && host && host->step)
             host->step(host->ctx, s, l->train->n);
-        if (!rc && host && host->due && host->due(host->ctx))
-            rc = save(l, err);
         if (rc)
             return rc;
     }

@@ -242,7 +242,7 @@ static pl_code graphs_load(st_dataset *d, pl_env *env, nn_ranks *ranks, pl_error
     if (!rc && ranks->rank == 0 && pl_workflow_step(env->wf, "basis"))
         rc = st_blocks_open(&bases, env, "basis", "basis", err);
     for (int64_t u = 0; !rc && there[0]; u++) {
-        bool stop = *env->stop != 0;
+        uint32_t stop = *env->stop != 0;
         rc = nn_ranks_any(ranks, &stop, err);
         if (!rc && stop)
             return pl_fail(err, PL_ESTOP, "stopped while loading graphs");
