@@ -23,7 +23,7 @@
 typedef struct nn_ranks nn_ranks;
 
 /* Raised when anything in this header changes its meaning. */
-enum { NN_COLLECTIVE_ABI = 3 };
+enum { NN_COLLECTIVE_ABI = 4 };
 #define NN_COLLECTIVE_SYMBOL "nn_collective_plugin" /* the one symbol of a plugin: a const nn_collective */
 
 /* How to find the others. Only read, and only by open. */
@@ -36,23 +36,30 @@ typedef struct nn_join {
                                       it closes them; nccl                                  */
 } nn_join;
 
-/* Part of the gradients, in the memory of the GPU that open was given. */
+/* Part of the gradients, in the memory of the GPU that open was given: items of `item` numbers,
+ * of which rank r has those of nn_share(n, size, r). */
 typedef struct nn_device_rows {
     void *stream;                  /* cudaStream_t of the caller: work before must be done first,
                                       and must not be captured                              */
     float *part;                   /* [own shards][stride]                                  */
-    int64_t stride, n;             /* n numbers of each row; behind them up to the next multiple
-                                      of `size` row 0 may change, the others are read       */
+    int64_t stride, item, n;       /* n items of each row                                   */
     int shards;
 } nn_device_rows;
+
+/* An array on the device: n items of `item` bytes, shared likewise. */
+typedef struct nn_device_items {
+    void *all;
+    size_t item;
+    int64_t n;
+} nn_device_items;
 
 /* Sums that do not leave the GPUs. What is asked for comes later, in the order of the stream;
  * calls return when the library has taken it. By all ranks in the same order, of the same sizes. */
 typedef struct nn_collective_device {
-    /* Row 0 becomes the sum over all shards of all ranks, in the order of sum. */
-    pl_code (*sum)(nn_ranks *r, const nn_device_rows *rows, pl_error *err);
-    /* all [shards] items on the device: every rank has its own shards', then all are there. */
-    pl_code (*spread)(nn_ranks *r, void *stream, void *all, size_t item, int shards, pl_error *err);
+    /* In row 0 the items of this rank become the sum over all shards of all ranks, in the order of sum. */
+    pl_code (*reduce)(nn_ranks *r, const nn_device_rows *rows, pl_error *err);
+    /* Every rank has its items of these arrays, then all are there. */
+    pl_code (*spread)(nn_ranks *r, void *stream, const nn_device_items *what, int n_what, pl_error *err);
     /* While the caller waits for the stream, for `waited` seconds so far: EDEVICE when that is
      * longer than patience, a rank is gone or the library says that something broke. */
     pl_code (*look)(nn_ranks *r, double waited, pl_error *err);

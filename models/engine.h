@@ -48,6 +48,7 @@ typedef struct nn_training {
     double grad_clip, ema;         /* as in nn_train_conf (models/train.h)           */
     nn_ranks *ranks;               /* that have kind->device; NULL: alone             */
     int shards;                    /* of a batch, on all ranks together; 0 is 1       */
+    bool sharded;                  /* AdamW with ranks: each keeps moments and average of its own slices alone, same bits */
     nn_loss_scale scale;           /* of the first step                               */
     int64_t scale_after;           /* as in nn_train_conf                             */
 } nn_training;
@@ -83,7 +84,8 @@ typedef struct nn_engine_training {
     /* Waits for the oldest step in flight. EBUG: there is none. EDEVICE: another rank is lost; the
      * engine then can only be closed, and keeps its memory. */
     pl_code (*result)(nn_engine *e, nn_training_result *out, pl_error *err);
-    /* Parameters, moments and average as they are, with no step in flight; to: as in begin. */
+    /* Parameters, moments and average as they are, with no step in flight; to: as in begin. Sharded: by
+     * all ranks. */
     pl_code (*fetch)(nn_engine *e, const nn_adamw_arrays *to, pl_error *err);
 } nn_engine_training;
 

@@ -23,7 +23,7 @@ pl_code nn_steps_new(nn_steps **out, const nn_steps_of *of, pl_error *err)
     const nn_train_conf *c = of->conf;
     const nn_training t = { .optimiser = (nn_optimiser_kind)c->optimiser, .adam = { c->beta1, c->beta2, c->eps, c->weight_decay }, .loss = (nn_loss)c->loss,
                             .grad_clip = c->grad_clip, .ema = c->ema, .ranks = of->ranks,
-                            .shards = of->shards, .scale = of->s->scale, .scale_after = c->scale_after };
+                            .shards = of->shards, .sharded = c->sharded, .scale = of->s->scale, .scale_after = c->scale_after };
     const nn_adamw_arrays from = arrays_of(of->s);
     nn_steps *q = calloc(1, sizeof *q);
     pl_code rc = q ? PL_OK : pl_fail(err, PL_ENOMEM, "training");

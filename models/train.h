@@ -34,6 +34,7 @@ typedef struct nn_train_conf {
     int32_t optimiser;              /* nn_optimiser_kind                                 */
     int32_t threads;                /* for the optimiser, same bits for any; 0 is 1      */
     int64_t shards;                 /* of a batch, see models/collective.h; 0 is 1       */
+    bool sharded;                   /* as in nn_training; where no engine does whole steps with ranks: nothing */
     int64_t scale_after;            /* good steps in a row that double the scale of the loss;
                                        0: it is not scaled (nn_engine_scale_after)        */
     uint64_t seed;
@@ -73,7 +74,7 @@ typedef struct nn_epoch_report {
 typedef struct nn_train_host {
     void *ctx;
     bool (*stop)(void *ctx);
-    bool (*due)(void *ctx);         /* is a checkpoint due (by time)?                    */
+    bool (*due)(void *ctx);         /* is a checkpoint due (by time)? asked before a step */
     pl_code (*save)(void *ctx, const nn_train_state *s, pl_error *err);
     /* After validation of an epoch, before the checkpoint that follows it; may be
      * called again for the same epoch after a resume, with the same numbers. */

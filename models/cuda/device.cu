@@ -489,20 +489,28 @@ static void op_add(nn_gpu *g, const nn_gpu_add *a)
     launched(g, "add");
 }
 
-static void op_optimise(nn_gpu *g, const nn_gpu_optimise *a)
+static void op_squares(nn_gpu *g, const nn_gpu_optimise *a)
 {
-    unsigned parts = blocks(a->n, NN_GPU_SQUARES);
+    if (a->n)
+        LAUNCH(square_parts, blocks(a->n, NN_GPU_SQUARES), TRAIN_THREADS, 0, g->stream, *a);
+    launched(g, "squares");
+}
 
-    if (parts)
-        LAUNCH(square_parts, parts, TRAIN_THREADS, 0, g->stream, *a);
+static void op_decide(nn_gpu *g, const nn_gpu_optimise *a)
+{
     LAUNCH(rule_make, 1, TRAIN_THREADS, 0, g->stream, *a);
+    launched(g, "decide");
+}
+
+static void op_update(nn_gpu *g, const nn_gpu_optimise *a)
+{
     if (a->lamb.n_pieces) {
         LAUNCH(lamb_moments, (unsigned)a->lamb.n_pieces, TRAIN_THREADS, 0, g->stream, *a);
         LAUNCH(lamb_update, (unsigned)a->lamb.n_pieces, TRAIN_THREADS, 0, g->stream, *a);
-    } else if (parts) {
+    } else if (a->n) {
         LAUNCH(adamw_run, blocks(a->n, ADAMW_SPAN), TRAIN_THREADS, 0, g->stream, *a);
     }
-    launched(g, "optimise");
+    launched(g, "update");
 }
 
 extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu_ops(void)
@@ -515,7 +523,8 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
         gpu_fork, gpu_join, gpu_watch,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
         op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_attend_back, op_norm, op_norm_back, op_pool, op_pool_back,
-        op_bias, op_bias_back, op_loss, op_add, op_optimise,
+        op_bias, op_bias_back, op_loss, op_add, op_squares, op_decide,
+        op_update,
     };
 
     return &ops;

@@ -33,7 +33,12 @@ typedef struct nn_cuda_bucket {
     int64_t at, n;
 } nn_cuda_bucket;
 
-enum { NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 2 };
+/* Parameters at .. at+n-1, which this rank updates; their moments and average begin at `state`. */
+typedef struct nn_cuda_slice {
+    int64_t at, n, state;
+} nn_cuda_slice;
+
+enum { NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 4 }; /* the optimiser has up to three, and earlier shards one */
 
 /* A training whose parameters, moments and average are on the device (step.c). */
 typedef struct nn_cuda_training {
@@ -41,7 +46,7 @@ typedef struct nn_cuda_training {
     nn_span own;                   /* shards of this rank                        */
     char *memory;                  /* of all that follows up to `came`           */
     size_t bytes;
-    float *m, *v, *average;        /* [n_floats]; average NULL: none             */
+    float *m, *v, *average;        /* [n_state]; average NULL: none              */
     double *part;
     int64_t *step;
     nn_gpu_loss_scale *scale;
@@ -57,6 +62,10 @@ typedef struct nn_cuda_training {
     int32_t segment;               /* that is being captured                     */
     nn_cuda_bucket bucket[NN_CUDA_BUCKETS]; /* of steps with other ranks, from the last module */
     int32_t n_buckets;
+    bool sharded;                  /* each rank has the state of its slices alone */
+    nn_cuda_slice slice[NN_CUDA_BUCKETS]; /* one of everything, or one of each bucket */
+    int32_t n_slices;
+    size_t n_state;                /* floats                                     */
     pl_error lost;                 /* code: what went wrong with the other ranks */
 } nn_cuda_training;
 
@@ -133,10 +142,12 @@ typedef struct nn_cuda_cutter {
 } nn_cuda_cutter;
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
+int64_t nn_cuda_pieces(int64_t n);                       /* of NN_GPU_SQUARES numbers that n have; the last may be shorter */
 size_t nn_cuda_table_bytes(void);                        /* of one table at most        */
 pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* from e->plan: arrays of arrays */
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
-/* Of e->grads: rows, each with room at its end for what a sum over ranks rounds up to, then e->dfold. */
+/* Of e->grads: rows, each with room at its end for what a sum over ranks rounds up to (a number a rank, or a whole
+ * piece), then e->dfold. */
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride);
 bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
 /* Room for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
@@ -164,13 +175,17 @@ pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, floa
 /* step.c */
 extern const nn_engine_training nn_cuda_trains;
 void nn_cuda_training_close(nn_engine *e);
-size_t nn_cuda_training_bytes(const nn_engine *e); /* AdamW, with a moving average */
+/* AdamW, with a moving average; of the first of so many ranks that have it sharded. */
+size_t nn_cuda_training_bytes(const nn_engine *e, int ranks);
 
 /* ranks.c: a training's steps with other ranks. The first error is kept in training.lost. */
-void nn_cuda_buckets_make(nn_engine *e);
-pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err); /* all ranks sum once, and are watched from now on */
+void nn_cuda_slices_make(nn_engine *e);                     /* what this rank updates; its buckets, if it has others */
+pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err);    /* all ranks sum once, and are watched from now on */
 void nn_cuda_bucket_sum(nn_engine *e, int32_t bucket);      /* on the lent stream, when it is there */
-void nn_cuda_losses_spread(nn_engine *e);                   /* the same for the shards' losses */
+void nn_cuda_losses_spread(nn_engine *e);                   /* the same for the shards' losses, */
+void nn_cuda_squares_spread(nn_engine *e);                  /* the squares of each slice's pieces */
+void nn_cuda_params_spread(nn_engine *e);                   /* and what was updated */
+const float *nn_cuda_state_gather(nn_engine *e, const float *mine); /* of all slices, in row 0 of the gradients */
 
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */

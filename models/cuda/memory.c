@@ -26,6 +26,11 @@ void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size)
     return p;
 }
 
+int64_t nn_cuda_pieces(int64_t n)
+{
+    return (n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
+}
+
 static float *cut_floats(nn_cuda_cutter *c, size_t n)
 {
     return nn_cuda_cut(c, n, sizeof(float));
@@ -56,13 +61,13 @@ void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c)
     e->path = nn_cuda_cut(c, (size_t)p->n_paths, sizeof *p->path);
     e->net = nn_cuda_cut(c, (size_t)p->n_nets, sizeof *p->net);
     e->rule = nn_cuda_cut(c, 1, sizeof *e->rule);
-    e->params = cut_floats(c, p->model->n_floats);
+    e->params = cut_floats(c, (size_t)nn_cuda_pieces((int64_t)p->model->n_floats) * NN_GPU_SQUARES); /* ranks send whole pieces */
     e->fold = cut_floats(c, p->fold_size);
 }
 
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride)
 {
-    *stride = (e->plan->model->n_floats + MOST_RANKS + 63) / 64 * 64;
+    *stride = (size_t)nn_cuda_pieces((int64_t)e->plan->model->n_floats + MOST_RANKS) * NN_GPU_SQUARES;
     return (size_t)rows * *stride + (size_t)e->plan->most_table * NN_GPU_H + 64;
 }
 
@@ -246,7 +251,7 @@ static void *host_grow(void *ctx, size_t bytes)
     return c->host = malloc(bytes);
 }
 
-static void need_count(nn_cuda_need *out, nn_engine *e, const nn_batch *in, bool training)
+static void need_count(nn_cuda_need *out, nn_engine *e, const nn_batch *in, int training)
 {
     nn_cuda_cutter c = { 0 };
     size_t stride;
@@ -254,13 +259,13 @@ static void need_count(nn_cuda_need *out, nn_engine *e, const nn_batch *in, bool
     nn_cuda_model_cut(e, &c);
     out->model = c.at;
     if (training)
-        out->model += nn_cuda_grads_floats(e, 1, &stride) * sizeof(float) + nn_cuda_training_bytes(e);
+        out->model += nn_cuda_grads_floats(e, 1, &stride) * sizeof(float) + nn_cuda_training_bytes(e, training);
     out->batch = eighth_more(e->prep.most) * (training ? NN_CUDA_SLOTS : 1);
     out->work = eighth_more(arena_cut(e, in, training, NULL));
 }
 
 pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_conf *conf, const nn_batch *in,
-                       bool training, pl_error *err)
+                       int training, pl_error *err)
 {
     counted c = { .e = { .conf = *conf, .prep = { .radial = conf->radial, .width = conf->width },
                          .table_bytes = nn_cuda_table_bytes(), .mem = pl_arena_new(1 << 16) } };

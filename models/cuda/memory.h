@@ -11,10 +11,10 @@ typedef struct nn_cuda_need { /* bytes                                          
 } nn_cuda_need;
 
 /* What an engine with these settings allocates for batches no larger than `in`, the eighth
- * that it adds to pieces of a batch included: training steps (AdamW and a moving average), or
- * forward alone. Exact: by the functions that cut the memory (MOLSIEVE_CUDA_TABLE_KB
- * counts). ECONFIG: not a model that the engine computes. */
+ * that it adds to pieces of a batch included. training: steps (AdamW and a moving average) in the first of
+ * so many ranks with a sharded optimiser, 1 where it is not; 0: forward alone. Exact: by the functions that cut the
+ * memory (MOLSIEVE_CUDA_TABLE_KB counts). ECONFIG: not a model that the engine computes. */
 pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_conf *conf, const nn_batch *in,
-                       bool training, pl_error *err);
+                       int training, pl_error *err);
 
 #endif

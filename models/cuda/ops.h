@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 6,
+    NN_GPU_ABI = 7,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -41,7 +41,7 @@ enum {
     NN_GPU_PARTS = 64,       /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
     NN_GPU_MARKS = 8,        /* places in the order of work that can be waited for */
-    NN_GPU_SEGMENTS = 9,     /* of a step, each a graph                       */
+    NN_GPU_SEGMENTS = 11,    /* of a step, each a graph                       */
     NN_GPU_SQUARES = 4096,   /* numbers whose squares are summed together    */
     NN_GPU_SCALE_MOST = 1 << 24 /* NN_LOSS_SCALE_MOST                        */
 };
@@ -353,10 +353,12 @@ typedef struct nn_gpu_lamb {
     nn_gpu_squares *squares;                         /* [n_pieces]                  */
 } nn_gpu_lamb;
 
-/* Norm of g / scale, clipping, AdamW or LAMB, the moving average: nothing is changed unless the loss and
- * the norm are finite. *step counts the steps taken. *scale becomes that of the next step
- * (nn_loss_scale_next). result: loss, abs, square as sums over the shards,
- * measured as theirs, norm, taken. */
+/* A step of the optimiser is three operations. squares: of g, in pieces. decide: from all pieces the norm of
+ * g / scale, clipping, and whether the step is taken: loss and norm are finite, else nothing is changed.
+ * update: AdamW or LAMB, and the moving average. squares and AdamW's update may be called for parts that
+ * begin at a multiple of NN_GPU_SQUARES, with n and the arrays those of the part.
+ * *step counts the steps taken. *scale becomes that of the next step (nn_loss_scale_next). result: loss, abs,
+ * square as sums over the shards, measured as theirs, norm, taken. */
 typedef struct nn_gpu_optimise {
     int64_t n;
     nn_gpu_lamb lamb;
@@ -445,7 +447,9 @@ typedef struct nn_gpu_ops {
     void (*bias_back)(nn_gpu *g, const nn_gpu_bias *a);
     void (*loss)(nn_gpu *g, const nn_gpu_loss *a);
     void (*add)(nn_gpu *g, const nn_gpu_add *a);
-    void (*optimise)(nn_gpu *g, const nn_gpu_optimise *a);
+    void (*squares)(nn_gpu *g, const nn_gpu_optimise *a);
+    void (*decide)(nn_gpu *g, const nn_gpu_optimise *a);
+    void (*update)(nn_gpu *g, const nn_gpu_optimise *a);
 } nn_gpu_ops;
 
 /* The one symbol of the plugin. */

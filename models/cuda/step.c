@@ -71,9 +71,9 @@ static void training_cut(nn_engine *e, bool average, bool lamb, nn_cuda_cutter *
     nn_cuda_training *t = &e->training;
     size_t n = e->plan->model->n_floats;
 
-    t->m = nn_cuda_cut(c, n, sizeof *t->m);
-    t->v = nn_cuda_cut(c, n, sizeof *t->v);
-    t->average = average ? nn_cuda_cut(c, n, sizeof *t->average) : NULL;
+    t->m = nn_cuda_cut(c, t->n_state, sizeof *t->m);
+    t->v = nn_cuda_cut(c, t->n_state, sizeof *t->v);
+    t->average = average ? nn_cuda_cut(c, t->n_state, sizeof *t->average) : NULL;
     t->part = nn_cuda_cut(c, n / NN_GPU_SQUARES + 1, sizeof *t->part);
     t->step = nn_cuda_cut(c, 1, sizeof *t->step);
     t->scale = nn_cuda_cut(c, 1, sizeof *t->scale);
@@ -84,11 +84,16 @@ static void training_cut(nn_engine *e, bool average, bool lamb, nn_cuda_cutter *
         lamb_cut(&t->lamb, e->plan->model, c);
 }
 
-size_t nn_cuda_training_bytes(const nn_engine *e)
+size_t nn_cuda_training_bytes(const nn_engine *e, int ranks)
 {
     nn_engine other = *e;
+    nn_ranks first = { .size = ranks };
     nn_cuda_cutter c = { 0 };
 
+    other.training.conf.ranks = ranks > 1 ? &first : NULL;
+    other.training.conf.shards = ranks;
+    other.training.sharded = ranks > 1;
+    nn_cuda_slices_make(&other);
     training_cut(&other, true, false, &c);
     return c.at;
 }
@@ -108,6 +113,7 @@ static void conf_take(nn_cuda_training *t, const nn_training *conf)
     t->conf = *conf;
     t->conf.shards = conf->shards > 0 ? conf->shards : 1;
     t->own = conf->ranks ? nn_share(t->conf.shards, conf->ranks->size, conf->ranks->rank) : (nn_span){ 0, t->conf.shards };
+    t->sharded = conf->sharded && conf->ranks;
     t->captured = !captured || strcmp(captured, "0") != 0;
 }
 
@@ -119,6 +125,9 @@ static pl_code training_open(nn_engine *e, const nn_training *conf, bool average
 
     nn_cuda_training_close(e);
     conf_take(t, conf);
+    if (t->sharded && lamb)
+        return pl_fail(err, PL_EBUG, "LAMB needs whole tensors, which sharded ranks have not");
+    nn_cuda_slices_make(e);
     training_cut(e, average, lamb, &c);
     t->memory = e->ops->alloc(e->gpu, c.at);
     t->came = e->ops->host_alloc(e->gpu, NN_CUDA_SLOTS * sizeof *t->came);
@@ -129,6 +138,14 @@ static pl_code training_open(nn_engine *e, const nn_training *conf, bool average
     c.at = 0;
     training_cut(e, average, lamb, &c);
     return nn_cuda_grads(e, (int32_t)(conf->ranks || t->own.n < 2 ? t->own.n : 2), err);
+}
+
+static void state_upload(nn_engine *e, float *to, const float *from)
+{
+    const nn_cuda_training *t = &e->training;
+
+    for (int32_t i = 0; to && i < t->n_slices; i++)
+        e->ops->upload(e->gpu, to + t->slice[i].state, from + t->slice[i].at, (size_t)t->slice[i].n * sizeof *to);
 }
 
 static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_arrays *from, int64_t steps, pl_error *err)
@@ -143,18 +160,14 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
     if (rc)
         return rc;
     e->ops->upload(e->gpu, e->params, from->p, bytes);
-    e->ops->upload(e->gpu, t->m, from->m, bytes);
-    e->ops->upload(e->gpu, t->v, from->v, bytes);
-    if (from->ema)
-        e->ops->upload(e->gpu, t->average, from->ema, bytes);
+    state_upload(e, t->m, from->m);
+    state_upload(e, t->v, from->v);
+    state_upload(e, t->average, from->ema);
     e->ops->upload(e->gpu, t->step, &steps, sizeof steps);
     e->ops->upload(e->gpu, t->scale, &(nn_gpu_loss_scale){ scale.by, scale.good }, sizeof *t->scale);
     nn_cuda_fold(e);
     rc = nn_cuda_check(e, err);
-    if (rc || !conf->ranks)
-        return rc;
-    nn_cuda_buckets_make(e);
-    return nn_cuda_ranks_open(e, err);
+    return rc || !conf->ranks ? rc : nn_cuda_ranks_open(e, err);
 }
 
 /* ---- a step --------------------------------------------------------------------------- */
@@ -230,18 +243,60 @@ static void nothing_run(nn_engine *e, const nn_training_step *s)
         bucket_done(e, i);
 }
 
-/* From the gradient of the whole batch, in row 0, to the next parameters. */
-static void optimise_run(nn_engine *e, float lr)
+static nn_gpu_optimise optimise_of(const nn_engine *e, float lr)
 {
     const nn_cuda_training *t = &e->training;
     const nn_adamw_conf *c = &t->conf.adam;
 
-    e->ops->optimise(e->gpu, &(nn_gpu_optimise){
+    return (nn_gpu_optimise){
         .n = (int64_t)e->plan->model->n_floats, .lamb = t->lamb, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
         .decay = c->decay, .lr = (double)lr, .grad_clip = t->conf.grad_clip, .ema = t->conf.ema, .p = e->params, .m = t->m,
         .v = t->v, .average = t->average, .g = (const float *)(const void *)e->grads, .part = t->part, .step = t->step,
         .scale = t->scale, .scale_after = t->conf.scale_after, .rule = t->rule, .n_shards = t->conf.shards,
-        .shard = t->shard, .result = t->result });
+        .shard = t->shard, .result = t->result };
+}
+
+static nn_gpu_optimise slice_of(const nn_gpu_optimise *all, const nn_cuda_slice *s)
+{
+    nn_gpu_optimise a = *all;
+
+    a.n = s->n;
+    a.p += s->at;
+    a.g += s->at;
+    a.part += s->at / NN_GPU_SQUARES;
+    a.m += s->state;
+    a.v += s->state;
+    if (a.average)
+        a.average += s->state;
+    return a;
+}
+
+/* What all slices have, where they are those of several ranks. */
+static void slices_spread(nn_engine *e, void (*spread)(nn_engine *e))
+{
+    if (!e->training.sharded)
+        return;
+    segment_end(e);
+    spread(e);
+    e->ops->join(e->gpu);
+    segment_begin(e, e->training.segment + 1);
+}
+
+/* From the gradient of the whole batch, in row 0, to the next parameters. */
+static void optimise_run(nn_engine *e, float lr)
+{
+    const nn_cuda_training *t = &e->training;
+    nn_gpu_optimise all = optimise_of(e, lr), part[NN_CUDA_BUCKETS];
+
+    for (int32_t i = 0; i < t->n_slices; i++) {
+        part[i] = slice_of(&all, &t->slice[i]);
+        e->ops->squares(e->gpu, &part[i]);
+    }
+    slices_spread(e, nn_cuda_squares_spread);
+    e->ops->decide(e->gpu, &all);
+    for (int32_t i = 0; i < t->n_slices; i++)
+        e->ops->update(e->gpu, &part[i]);
+    slices_spread(e, nn_cuda_params_spread);
     nn_cuda_fold(e);
 }
 
@@ -343,6 +398,12 @@ static void array_fetch(nn_engine *e, float *to, const float *from)
     memcpy(to, e->host, bytes);
 }
 
+/* All ranks gather, whoever wants it. */
+static void state_fetch(nn_engine *e, float *to, const float *from)
+{
+    array_fetch(e, to, e->training.sharded && from ? nn_cuda_state_gather(e, from) : from);
+}
+
 static pl_code cuda_fetch(nn_engine *e, const nn_adamw_arrays *to, pl_error *err)
 {
     const nn_cuda_training *t = &e->training;
@@ -350,10 +411,10 @@ static pl_code cuda_fetch(nn_engine *e, const nn_adamw_arrays *to, pl_error *err
     if (!t->memory || t->given != t->queued)
         return pl_fail(err, PL_EBUG, "parameters fetched with training steps in flight");
     array_fetch(e, to->p, e->params);
-    array_fetch(e, to->m, t->m);
-    array_fetch(e, to->v, t->v);
-    array_fetch(e, to->ema, t->average);
-    return nn_cuda_check(e, err);
+    state_fetch(e, to->m, t->m);
+    state_fetch(e, to->v, t->v);
+    state_fetch(e, to->ema, t->average);
+    return t->lost.code ? lost(e, err) : nn_cuda_check(e, err);
 }
 
 const nn_engine_training nn_cuda_trains = {

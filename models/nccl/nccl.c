@@ -357,74 +357,90 @@ static pl_code room_make(float **p, size_t *have, size_t n, cudaStream_t stream,
 
 /* ---- sum in the memory of the GPU ---- */
 
-/* Slice i of every shard goes to rank i. */
-static pl_code slices_exchange(nn_ranks *r, const nn_device_rows *d, int64_t slice, pl_error *err)
+/* The numbers of a row that rank i adds. */
+static nn_span slice_of(const nn_ranks *r, const nn_device_rows *d, int i)
+{
+    nn_span items = nn_share(d->n, r->size, i);
+
+    return (nn_span){ items.first * d->item, items.n * d->item };
+}
+
+/* Every rank gets its slice of every shard. */
+static pl_code slices_exchange(nn_ranks *r, const nn_device_rows *d, pl_error *err)
 {
     state *s = r->ctx;
-    nn_span own = nn_share(d->shards, r->size, r->rank);
+    nn_span own = nn_share(d->shards, r->size, r->rank), mine = slice_of(r, d, r->rank);
     ncclResult_t e = ncclGroupStart(), end;
 
     for (int i = 0; i < r->size; i++) {
-        nn_span theirs = nn_share(d->shards, r->size, i);
-        for (int64_t k = 0; k < own.n && i != r->rank && is_taken(e); k++)
-            e = ncclSend(d->part + k * d->stride + i * slice, (size_t)slice, ncclFloat32, i, s->comm, d->stream);
-        for (int64_t k = 0; k < theirs.n && i != r->rank && is_taken(e); k++)
-            e = ncclRecv(s->slices + (theirs.first + k) * slice, (size_t)slice, ncclFloat32, i, s->comm, d->stream);
+        nn_span theirs = nn_share(d->shards, r->size, i), to = slice_of(r, d, i);
+        for (int64_t k = 0; k < own.n && to.n && i != r->rank && is_taken(e); k++)
+            e = ncclSend(d->part + k * d->stride + to.first, (size_t)to.n, ncclFloat32, i, s->comm, d->stream);
+        for (int64_t k = 0; k < theirs.n && mine.n && i != r->rank && is_taken(e); k++)
+            e = ncclRecv(s->slices + (theirs.first + k) * mine.n, (size_t)mine.n, ncclFloat32, i, s->comm, d->stream);
     }
     end = ncclGroupEnd();
     return nccl_said(s, is_taken(e) ? end : e, "sum", err);
 }
 
 /* This rank's slice of all shards, in its place in row 0. */
-static pl_code slices_add(nn_ranks *r, const nn_device_rows *d, int64_t slice, pl_error *err)
+static pl_code slices_add(nn_ranks *r, const nn_device_rows *d, pl_error *err)
 {
     const state *s = r->ctx;
-    nn_span own = nn_share(d->shards, r->size, r->rank);
-    float *to = d->part + r->rank * slice;
+    nn_span own = nn_share(d->shards, r->size, r->rank), mine = slice_of(r, d, r->rank);
+    float *to = d->part + mine.first;
 
-    return cuda_said(nn_nccl_add(&(nn_nccl_rows){ .to = to, .own = to, .others = s->slices, .n = slice, .stride = d->stride,
+    return cuda_said(nn_nccl_add(&(nn_nccl_rows){ .to = to, .own = to, .others = s->slices, .n = mine.n, .stride = d->stride,
                                                   .n_rows = d->shards, .first = (int)own.first, .n_own = (int)own.n },
                                  d->stream), "sum", err);
 }
 
-/* The room for slices is that of the largest sum so far: memory is not freed while work is on its way. */
-static pl_code device_sum(nn_ranks *r, const nn_device_rows *d, pl_error *err)
+/* The room for slices is that of the largest sum so far, and on all ranks that of the first, which has the
+ * most: memory is not freed while work is on its way. */
+static pl_code device_reduce(nn_ranks *r, const nn_device_rows *d, pl_error *err)
 {
     state *s = r->ctx;
-    int64_t slice = (d->n + r->size - 1) / r->size;
+    size_t slice = (size_t)slice_of(r, d, 0).n;
     pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
 
     if (!rc)
-        rc = room_make(&s->slices, &s->n_slices, (size_t)slice * (size_t)d->shards, d->stream, err);
-    if (rc || slice == 0)
-        return rc;
-    rc = slices_exchange(r, d, slice, err);
+        rc = room_make(&s->slices, &s->n_slices, slice * (size_t)d->shards, d->stream, err);
+    if (!rc)
+        rc = slices_exchange(r, d, err);
     if (!rc)
         rc = settle(r, false, "sum", err);
-    if (!rc)
-        rc = slices_add(r, d, slice, err);
-    if (!rc)
-        rc = nccl_said(s, ncclAllGather(d->part + r->rank * slice, d->part, (size_t)slice, ncclFloat32, s->comm, d->stream),
-                       "sum", err);
-    return rc ? rc : settle(r, false, "sum", err);
+    return rc ? rc : slices_add(r, d, err);
 }
 
-static pl_code device_spread(nn_ranks *r, void *stream, void *all, size_t item, int shards, pl_error *err)
+/* Where all ranks have as much, NCCL knows the shortest way; else each sends to each. */
+static ncclResult_t items_spread(const nn_ranks *r, void *stream, const nn_device_items *what)
 {
-    state *s = r->ctx;
-    nn_span own = nn_share(shards, r->size, r->rank);
+    const state *s = r->ctx;
+    nn_span own = nn_share(what->n, r->size, r->rank);
+    char *all = what->all, *mine = all + (size_t)own.first * what->item;
+    ncclResult_t e = ncclSuccess;
+
+    if (what->n % r->size == 0)
+        return ncclAllGather(mine, all, (size_t)own.n * what->item, ncclInt8, s->comm, stream);
+    for (int i = 0; i < r->size; i++) {
+        nn_span theirs = nn_share(what->n, r->size, i);
+        if (own.n && i != r->rank && is_taken(e))
+            e = ncclSend(mine, (size_t)own.n * what->item, ncclInt8, i, s->comm, stream);
+        if (theirs.n && i != r->rank && is_taken(e))
+            e = ncclRecv(all + (size_t)theirs.first * what->item, (size_t)theirs.n * what->item, ncclInt8, i, s->comm, stream);
+    }
+    return e;
+}
+
+static pl_code device_spread(nn_ranks *r, void *stream, const nn_device_items *what, int n_what, pl_error *err)
+{
     ncclResult_t e = ncclGroupStart(), end;
 
-    for (int i = 0; i < r->size; i++) {
-        nn_span theirs = nn_share(shards, r->size, i);
-        if (i != r->rank && is_taken(e))
-            e = ncclSend((char *)all + (size_t)own.first * item, (size_t)own.n * item, ncclInt8, i, s->comm, stream);
-        if (i != r->rank && is_taken(e))
-            e = ncclRecv((char *)all + (size_t)theirs.first * item, (size_t)theirs.n * item, ncclInt8, i, s->comm, stream);
-    }
+    for (int i = 0; i < n_what && is_taken(e); i++)
+        e = items_spread(r, stream, &what[i]);
     end = ncclGroupEnd();
     e = is_taken(e) ? end : e;
-    return is_taken(e) ? settle(r, false, "losses", err) : nccl_said(s, e, "losses", err);
+    return is_taken(e) ? settle(r, false, "spread", err) : nccl_said(r->ctx, e, "spread", err);
 }
 
 static pl_code device_look(nn_ranks *r, double waited, pl_error *err)
@@ -432,7 +448,7 @@ static pl_code device_look(nn_ranks *r, double waited, pl_error *err)
     return others_look(r, waited, "step", err);
 }
 
-static const nn_collective_device on_device = { .sum = device_sum, .spread = device_spread, .look = device_look };
+static const nn_collective_device on_device = { .reduce = device_reduce, .spread = device_spread, .look = device_look };
 
 /* ---- sum in host memory: up, as above, down ---- */
 
@@ -440,7 +456,8 @@ static pl_code nccl_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_erro
 {
     state *s = r->ctx;
     int64_t own = nn_share(shards, r->size, r->rank).n;
-    nn_device_rows d = { .stream = s->stream, .stride = (n + r->size - 1) / r->size * r->size, .n = n, .shards = shards };
+    int64_t whole = (n + r->size - 1) / r->size * r->size;
+    nn_device_rows d = { .stream = s->stream, .stride = whole, .item = 1, .n = whole, .shards = shards };
     cudaError_t e = cudaSuccess;
     pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
 
@@ -453,7 +470,9 @@ static pl_code nccl_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_erro
         e = cudaMemcpyAsync(d.part + k * d.stride, part + k * n, (size_t)n * sizeof *part, cudaMemcpyHostToDevice, s->stream);
     rc = cuda_said(e, "sum", err);
     if (!rc)
-        rc = device_sum(r, &d, err);
+        rc = device_reduce(r, &d, err);
+    if (!rc)
+        rc = device_spread(r, s->stream, &(nn_device_items){ d.part, sizeof *d.part, whole }, 1, err);
     if (!rc)
         rc = settle(r, true, "sum", err);
     if (!rc)

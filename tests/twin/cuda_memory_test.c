@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of the cuda engine: what is known without a device is what is taken, and with
- * `recompute` it is less for the same bits. On the emulator or, where MOLSIEVE_PLUGINS
+ * `recompute`, or a sharded optimiser, it is less for the same bits. On the emulator or, where MOLSIEVE_PLUGINS
  * has the real plugin, on a GPU. */
 #include <math.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ typedef struct fixture {
 /* Steps in flight together, and what they left. */
 typedef struct trained {
     nn_training_result result[STEPS];
-    float *params;
+    float *params, *m, *v, *ema;
     size_t bytes;
 } trained;
 
@@ -44,18 +44,25 @@ static fixture fixture_open(const nn_se3_conf *conf, int32_t n_graphs)
     return f;
 }
 
-static trained train(const fixture *f, const nn_engine_conf *conf)
+static nn_training training_of(nn_ranks *ranks)
 {
-    const nn_training rule = { .adam = { 0.9, 0.999, 1e-8, 0.1 }, .loss = NN_LOSS_L2, .grad_clip = 1, .ema = 0.9 };
+    return (nn_training){ .adam = { 0.9, 0.999, 1e-8, 0.1 }, .loss = NN_LOSS_L2, .grad_clip = 1, .ema = 0.9, .ranks = ranks,
+                          .shards = ranks ? ranks->size : 1, .sharded = ranks != NULL };
+}
+
+/* ranks: that have the optimiser sharded, or NULL. */
+static trained train(const fixture *f, const nn_engine_conf *conf, nn_ranks *ranks)
+{
+    const nn_training rule = training_of(ranks);
     const nn_training_step step = { .target = f->target, .measured = f->made.b.n_graphs, .n_graphs = f->made.b.n_graphs,
                                     .lr = 1e-3f };
     const nn_engine_training *t = nn_engine_cuda.training;
     size_t n = f->model->n_floats;
-    float *at[5];
+    float *at[8];
     trained r = { .params = NULL };
     nn_engine *e;
 
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 8; i++)
         at[i] = PL_NEW(f->mem, float, n);
     nn_se3_init(f->model, at[0], 5);
     memcpy(at[3], at[0], n * sizeof *at[0]);
@@ -65,14 +72,14 @@ static trained train(const fixture *f, const nn_engine_conf *conf)
         DONE(t->step(e, &f->made.b, &step, &why));
     for (int i = 0; i < STEPS; i++)
         DONE(t->result(e, &r.result[i], &why));
-    DONE(t->fetch(e, &(nn_adamw_arrays){ .p = r.params = at[4] }, &why));
+    DONE(t->fetch(e, &(nn_adamw_arrays){ .p = r.params = at[4], .m = r.m = at[5], .v = r.v = at[6], .ema = r.ema = at[7] }, &why));
     assert_memory_not_equal(at[0], at[4], n * sizeof *at[0]);
     r.bytes = nn_engine_cuda.workspace_bytes(e);
     nn_engine_cuda.close(e);
     return r;
 }
 
-static size_t need_of(const fixture *f, const nn_engine_conf *conf, bool training)
+static size_t need_of(const fixture *f, const nn_engine_conf *conf, int training)
 {
     nn_cuda_need need;
 
@@ -95,11 +102,11 @@ static void recompute_gives_the_same_bits_in_less_memory(void **state)
         nn_precision p = precisions[i];
         nn_engine_conf conf = { .threads = 1, .radial = i ? NN_RADIAL_NODES : NN_RADIAL_EXACT, .width = 0.05, .of_radial = p,
                                 .of_contract = p, .of_linear = p };
-        trained all = train(&f, &conf), less;
-        assert_int_equal(all.bytes, need_of(&f, &conf, true));
+        trained all = train(&f, &conf, NULL), less;
+        assert_int_equal(all.bytes, need_of(&f, &conf, 1));
         conf.recompute = true;
-        less = train(&f, &conf);
-        assert_int_equal(less.bytes, need_of(&f, &conf, true));
+        less = train(&f, &conf, NULL);
+        assert_int_equal(less.bytes, need_of(&f, &conf, 1));
         print_message("%zu kB, with recompute %zu kB\n", all.bytes >> 10, less.bytes >> 10);
         assert_true(less.bytes < all.bytes);
         assert_memory_equal(all.params, less.params, f.model->n_floats * sizeof *all.params);
@@ -109,6 +116,75 @@ static void recompute_gives_the_same_bits_in_less_memory(void **state)
         }
         pl_arena_free(f.mem);
     }
+}
+
+/* ---- a sharded optimiser ---- */
+
+/* Ranks that do nothing: right for a single one, and enough to see what memory is taken. */
+static pl_code nothing_reduced(nn_ranks *r, const nn_device_rows *rows, pl_error *err)
+{
+    (void)r, (void)err;
+    assert_true(rows->n * rows->item <= rows->stride);
+    return PL_OK;
+}
+
+static pl_code nothing_spread(nn_ranks *r, void *stream, const nn_device_items *what, int n_what, pl_error *err)
+{
+    (void)r, (void)stream, (void)what, (void)err;
+    assert_true(n_what > 0);
+    return PL_OK;
+}
+
+static pl_code nobody_lost(nn_ranks *r, double waited, pl_error *err)
+{
+    (void)r, (void)waited, (void)err;
+    return PL_OK;
+}
+
+static const nn_collective_device still = { nothing_reduced, nothing_spread, nobody_lost };
+static const nn_collective pretended = { .device = &still };
+
+/* Of a training that has begun. */
+static size_t begun_bytes(const fixture *f, const nn_engine_conf *conf, nn_ranks *ranks)
+{
+    const nn_training rule = training_of(ranks);
+    float *zeros = PL_NEW(f->mem, float, f->model->n_floats);
+    size_t bytes;
+    nn_engine *e;
+
+    DONE(nn_engine_cuda.open(&e, f->model, conf, &why));
+    DONE(nn_engine_cuda.training->begin(e, &rule, &(nn_adamw_arrays){ zeros, zeros, zeros, zeros, NULL }, 0, &why));
+    bytes = nn_engine_cuda.workspace_bytes(e);
+    nn_engine_cuda.close(e);
+    return bytes;
+}
+
+static void a_sharded_optimiser_takes_a_part_of_the_memory(void **state)
+{
+    static const nn_se3_conf net = { 2, 3, 16, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 };
+    const nn_engine_conf conf = { .threads = 1 };
+    fixture f = fixture_open(&net, 4);
+    size_t n = f.model->n_floats, bytes = n * sizeof(float), whole = begun_bytes(&f, &conf, NULL), piece = 4096;
+    nn_ranks one = { .kind = &pretended, .size = 1 };
+    trained want = train(&f, &conf, NULL), got = train(&f, &conf, &one);
+    (void)state;
+
+    assert_memory_equal(want.params, got.params, bytes);
+    assert_memory_equal(want.m, got.m, bytes);
+    assert_memory_equal(want.v, got.v, bytes);
+    assert_memory_equal(want.ema, got.ema, bytes);
+    for (int size = 2; size <= 5; size++) {
+        nn_ranks first = { .kind = &pretended, .size = size }, last = { .kind = &pretended, .size = size, .rank = size - 1 };
+        size_t part = begun_bytes(&f, &conf, &first);
+        nn_cuda_need need;
+        assert_int_equal(nn_cuda_memory(&need, f.model, &conf, &f.made.b, size, NULL), PL_OK);
+        assert_int_equal(part, need.model);
+        assert_true(begun_bytes(&f, &conf, &last) <= part);
+        /* m, v and the average: a part of each, and less than a piece more a bucket */
+        assert_true(whole - part + 3 * 7 * piece * sizeof(float) >= 3 * bytes - 3 * bytes / (size_t)size);
+        assert_true(part < whole);
+    }
+    pl_arena_free(f.mem);
 }
 
 static void forward_takes_what_it_needs(void **state)
@@ -124,8 +200,8 @@ static void forward_takes_what_it_needs(void **state)
     DONE(nn_engine_cuda.open(&e, f.model, &conf, &why));
     DONE(nn_engine_cuda.set_params(e, params, &why));
     DONE(nn_engine_cuda.forward(e, &f.made.b, false, y, &why));
-    assert_int_equal(nn_engine_cuda.workspace_bytes(e), need_of(&f, &conf, false));
-    assert_true(need_of(&f, &conf, false) < need_of(&f, &conf, true));
+    assert_int_equal(nn_engine_cuda.workspace_bytes(e), need_of(&f, &conf, 0));
+    assert_true(need_of(&f, &conf, 0) < need_of(&f, &conf, 1));
     nn_engine_cuda.close(e);
     pl_arena_free(f.mem);
 }
@@ -166,6 +242,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recompute_gives_the_same_bits_in_less_memory),
+        cmocka_unit_test(a_sharded_optimiser_takes_a_part_of_the_memory),
         cmocka_unit_test(forward_takes_what_it_needs),
         cmocka_unit_test(a_fault_is_not_taken_for_a_want_of_memory),
     };

@@ -153,6 +153,13 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
     return o;
 }
 
+static void optimise(const nn_gpu_optimise *o)
+{
+    ops->squares(gpu, o);
+    ops->decide(gpu, o);
+    ops->update(gpu, o);
+}
+
 static void device_close(const nn_gpu_optimise *o)
 {
     void *all[] = { o->p, o->m, o->v, o->average, o->part, o->step, o->scale, o->rule, o->result, (void *)o->lamb.piece,
@@ -225,7 +232,7 @@ static void optimiser_check(const optimiser_case *c)
         for (size_t i = 0; i < c->n; i++)
             a.g[i] *= (float)c->scale;
         o.g = to_device(a.g, c->n);
-        ops->optimise(gpu, &o);
+        optimise(&o);
         ops->download(gpu, &got, o.result, sizeof got);
         near("norm", got.norm, norm, 1e-12);
         assert_int_equal(got.taken, 1);
@@ -275,7 +282,7 @@ static void a_step_that_is_not_finite_changes_nothing(void **state)
         o.lamb = i % 2 ? lamb : (nn_gpu_lamb){ 0 };
         o.g = to_device(a.g, c.n);
         ops->upload(gpu, o.result, &result, sizeof result);
-        ops->optimise(gpu, &o);
+        optimise(&o);
         ops->download(gpu, &got, o.result, sizeof got);
         ops->download(gpu, &steps, o.step, sizeof steps);
         assert_int_equal(got.taken, 0);
@@ -310,7 +317,7 @@ static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
             ops->upload(gpu, o.scale, &(nn_gpu_loss_scale){ w->by, w->good }, sizeof *o.scale);
         o.scale_after = after[i % 40 == 39];
         o.g = to_device(taken ? &good : &bad, 1);
-        ops->optimise(gpu, &o);
+        optimise(&o);
         ops->download(gpu, &got, o.result, sizeof got);
         if (taken)
             near("norm", got.norm, 0.25 / w->by, 1e-15);
