@@ -26,6 +26,7 @@ static const pl_opt opts[] = {
     { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
     { "--variants", 'v', "NAME,..", "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
     { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
+    { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
     { "--json", 0, NULL, "one JSON object in place of the tables" },
     { 0 }
 };
@@ -34,6 +35,7 @@ typedef struct setup {
     const pl_args *args;
     pl_arena *mem;
     int32_t batch;
+    int ranks;
     double seconds;
     int n_threads, threads[THREADS];
     st_bench_peak peak[THREADS];
@@ -94,18 +96,21 @@ static bool threads_get(setup *s)
 static int settings_get(setup *s)
 {
     const char *graphs = pl_arg(s->args, "--graphs");
-    double batch = 240;
+    double batch = 240, ranks = 1;
 
     s->seconds = 5;
     if (!number_get(s->args, "--batch", 1, 100000, &batch))
         return pl_cmd_usage(s->args, "--batch is a number of molecules, 1 to 100000");
     if (!number_get(s->args, "--seconds", 0, 3600, &s->seconds))
         return pl_cmd_usage(s->args, "--seconds is 0 to 3600");
+    if (!number_get(s->args, "--ranks", 1, 1024, &ranks))
+        return pl_cmd_usage(s->args, "--ranks is 1 to 1024");
     if (!threads_get(s))
         return pl_cmd_usage(s->args, "--threads is a list like 1,2,8");
     if (graphs && strcmp(graphs, "bonds") != 0 && strcmp(graphs, "radius5") != 0 && strcmp(graphs, "both") != 0)
         return pl_cmd_usage(s->args, "--graphs is bonds, radius5 or both");
     s->batch = (int32_t)batch;
+    s->ranks = (int)ranks;
     return 0;
 }
 
@@ -319,7 +324,7 @@ static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, 
 }
 
 /* What engine cuda would allocate for this batch, with or without a GPU here. */
-static pl_code memory_print(const st_bench_case *c, json_t *rows, pl_error *err)
+static pl_code memory_print(const st_bench_case *c, int ranks, json_t *rows, pl_error *err)
 {
     static const char *const what[] = { "train_mib", "train_recompute_mib", "forward_mib" };
     nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.01 };
@@ -330,7 +335,7 @@ static pl_code memory_print(const st_bench_case *c, json_t *rows, pl_error *err)
     for (int i = 0; i < 3 && !rc; i++) {
         nn_cuda_need need = { 0 };
         conf.recompute = i == 1;
-        rc = nn_cuda_memory(&need, c->model, &conf, &c->batch, i < 2, err);
+        rc = nn_cuda_memory(&need, c->model, &conf, &c->batch, i < 2 ? ranks : 0, err);
         mib[i] = (double)(need.model + need.batch + need.work) / (1 << 20);
         if (o)
             json_object_set_new(o, what[i], json_real(mib[i]));
@@ -361,7 +366,7 @@ static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *grap
             if (st_bench_variant_wanted(&s->variant[i], pl_arg(s->args, "--variants"), s->threads[k]))
                 rc = engine_row(s, &t, graph, &s->variant[i], k, err);
     if (!rc)
-        rc = memory_print(&c, t.rows, err);
+        rc = memory_print(&c, s->ranks, t.rows, err);
     if (!rc && s->json)
         json_object_set_new(json_object_get(s->json, "graphs"), name,
                             json_pack("{s:i, s:i, s:i, s:O}", "molecules", (int)c.batch.n_graphs, "atoms",

@@ -69,6 +69,9 @@ const pl_field st_train_fields[] = {
     REAL("optimiser.beta2", loop.beta2, 0.999, 0, 0.9999999, NULL, "memory of its square"),
     REAL("optimiser.eps", loop.eps, 1e-8, 0, 1, NULL, "added to the root of the square"),
     REAL("optimiser.grad_clip", loop.grad_clip, 10, 0, 1e9, NULL, "largest global norm of the gradient; 0 is none"),
+    { PL_BOOL, "optimiser.sharded", AT(loop.sharded), 0, 0, 0, NULL, NULL, NULL,
+      "with ranks over NCCL and engine cuda each GPU keeps moments and average of its part of the parameters alone: less memory, "
+      "same bits; elsewhere without effect; not for lamb", PL_HOW, NULL, 0 },
     CHOICE("schedule.type", loop.schedule, NN_LR_COSINE_EPOCH, "constant|cosine_epoch|cosine_step",
            "cosine from lr to min_lr, by epoch as the reference or by step"),
     REAL("schedule.warmup", loop.warmup, 0, 0, 1e6, "epochs", "the learning rate rises from 0 over these"),
@@ -197,6 +200,15 @@ static bool is_file_name(const char *name, int64_t members)
     return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name) && (members == 1 || ok <= 197);
 }
 
+static void sharded_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+{
+    const pl_node *optimiser = pl_node_get(step->node, "optimiser");
+
+    if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
+        pl_problem_add(problems, pl_node_get(optimiser, "sharded"), "optimiser.sharded: lamb needs the norms of whole tensors, which "
+                       "no rank has then; adamw, or false");
+}
+
 static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
@@ -251,6 +263,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
                        (int)c->targets.n, ST_SCORES_MAX);
     if (c->loop.min_lr > c->loop.lr)
         pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
+    sharded_check(c, step, problems);
     elements_check(c, step, problems);
     st_start_check(wf, step, problems);
 }

@@ -42,7 +42,10 @@ foreach(n 1 2 3 4)
   set_tests_properties(collective_ranks.nccl.${n} PROPERTIES LABELS hpc TIMEOUT 120
     ENVIRONMENT "MOLSIEVE_EMULATOR_DEVICES=${n}")
 endforeach()
-foreach(case ranks_over_nccl_give_the_same_model ranks_on_emulated_gpus_give_the_same_model members_learn_one_after_the_other_on_emulated_gpus
+foreach(case ranks_over_nccl_give_the_same_model ranks_on_emulated_gpus_give_the_same_model
+        members_learn_one_after_the_other_on_emulated_gpus
+        a_sharded_optimiser_gives_the_same_model a_sharded_optimiser_goes_on_with_other_ranks
+        a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole
         a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on
         a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on what_nccl_lacks_is_said)
   molsieve_script_test(ranks.${case} cli/nccl_e2e.py LABEL hpc ARGS ${case})

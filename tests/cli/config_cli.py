@@ -435,7 +435,10 @@ def bench_measures_what_it_is_asked_for():
         assert "| cpu portable exact fp32" in out and "| reference formulation" in out and "Load average" in out, out
         found = json.loads(p.run("bench", "--memory", "--batch", "30", "--graphs", "bonds", "--json")[1])["graphs"]["bonds"]["rows"]
         assert len(found) == 1 and found[0]["train_mib"] > found[0]["train_recompute_mib"] > found[0]["forward_mib"] > 10, found
-        for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--threads", "1,x"], ["--seconds", "long"]):
+        part = json.loads(p.run("bench", "--memory", "--batch", "30", "--graphs", "bonds", "--json", "--ranks", "4")[1])
+        saved = found[0]["train_mib"] - part["graphs"]["bonds"]["rows"][0]["train_mib"]  # of moments and average
+        assert 70 < saved < 84, saved
+        for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--ranks", "0"], ["--threads", "1,x"], ["--seconds", "long"]):
             p.run("bench", *wrong, expect=2)
         p.put("none.smi", "broken(\n")
         assert "none.smi" in p.run("bench", *quick, "--molecules", "none.smi", expect=2)[2]

@@ -76,20 +76,105 @@ def ranks_on_emulated_gpus_give_the_same_model():
             assert status == [7, 7] and "no memory on GPU 1 for a model" in text[rank], (status, text)
 
 
+SHARDED = "stages.train.optimiser.sharded=true"
+WIDER = ["stages.train.model.channels=16", "stages.train.model.layers=2"]  # several buckets with slices of several pieces
+
+
 def members_learn_one_after_the_other_on_emulated_gpus():
     """Several trainings of one engine and one communicator: the first is what it is alone, whatever the number of ranks."""
     with sieve.Project() as p:
         prepare(p, 30, shards=2, mpi=False)
 
-        def models(n, members):
+        def models(n, members, *more):
             where = copy(p, "ranks")
-            status, text = Started(p, n, where, *GPU, "stages.train.epochs=1", "stages.train.members=%d" % members, **env(n)).end()
+            status, text = Started(p, n, where, *GPU, "stages.train.epochs=1", "stages.train.members=%d" % members, *more, **env(n)).end()
             assert status == [0] * n, (status, text)
             return [train_e2e.tensors(p.path("ranks/models", name))[0] for name in sorted(os.listdir(p.path("ranks/models")))]
 
         alone, three = models(1, 1), models(2, 3)
         assert len(alone) == 1 and len(three) == 3 and three[:1] == alone
-        assert three == models(1, 3) and three[1] != three[2] != three[0]
+        assert three == models(1, 3) == models(2, 3, SHARDED) and three[1] != three[2] != three[0]
+
+
+def a_sharded_optimiser_gives_the_same_model():
+    """Moments and average in slices, with clipping, without an average, with a scaled loss; elsewhere it changes nothing."""
+    with sieve.Project() as p:
+        prepare(p, 30, shards=3, mpi=False)
+        gpu = GPU + WIDER + ["stages.train.epochs=1"]
+
+        def model(n, *args, **more):
+            status, text = Started(p, n, copy(p, "ranks"), *gpu, *args, **env(n, **more)).end()
+            assert status == [0] * n, (status, text)
+            return train_e2e.trained(p, "ranks")
+
+        clipped = "stages.train.optimiser.grad_clip=0.01"
+        want = model(1, clipped)
+        assert model(1, clipped, SHARDED) == want
+        assert model(2, clipped, SHARDED) == want
+        assert model(3, clipped, SHARDED) == want
+        assert model(2, clipped, SHARDED, MOLSIEVE_CUDA_GRAPHS="0", MOLSIEVE_EMULATOR_EAGER="1") == want
+        plain = ["stages.train.optimiser.grad_clip=0", "stages.train.ema=0", "stages.train.model.channels=8"]
+        assert model(3, SHARDED, *plain) == model(1, *plain) != want
+        fp16 = ["stages.train.precision_of.linear=fp16", "stages.train.model.channels=8", "stages.train.epochs=2"]
+        scaled = model(1, *fp16)
+        assert model(3, SHARDED, *fp16) == scaled
+        assert json.loads(scaled[0][1]["provenance"])["training"]["skipped_steps"] > 0
+        cpu = ["stages.train.engine=cpu", "stages.evaluate.engine=cpu"]
+        alone = model(1, *cpu)
+        for ranks in ("nccl", "tcp"):
+            assert model(2, SHARDED, "stages.train.ranks=" + ranks, *cpu) == alone
+        other = p.path("other")  # a rank that was told something else
+        with open(other, "w") as f:
+            f.write('#!/bin/sh\nexec %s "$@" %s\n' % (sieve.PROGRAM, SHARDED))
+        os.chmod(other, 0o755)
+        status, text = Started(p, 2, copy(p, "no"), *cpu, programs={1: other}).end()
+        assert status[1] == 2 and "has read another workflow than rank 0" in text[1], (status, text)
+        with open(p.path("w.yaml")) as f:
+            p.put("lamb.yaml", f.read().replace("    epochs:", "    optimiser: {type: lamb, sharded: true}\n    epochs:"))
+        said = p.run("check", "lamb.yaml", expect=2)[2]
+        assert re.search(r"lamb\.yaml:\d+:38: optimiser\.sharded: lamb needs", said), said
+
+
+def a_sharded_optimiser_goes_on_with_other_ranks():
+    """Checkpoints are whole: mute, stopped, killed, and gone on with other numbers of ranks, sharded and not."""
+    with sieve.Project() as p:
+        prepare(p, 30, shards=3, mpi=False)
+        gpu = GPU + ["stages.train.epochs=20", "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s"]
+        status, text = Started(p, 1, copy(p, "whole"), *gpu, **env(1)).end()
+        assert status == [0], (status, text)
+        want, where = train_e2e.trained(p, "whole"), copy(p, "killed")
+        status, text = Started(p, 3, where, *gpu, SHARDED, **env(3, MOLSIEVE_EMULATOR_NCCL_MUTE="1:60")).end()
+        assert status == [7, 7, 7] and any("waited 2 s for the other ranks (NCCL, step)" in t for t in text), (status, text)
+        seen = p.one("SELECT count(*) FROM metric", workdir="killed")
+        for n, more, who, sig, end in ((3, [SHARDED], 2, signal.SIGUSR1, [75, 0, 0]), (2, [], 0, signal.SIGUSR1, [75, 0]),
+                                       (2, [SHARDED], 1, signal.SIGKILL, [7, -9]), (3, [SHARDED], 0, signal.SIGKILL, [-9, 7, 7])):
+            job = Started(p, n, where, *gpu, *more, **env(n))
+            wait_for_metrics(p, "killed", seen)
+            job.children[who].send_signal(sig)
+            status, text = job.end()
+            assert status == end or status[0] == 0, (status, text)  # 0: it was at its end already
+            seen = p.one("SELECT count(*) FROM metric", workdir="killed")
+        status, text = Started(p, 2, where, *gpu, SHARDED, **env(2)).end()
+        assert status == [0, 0], (status, text)
+        assert train_e2e.trained(p, "killed") == want
+
+
+def a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole():
+    """It is due on rank 0 alone, but all give their slices; killed right after it, and gone on without slices."""
+    with sieve.Project() as p:
+        prepare(p, 90, shards=3, mpi=False)
+        gpu = GPU + WIDER + ["stages.train.epochs=1", "stages.train.batch.molecules=4", "stages.train.rank_timeout=5s"]
+        status, text = Started(p, 1, copy(p, "whole"), *gpu, **env(1)).end()
+        assert status == [0], (status, text)
+        where = copy(p, "killed")
+        status, text = Started(p, 3, where, *gpu, SHARDED, own={0: {"MOLSIEVE_FAULT": "train.checkpoint.after:1"}}, **env(3)).end()
+        assert status == [137, 7, 7] or status == [-9, 7, 7], (status, text)
+        assert p.one("SELECT count(*) FROM metric", workdir="killed") == 0  # the epoch had not ended
+        status, text = Started(p, 2, where, *gpu, **env(2)).end()
+        assert status == [0, 0], (status, text)
+        assert train_e2e.trained(p, "killed") == train_e2e.trained(p, "whole")
+        went_on = p.one("SELECT message FROM event WHERE message LIKE 'training goes on in epoch 1 at step%'", workdir="killed")
+        assert int(went_on.split()[-1]) > 0, went_on
 
 
 def a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on():
@@ -170,5 +255,7 @@ if __name__ == "__main__":
         sieve.skip("MOLSIEVE_EMULATED is not set")
     sieve.main([ranks_over_nccl_give_the_same_model, ranks_on_emulated_gpus_give_the_same_model,
                 members_learn_one_after_the_other_on_emulated_gpus,
+                a_sharded_optimiser_gives_the_same_model, a_sharded_optimiser_goes_on_with_other_ranks,
+                a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole,
                 a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on,
                 a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on, what_nccl_lacks_is_said])
