@@ -34,7 +34,7 @@ ch_prepare_opts ch_prepare_defaults(void)
 {
     return (ch_prepare_opts){ .largest_fragment = true, .max_heavy_atoms = 250, .max_atoms = 1000,
                               .conformer = CH_3D_AUTO, .force_field = CH_FF_MMFF94,
-                              .sd_steps = 50, .cg_steps = 200, .seed = 0 };
+                              .sd_steps = 50, .cg_steps = 200, .seed = 0, .ph = -1 };
 }
 
 /* ---- finding the program ------------------------------------------------ */
@@ -218,6 +218,7 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ch_wire_put_u32(t, (uint32_t)values[i]);
     ch_wire_put_u64(t, o->seed);
+    ch_wire_put_f64(t, o->ph);
 }
 
 static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_error *err)

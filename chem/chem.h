@@ -34,10 +34,11 @@ typedef struct ch_prepare_opts {
     int32_t sd_steps, cg_steps; /* steepest descent, then conjugate gradients                */
     bool neutralise;           /* acids and bases without charge (docs/SCIENCE.md)          */
     uint64_t seed;
+    double ph;                 /* groups as they are in water of this pH; < 0: as they come   */
     const char *rules;         /* NULL, or alerts: lines of a SMARTS, a blank, a name; borrowed */
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 0, no alerts */
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 0, no pH, no alerts */
 
 typedef struct ch_worker_opts {
     const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
@@ -63,7 +64,7 @@ typedef struct ch_prepared {
     const char *removed;     /* "[Na+].O", or ""                                   */
     const char *alerts;      /* names of the rules that match, ", " between; ""     */
     int32_t n_heavy, charge;
-    int32_t charge_read, n_neutralised; /* net charge before, and atoms that lost theirs */
+    int32_t charge_read, n_neutralised; /* net charge before neutralise and ph, and atoms whose charge they changed */
     double mw, logp, tpsa;   /* u (whole kept part), -, Angstrom^2                 */
     int32_t hbd, hba, rotors, rings; /* hba: Lipinski's N + O count                */
     /* Of the 3D structure. */

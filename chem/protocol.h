@@ -30,7 +30,7 @@
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is no SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, sd_steps, cg_steps, neutralise; u64 seed
+ *              force_field, sd_steps, cg_steps, neutralise; u64 seed; f64 ph (< 0: none)
  *   rules    = str, lines of a SMARTS, a blank and a name; empty: no alerts
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
@@ -42,11 +42,14 @@
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "4"
+#define CH_PROTOCOL_VERSION "5"
 
 /* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
  * structures, there called "protocol" as long as it was the same. */
 #define CH_ANSWERS_VERSION "3"
+
+/* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */
+#define CH_GROUPS_VERSION "1"
 
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
 

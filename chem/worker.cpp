@@ -121,8 +121,10 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
         p.removed = mol_keep_main_part(mol);
     mol_check_size(mol, o, 1);
     p.charge_read = mol.GetTotalCharge();
-    if (o.neutralise)
-        p.n_neutralised = mol_neutralise(mol);
+    if (o.ph >= 0)
+        p.n_neutralised = mol_protonate(mol, o.ph);
+    else if (o.neutralise)
+        p.n_neutralised = mol_neutralise(mol, true);
     mol_check_atoms(mol);
     // Identity comes from the input: building 3D invents stereo that it left open.
     p.smiles = canonical_smiles(mol);
@@ -154,6 +156,7 @@ static PrepareOpts get_opts(In &in)
     for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.sd_steps, &o.cg_steps, &o.neutralise })
         *x = in.get<int32_t>();
     o.seed = in.get<uint64_t>();
+    o.ph = in.get<double>();
     return o;
 }
 
@@ -184,7 +187,7 @@ static void op_build(In &in, Out &out, Failure &)
 
 static void op_hello(In &, Out &out, Failure &)
 {
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 0 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 0, -1 };
     Prepared p;
     std::vector<std::string> formats;
     prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", "", o);

@@ -87,6 +87,7 @@ bool write_all(int fd, const char *p, size_t n);
 struct PrepareOpts {
     int32_t largest_fragment, max_heavy, max_atoms, conformer, force_field, sd_steps, cg_steps, neutralise;
     uint64_t seed;
+    double ph; // < 0: none
 };
 
 // CPU seconds of this process and its children; what the request has left; ends us when it is spent.
@@ -131,8 +132,23 @@ V3000 v3000_of(const std::string &text); // CH_PARSE where the library would rea
 
 // ---- worker_neutral.cpp
 
-// How many atoms lost their charge. A 3D structure with all hydrogens still has all of them.
-int mol_neutralise(OpenBabel::OBMol &mol);
+// How many atoms lost their charge. A 3D structure with all hydrogens still has all of them. balanced: the net charge
+// does not grow; else every acid and base loses its own.
+int mol_neutralise(OpenBabel::OBMol &mol, bool balanced);
+
+// Of one atom with formal charge 0 or, for take_proton, also 1.
+bool has_proton(OpenBabel::OBAtom &a); // of the common isotope
+void add_proton(OpenBabel::OBAtom &a);
+void take_proton(OpenBabel::OBMol &mol, OpenBabel::OBAtom &a);
+
+int usual_valence(unsigned z); // bonds of the neutral atom; 0: acids and bases are not made of it
+int sum_of_charges(OpenBabel::OBMol &mol);
+void perceive_again(OpenBabel::OBMol &mol); // after protons came and went
+
+// ---- worker_protonate.cpp
+
+// Acids and bases as they are at this pH, whatever way they are drawn: chem/groups.h. How many atoms have another charge.
+int mol_protonate(OpenBabel::OBMol &mol, double ph);
 
 // ---- worker_alerts.cpp; rules are lines of a SMARTS, a blank and a name
 

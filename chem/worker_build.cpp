@@ -428,7 +428,7 @@ bool builder_start(int *confined)
     // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
                                          "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 0 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 0, -1 };
     int ends[2];
 
     if (omp_set_num_threads != nullptr)

@@ -30,8 +30,7 @@ struct Site {
 };
 } // namespace
 
-// Bonds of the neutral atom; 0: acids and bases are not made of it.
-static int usual_valence(unsigned z)
+int usual_valence(unsigned z)
 {
     switch (z) {
     case 6: return 4;
@@ -42,7 +41,7 @@ static int usual_valence(unsigned z)
 }
 
 // An isotope of hydrogen was put there on purpose and stays.
-static bool has_proton(OBAtom &a) { return a.GetImplicitHCount() > 0 || a.ExplicitHydrogenCount(true) > 0; }
+bool has_proton(OBAtom &a) { return a.GetImplicitHCount() > 0 || a.ExplicitHydrogenCount(true) > 0; }
 
 static bool has_bond(OBAtom &a, unsigned order, unsigned z)
 {
@@ -104,16 +103,16 @@ static void sort_sites(OBMol &mol, std::vector<Site> &sites, size_t keep)
     });
 }
 
-static void add_proton(OBAtom &a)
+void add_proton(OBAtom &a)
 {
-    a.SetFormalCharge(0);
+    a.SetFormalCharge(a.GetFormalCharge() + 1);
     a.SetImplicitHCount(a.GetImplicitHCount() + 1);
 }
 
-static void take_proton(OBMol &mol, OBAtom &a)
+void take_proton(OBMol &mol, OBAtom &a)
 {
     OBAtom *hydrogen = nullptr;
-    a.SetFormalCharge(0);
+    a.SetFormalCharge(a.GetFormalCharge() - 1);
     if (a.GetImplicitHCount() > 0) {
         a.SetImplicitHCount(a.GetImplicitHCount() - 1);
     } else {
@@ -124,7 +123,7 @@ static void take_proton(OBMol &mol, OBAtom &a)
     }
 }
 
-static int sum_of_charges(OBMol &mol)
+int sum_of_charges(OBMol &mol)
 {
     int sum = 0;
     FOR_ATOMS_OF_MOL(a, mol)
@@ -133,7 +132,7 @@ static int sum_of_charges(OBMol &mol)
 }
 
 // An amine that inverts and an amidine with two equal sides are no stereo centres, as their cations were.
-static void perceive_again(OBMol &mol)
+void perceive_again(OBMol &mol)
 {
     mol.SetTotalCharge(sum_of_charges(mol));
     mol.SetAromaticPerceived(false);
@@ -143,7 +142,7 @@ static void perceive_again(OBMol &mol)
     }
 }
 
-int mol_neutralise(OBMol &mol)
+int mol_neutralise(OBMol &mol, bool balanced)
 {
     std::vector<Site> acids, bases;
     int rest = 0; // charge that no proton explains
@@ -154,6 +153,8 @@ int mol_neutralise(OBMol &mol)
         else
             (kind == Kind::acid ? acids : bases).push_back({ &*a, 0, 0 });
     }
+    if (!balanced)
+        rest = 0;
     const size_t keep_acids = std::min(acids.size(), static_cast<size_t>(std::max(rest, 0)));
     const size_t keep_bases = std::min(bases.size(), static_cast<size_t>(std::max(-rest, 0)));
     const size_t changed = acids.size() - keep_acids + bases.size() - keep_bases;

@@ -31,6 +31,9 @@ static const pl_field fields[] = {
       "keep the largest part, without known counter-ions and solvents, or all parts", 0, NULL, 0 },
     { PL_BOOL, "neutralise", AT(neutralise), 0, 0, 0, NULL, NULL, NULL,
       "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge", PL_LATER, NULL, 0 },
+    { PL_REAL, "ph", AT(ph), -1, 0, 14, NULL, "none", NULL,
+      "acids and bases as they are in water of this pH, by typical pKa values of their groups, however they are drawn; instead of "
+      "neutralise", PL_LATER, NULL, 0 },
     { PL_PATH, "alerts.file", AT(alert_file), 0, 0, 0, NULL, NULL, NULL,
       "structural alerts: lines of a SMARTS, white space and a name; molecule.alerts has the names that match", PL_EXISTS, NULL, 0 },
     { PL_TEXTS, "alerts.rules", AT(alert_rules), 0, 0, 0, NULL, NULL, NULL, "more of them: \"[N+](=O)[O-] nitro\"", PL_LATER, NULL, 0 },
@@ -160,6 +163,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     ch_worker_info info;
     const char *alerts = "";
     char seed[32] = "";
+    const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
 
     (void)store;
@@ -172,7 +176,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
         return code;
     if (generates(c))
         (void)snprintf(seed, sizeof seed, ",\"seed\":%lld", (long long)wf->seed);
-    *extra_json = pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s}", info.openbabel, CH_ANSWERS_VERSION, seed, alerts);
+    *extra_json = pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s}", info.openbabel, CH_ANSWERS_VERSION, seed, alerts, groups);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
@@ -218,6 +222,7 @@ static void read_conf(prepare_state *s)
     s->opts = ch_prepare_defaults();
     s->opts.largest_fragment = c->fragment == 0;
     s->opts.neutralise = c->neutralise;
+    s->opts.ph = c->ph;
     s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
     s->opts.max_atoms = (int32_t)c->max_atoms;
     s->opts.conformer = (ch_conformer)c->conformer;
@@ -227,7 +232,7 @@ static void read_conf(prepare_state *s)
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
-/* The same structures are built whatever the alerts. */
+/* The same structures are built whatever the alerts, and of a SMILES whatever the pH. */
 static pl_code open_structures(prepare_state *s, pl_error *err)
 {
     json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
@@ -235,6 +240,7 @@ static pl_code open_structures(prepare_state *s, pl_error *err)
     pl_code code;
 
     (void)json_object_del(extra, "alerts");
+    (void)json_object_del(extra, "groups");
     library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(extra);
     code = library ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)

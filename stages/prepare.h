@@ -35,6 +35,7 @@ typedef struct st_prepare_conf {
     double cpu_limit, retry_cpu_limit, memory_limit;
     int64_t max_heavy_atoms, max_atoms;
     bool neutralise;
+    double ph;              /* -1: none                                              */
     const char *alert_file; /* stages/alerts.h                                       */
     pl_list alert_rules;    /* const char *                                          */
     const char *keep;       /* stages/keep.h, or NULL                                */

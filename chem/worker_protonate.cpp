@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_protonate.cpp - acids and bases as they are at a pH.
+//
+// From the form without any charge that a proton explains, so that it does not matter how a record draws it. Then the
+// strongest base takes a proton, the groups are looked for again, and so on down to the pH; then acids, the strongest
+// first. The pH only says where to stop: what happens on the way to 7 happens on the way to 2 as well, so a
+// lower pH never gives a lower charge. Each step is checked; a molecule that fails stays as it was.
+#include "chem/worker.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <openbabel/atom.h>
+#include <openbabel/bond.h>
+#include <openbabel/graphsym.h>
+#include <openbabel/obiter.h>
+#include <openbabel/parsmart.h>
+#include <openbabel/stereo/stereo.h>
+#include <openbabel/stereo/tetrahedral.h>
+
+#include "chem/groups.h"
+
+using namespace OpenBabel;
+
+namespace worker {
+
+namespace {
+typedef std::vector<int> Match; // atoms from 1, as the SMARTS names them
+
+struct Step {
+    Match match; // empty: nothing to do
+    double pka = 0;
+};
+
+struct Groups {
+    const ch_group *rows;
+    size_t n;
+    int sign; // -1: acids
+    std::vector<std::unique_ptr<OBSmartsPattern>> smarts;
+};
+} // namespace
+
+static void read_groups(Groups &g)
+{
+    for (size_t i = 0; i < g.n; i++) {
+        g.smarts.emplace_back(new OBSmartsPattern);
+        if (!g.smarts.back()->Init(g.rows[i].smarts))
+            fail(CH_INTERNAL, std::string("not a SMARTS: ") + g.rows[i].smarts);
+    }
+}
+
+static const Groups &acids()
+{
+    static Groups g = { ch_acids, sizeof ch_acids / sizeof *ch_acids, -1, {} };
+    if (g.smarts.empty())
+        read_groups(g);
+    return g;
+}
+
+static const Groups &bases()
+{
+    static Groups g = { ch_bases, sizeof ch_bases / sizeof *ch_bases, 1, {} };
+    if (g.smarts.empty())
+        read_groups(g);
+    return g;
+}
+
+static bool can_change(OBAtom &a, int sign)
+{
+    return a.GetFormalCharge() == 0 && static_cast<int>(a.GetTotalValence()) == usual_valence(a.GetAtomicNum()) &&
+           (sign > 0 || has_proton(a));
+}
+
+// Hydrogens of a file are no part of it.
+static std::vector<unsigned> symmetry(const OBMol &mol)
+{
+    OBMol bare = mol;
+    std::vector<unsigned> classes, all;
+    if (bare.NumHvyAtoms() > 0)
+        bare.DeleteHydrogens();
+    OBGraphSym(&bare).GetSymmetry(classes);
+    return classes;
+}
+
+// Which of two matches comes first whatever the order of atoms in the file.
+static bool is_before(OBMol &mol, const Match &a, const Match &b)
+{
+    const std::vector<unsigned> classes = symmetry(mol);
+    std::vector<size_t> place(mol.NumAtoms() + 1);
+    size_t heavy = 0;
+    FOR_ATOMS_OF_MOL(x, mol)
+        place[x->GetIdx()] = x->GetAtomicNum() == 1 ? 0 : heavy++;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); i++) {
+        const unsigned p = classes[place[static_cast<size_t>(a[i])]], q = classes[place[static_cast<size_t>(b[i])]];
+        if (p != q)
+            return p < q;
+    }
+    return false;
+}
+
+// The strongest of those groups.
+static Step next_step(OBMol &mol, const Groups &g)
+{
+    std::vector<bool> seen(mol.NumAtoms() + 1);
+    Step best;
+    for (size_t i = 0; i < g.n; i++) {
+        const double pka = g.rows[i].pka;
+        std::vector<Match> matches;
+        std::vector<size_t> here;
+        if (!g.smarts[i]->Match(mol, matches))
+            continue;
+        for (const Match &m : matches) {
+            const size_t atom = static_cast<size_t>(m[0]);
+            if (seen[atom] || !can_change(*mol.GetAtom(m[0]), g.sign))
+                continue;
+            here.push_back(atom);
+            if (best.match.empty() || g.sign * (pka - best.pka) > 0 || (pka == best.pka && is_before(mol, m, best.match)))
+                best = { m, pka };
+        }
+        for (size_t atom : here)
+            seen[atom] = true;
+    }
+    return best;
+}
+
+// C-H beside C=O: the double bond moves, the oxygen is charged.
+static OBAtom *to_enol(OBMol &mol, const Match &m)
+{
+    OBAtom *carbon = mol.GetAtom(m[0]), *oxygen = mol.GetAtom(m[2]);
+    mol.GetBond(m[0], m[1])->SetBondOrder(2);
+    mol.GetBond(m[1], m[2])->SetBondOrder(1);
+    oxygen->SetImplicitHCount(oxygen->GetImplicitHCount() + 1);
+    take_proton(mol, *carbon);
+    carbon->SetFormalCharge(0);
+    return oxygen;
+}
+
+// false: the group is not what the rule took it for.
+static bool change(OBMol &mol, const Match &m, int sign)
+{
+    OBAtom *a = mol.GetAtom(m[0]);
+    if (a->GetAtomicNum() == 6)
+        a = to_enol(mol, m);
+    if (sign > 0)
+        add_proton(*a);
+    else
+        take_proton(mol, *a);
+    mol.SetAromaticPerceived(false);
+    return a->GetFormalCharge() == sign &&
+           static_cast<int>(a->GetTotalValence()) == usual_valence(a->GetAtomicNum()) + sign;
+}
+
+static bool titrate(OBMol &mol, const Groups &g, double ph)
+{
+    for (unsigned left = mol.NumAtoms() + 1; left > 0; left--) {
+        const Step step = next_step(mol, g);
+        if (step.match.empty() || g.sign * (step.pka - ph) <= 0)
+            return true;
+        if (!change(mol, step.match, g.sign))
+            return false;
+    }
+    return false; // never: nothing is charged twice
+}
+
+// An amine inverts, and so does its cation by losing and taking a proton: neither is a centre of a known hand.
+static void forget_inverting(OBMol &mol)
+{
+    OBStereoFacade stereo(&mol);
+    FOR_ATOMS_OF_MOL(a, mol) {
+        if (a->GetAtomicNum() != 7 || a->GetFormalCharge() != 1 || !has_proton(*a) || !stereo.HasTetrahedralStereo(a->GetId()))
+            continue;
+        OBTetrahedralStereo *centre = stereo.GetTetrahedralStereo(a->GetId());
+        OBTetrahedralStereo::Config config = centre->GetConfig();
+        config.specified = false;
+        centre->SetConfig(config);
+    }
+}
+
+static std::vector<int> charges(OBMol &mol)
+{
+    std::vector<int> q;
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetAtomicNum() != 1)
+            q.push_back(a->GetFormalCharge());
+    return q;
+}
+
+// The same molecule drawn with a charge at another of several equal atoms is not changed.
+static int n_changed(OBMol &before, OBMol &after)
+{
+    const std::vector<int> was = charges(before), is = charges(after);
+    int n = 0;
+    for (size_t i = 0; i < is.size(); i++)
+        n += was[i] != is[i];
+    return n > 0 && sum_of_charges(before) == sum_of_charges(after) && canonical_smiles(before) == canonical_smiles(after) ? 0 : n;
+}
+
+int mol_protonate(OBMol &mol, double ph)
+{
+    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol);
+    OBMol charged = mol;
+    int n = 0;
+    (void)mol_neutralise(charged, false);
+    if (titrate(charged, bases(), ph) && titrate(charged, acids(), ph)) {
+        perceive_again(charged);
+        if (whole)
+            charged.AddHydrogens(false, false);
+        n = n_changed(mol, charged);
+    }
+    if (n > 0)
+        mol = charged;
+    forget_inverting(mol);
+    return n;
+}
+
+} // namespace worker
