@@ -13,6 +13,7 @@
 
 #include <openbabel/atom.h>
 #include <openbabel/bond.h>
+#include <openbabel/canon.h>
 #include <openbabel/graphsym.h>
 #include <openbabel/obiter.h>
 #include <openbabel/parsmart.h>
@@ -72,31 +73,31 @@ static bool can_change(OBAtom &a, int sign)
            (sign > 0 || has_proton(a));
 }
 
-// Hydrogens of a file are no part of it.
-static std::vector<unsigned> symmetry(const OBMol &mol)
+static int first_difference(const std::vector<unsigned> &rank, const Match &a, const Match &b)
 {
-    OBMol bare = mol;
-    std::vector<unsigned> classes, all;
-    if (bare.NumHvyAtoms() > 0)
-        bare.DeleteHydrogens();
-    OBGraphSym(&bare).GetSymmetry(classes);
-    return classes;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); i++) {
+        const unsigned p = rank[static_cast<size_t>(a[i] - 1)], q = rank[static_cast<size_t>(b[i] - 1)];
+        if (p != q)
+            return p < q ? -1 : 1;
+    }
+    return 0;
 }
 
-// Which of two matches comes first whatever the order of atoms in the file.
+// Which of two matches comes first whatever the order of atoms in the file, and with or without hydrogens as atoms. Atoms of
+// one class may be mirror images of each other; canonical labels tell them apart.
 static bool is_before(OBMol &mol, const Match &a, const Match &b)
 {
-    const std::vector<unsigned> classes = symmetry(mol);
-    std::vector<size_t> place(mol.NumAtoms() + 1);
-    size_t heavy = 0;
+    OBBitVec heavy;
+    std::vector<unsigned> classes, labels;
     FOR_ATOMS_OF_MOL(x, mol)
-        place[x->GetIdx()] = x->GetAtomicNum() == 1 ? 0 : heavy++;
-    for (size_t i = 0; i < std::min(a.size(), b.size()); i++) {
-        const unsigned p = classes[place[static_cast<size_t>(a[i])]], q = classes[place[static_cast<size_t>(b[i])]];
-        if (p != q)
-            return p < q;
-    }
-    return false;
+        if (x->GetAtomicNum() != 1)
+            heavy.SetBitOn(x->GetIdx());
+    OBGraphSym(&mol, &heavy).GetSymmetry(classes);
+    const int by_class = first_difference(classes, a, b);
+    if (by_class != 0)
+        return by_class < 0;
+    CanonicalLabels(&mol, classes, labels, heavy);
+    return first_difference(labels, a, b) < 0;
 }
 
 // The strongest of those groups.
@@ -198,17 +199,16 @@ static int n_changed(OBMol &before, OBMol &after)
 
 int mol_protonate(OBMol &mol, double ph)
 {
-    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol);
+    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // where nothing changes, nothing moves
     OBMol charged = mol;
-    int n = 0;
     (void)mol_neutralise(charged, false);
-    if (titrate(charged, bases(), ph) && titrate(charged, acids(), ph)) {
-        perceive_again(charged);
-        if (whole)
-            charged.AddHydrogens(false, false);
-        n = n_changed(mol, charged);
-    }
-    if (n > 0)
+    if (!titrate(charged, bases(), ph) || !titrate(charged, acids(), ph))
+        return 0;
+    perceive_again(charged);
+    if (whole)
+        charged.AddHydrogens(false, false);
+    const int n = n_changed(mol, charged);
+    if (n > 0 || !whole)
         mol = charged;
     forget_inverting(mol);
     return n;

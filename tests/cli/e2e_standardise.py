@@ -6,7 +6,7 @@ import io
 import os
 import re
 
-from sieve import Project, accounted, main
+from sieve import Project, accounted, data, lines_of, main, sdf_records
 
 
 def neutral_forms_are_recorded_and_are_duplicates_of_neutral_records():
@@ -32,6 +32,104 @@ def neutral_forms_are_recorded_and_are_duplicates_of_neutral_records():
             p.run("run", w, "-q", "--shard", "%d/2" % k, "workdir=shards")
         p.run("merge", w, "-q", "workdir=shards")
         assert p.run("db", "digest", "--results-only", "shards")[1] == digest
+
+
+def molecules_are_as_they_are_at_a_ph_however_they_are_drawn():
+    with Project() as p:
+        p.put("a.smi", "CC(=O)O acid\nCC(=O)[O-].[Na+] acetate\nCCN amine\nCC[NH3+].[Cl-] ammonium\nNCC(=O)O glycine\n"
+              "[NH3+]CC([O-])=O zwitterion\nC1CNCCN1 piperazine\nCCO ethanol\nOCC.Cl salt\nXx bad\n")
+        stages = "  read: {unit: 3}\n  prepare: {conformers: {source: none}%s}\n"
+        p.run("run", p.workflow([p.path("a.smi")], stages % ""), "-q")
+        key, extra = p.rows("SELECT key, params_json FROM stage WHERE name='prepare'")[0]
+        assert "ph" not in re.findall('"([a-z.]+)":', extra) and "groups" not in extra, extra
+        p.run("run", p.workflow([p.path("a.smi")], stages % ", ph: none"), "-q")
+        assert p.one("SELECT key FROM stage WHERE name='prepare'") == key
+        w = p.workflow([p.path("a.smi")], stages % ', ph: 7.4, alerts: {rules: ["[NX4+;!H0] ammonium"]}, keep: "charge < 2"')
+        assert "ph" in p.run("explain", w, "prepare")[1]
+        p.run("run", w, "-q")
+        assert accounted(p) == (10, 9, 1)
+        assert p.rows("SELECT r.title, r.status, m.smiles, m.charge, m.neutralised, m.removed, m.alerts FROM record r LEFT JOIN molecule m "
+                      "USING(mol_id) ORDER BY record_id") == [
+            ("acid", "ok", "[O-]C(=O)C", -1, 0, None, ""), ("acetate", "duplicate", "[O-]C(=O)C", -1, 0, None, ""),
+            ("amine", "ok", "CC[NH3+]", 1, 0, None, "ammonium"), ("ammonium", "duplicate", "CC[NH3+]", 1, 0, None, "ammonium"),
+            ("glycine", "ok", "[O-]C(=O)C[NH3+]", 0, 0, None, "ammonium"),
+            ("zwitterion", "duplicate", "[O-]C(=O)C[NH3+]", 0, 0, None, "ammonium"),
+            ("piperazine", "ok", "C1CNCC[NH2+]1", 1, 0, None, "ammonium"), ("ethanol", "ok", "CCO", 0, None, None, ""),
+            ("salt", "duplicate", "CCO", 0, None, None, ""), ("bad", "failed", None, None, None, None, None)]
+        assert p.rows("SELECT inchikey FROM molecule ORDER BY mol_id") == [(k,) for k in (
+            "QTBSBXVTEAMEQO-UHFFFAOYSA-M", "QUSNBJAOOMFDIB-UHFFFAOYSA-O", "DHMQDGOQFOQNFH-UHFFFAOYSA-N",
+            "GLUUGHFHXGJENI-UHFFFAOYSA-O", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N")]
+        digest = p.run("db", "digest", "--results-only", "run")[1]
+        for k in range(2):
+            p.run("run", w, "-q", "--shard", "%d/2" % k, "workdir=shards")
+        p.run("merge", w, "-q", "workdir=shards")
+        assert p.run("db", "digest", "--results-only", "shards")[1] == digest
+        keys = {key}
+        for ph in ("2", "7.4", "11", "14", "0"):
+            p.run("run", w, "-q", "stages.prepare.ph=" + ph, "stages.prepare.keep=null")
+            keys.add(p.one("SELECT key FROM stage WHERE name='prepare'"))
+            assert p.one("SELECT charge FROM record JOIN molecule USING(mol_id) WHERE title='zwitterion'") == \
+                {"2": 1, "7.4": 0, "11": -1, "14": -1, "0": 1}[ph]
+        assert len(keys) == 6
+        why = p.run("explain", w, "prepare", "stages.prepare.ph=3")[1]
+        assert re.search("ph.* 0.* 3", why), why
+
+
+def a_structure_is_built_of_the_state_at_the_ph():
+    with Project() as p:
+        p.put("a.smi", "CC(=O)O acid\nCC(=O)[O-] acetate\nCCO ethanol\n")
+        w = p.workflow([p.path("a.smi")], "  read: {}\n  prepare: {ph: 7.4}\n  graph: {}\n  rank: {objectives: [{property: mw, goal: "
+                       "minimise}]}\n  write: {sdf: hits.sdf}\n")
+        p.run("run", w, "-q")
+        assert p.rows("SELECT smiles, n_atoms, charge, geometry FROM molecule ORDER BY mol_id") == [
+            ("[O-]C(=O)C", 7, -1, "mmff94"), ("CCO", 9, 0, "mmff94")]
+        assert open(p.path("run", "hits.sdf")).read().count("M  CHG  1") == 1
+        p.run("run", w, "-q", "stages.prepare.ph=none")  # the structures of ethanol and acetate are those built before
+        assert p.one("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id DESC") == \
+            "1 structures built, 2 known from earlier runs"
+
+
+def a_ph_that_is_none_is_said_with_its_place():
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\n")
+        for bad, words in (("15", "15 is outside 0..14 or none"), ("-0.1", "-0.1 is outside 0..14 or none"),
+                           ("neutral", "0..14 or none"), ("nan", "0..14 or none"), ("[7]", "0..14 or none"), ("7,4", "0..14 or none")):
+            said = p.run("check", p.workflow([p.path("a.smi")], "  read: {}\n  prepare:\n    ph: %s\n" % bad), expect=2)[2]
+            assert re.search(r"w.yaml:10:9: .*prepare.ph: ", said) and words in said and said.count("\n") <= 2, said
+        for good in ("0", "14", "7", "7.4", "none", "6.5"):
+            p.run("check", p.workflow([p.path("a.smi")], "  read: {}\n  prepare: {ph: %s}\n" % good))
+
+
+def real_molecules_keep_their_atoms_at_any_ph():
+    with Project() as p:
+        inputs = ['{path: "%s", columns: {smiles: smiles}}' % data("screening/moleculenet/" + name) for name in
+                  ("esol.csv.gz", "freesolv.csv.gz", "clintox.csv.gz")]
+        inputs.append('{path: "%s"}' % p.put("zinc.smi", lines_of(data("screening/samples/zinc_5k.smi"), 1000)))
+        inputs.append('{path: "%s"}' % p.put("drugs.sdf", sdf_records(data("screening/samples/minidrugbank_3d.sdf.gz"), 300)))
+        w = p.workflow(inputs, "  read: {}\n  prepare: {conformers: {source: none}, dedupe: {by: none}, labels: none}\n",
+                       extra="limits: {failures: {max_fraction: 1}}\n")
+        sql = "SELECT record_id, smiles, status, n_heavy, charge, n_atoms FROM record LEFT JOIN molecule USING(mol_id) ORDER BY 1"
+        p.run("run", w, "-q")
+        drawn, last = p.rows(sql), None
+        for ph in ("1", "7.4", "13"):
+            p.run("run", w, "-q", "stages.prepare.ph=" + ph)
+            now = p.rows(sql)
+            assert len(now) == len(drawn) > 4000
+            for a, b in zip(drawn, now):
+                assert a[2:4] == b[2:4], (a, b)
+                assert a[2] == "failed" or b[4] - a[4] == b[5] - a[5], (a, b)
+            if last is not None:
+                assert all(b[4] is None or b[4] <= a[4] for a, b in zip(last, now))
+            last = now
+            if ph == "7.4":
+                p.put("again.smi", "".join("%s %d\n" % (r[1], r[0]) for r in now if r[1]))
+        assert sum(a[4] != b[4] for a, b in zip(drawn, now)) > 500
+        p.run("run", w, "-q", "stages.prepare.ph=7.4")
+        first = {r[0]: r[1] for r in p.rows(sql)}
+        p.run("run", p.workflow([p.path("again.smi")], "  read: {}\n  prepare: {ph: 7.4, fragment: keep, conformers: {source: none}, "
+                                "dedupe: {by: none}}\n", workdir="again"), "-q")
+        for title, smiles in p.rows("SELECT title, smiles FROM record JOIN molecule USING(mol_id)", workdir="again"):
+            assert first[int(title)] == smiles, (first[int(title)], smiles)
 
 
 RULES_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../workflows/data/alerts.smarts")
@@ -250,7 +348,9 @@ def hydrogens_of_the_input_do_not_matter_to_alerts():
 
 
 if __name__ == "__main__":
-    main([neutral_forms_are_recorded_and_are_duplicates_of_neutral_records, the_rules_that_come_along_find_what_they_are_for,
+    main([neutral_forms_are_recorded_and_are_duplicates_of_neutral_records, molecules_are_as_they_are_at_a_ph_however_they_are_drawn,
+          a_structure_is_built_of_the_state_at_the_ph, a_ph_that_is_none_is_said_with_its_place, real_molecules_keep_their_atoms_at_any_ph,
+          the_rules_that_come_along_find_what_they_are_for,
           alerts_are_told_wherever_molecules_are, molecules_with_alerts_can_be_set_aside,
           a_condition_keeps_molecules_from_being_built, rules_that_are_none_are_said_with_their_place, a_rule_that_takes_for_ever_costs_its_molecule,
           hydrogens_of_the_input_do_not_matter_to_alerts])

@@ -107,6 +107,10 @@ static const pair pairs[] = {
     { 7.4, "Sc1ccccc1", "[S-]c1ccccc1" },
     { 7.4, "CCS", "CCS" },
     /* nitrogen that is an acid, or is not */
+    { 7.4, "C/C([O-])=N/S(C)(=O)=O", "C/C([O-])=N/S(C)(=O)=O" },    /* the charge drawn elsewhere */
+    { 7.4, "O=S(=O)(N=c1scc[nH]1)c1ccccc1", "O=S(=O)(N=c1scc[n-]1)c1ccccc1" },
+    { 7.4, "[O-]C1=NC(=O)CS1", "[O-]C1=NC(=O)CS1" },
+    { 7.4, "Sc1nnnn1C", "[S-]c1nnnn1C" },
     { 7.4, "O=C1NS(=O)(=O)c2ccccc12", "O=C1[N-]S(=O)(=O)c2ccccc12" }, /* saccharin */
     { 7.4, "O=C1CCC(=O)N1", "O=C1CCC(=O)N1" },
     { 7.4, "CCC1(CC)C(=O)NC(=O)NC1=O", "CCC1(CC)C(=O)NC(=O)NC1=O" },  /* barbital */
@@ -265,12 +269,229 @@ static void groups_are_as_they_are_in_water_of_that_ph(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* ---- laws ---- */
+
+static const double some_ph[] = { 0, 2, 5, 7.4, 9, 11, 14 };
+
+enum { N_PH = sizeof some_ph / sizeof *some_ph };
+
+static void what_is_at_a_ph_stays_as_it_is(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_PAIRS; i++)
+        for (int k = 0; k < N_PH; k++) {
+            ch_prepared once = at(some_ph[k], pairs[i].given), twice = at(some_ph[k], once.smiles);
+            if (strcmp(once.smiles, twice.smiles) != 0 || twice.n_neutralised != 0)
+                fail_msg("%s at pH %g: %s, then %s", pairs[i].given, some_ph[k], once.smiles, twice.smiles);
+        }
+}
+
+/* The key's first block does not know protons of acids and bases; it does know a ketone from its enol. */
+static bool is_another_form(const ch_prepared *a, const ch_prepared *b) { return strncmp(a->inchikey, b->inchikey, 14) != 0; }
+
+static void the_way_it_is_drawn_does_not_matter(void **state)
+{
+    int forms = 0;
+
+    (void)state;
+    for (int i = 0; i < N_PAIRS; i++) {
+        ch_prepared drawn[3] = { neutral(pairs[i].given), at(0, pairs[i].given), at(14, pairs[i].given) };
+        for (int k = 0; k < N_PH; k++) {
+            ch_prepared must = at(some_ph[k], pairs[i].given);
+            for (int j = 0; j < 3; j++) {
+                ch_prepared is = at(some_ph[k], drawn[j].smiles);
+                if (strcmp(is.smiles, must.smiles) == 0)
+                    continue;
+                if (!is_another_form(&is, &must))
+                    fail_msg("%s as %s at pH %g: %s, not %s", pairs[i].given, drawn[j].smiles, some_ph[k], is.smiles, must.smiles);
+                forms++;
+            }
+        }
+    }
+    assert_int_equal(forms, 4 * 2); /* of four rows with diketones, at 0 and 2: they come back from 14 as enols */
+}
+
+static void protons_come_and_go_and_nothing_else(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_PAIRS; i++) {
+        ch_prepared drawn = at(-1, pairs[i].given);
+        int last = 100;
+        for (double ph = 0; ph <= 14; ph += 0.5) {
+            ch_prepared is = at(ph, pairs[i].given);
+            if (is.n_heavy != drawn.n_heavy || is.mol.n_atoms - drawn.mol.n_atoms != is.charge - drawn.charge)
+                fail_msg("%s at pH %g: %s", pairs[i].given, ph, is.smiles);
+            if (is.charge > last)
+                fail_msg("%s at pH %g: %s has more charge than at less", pairs[i].given, ph, is.smiles);
+            assert_int_equal(is.charge_read, drawn.charge);
+            assert_true((is.n_neutralised == 0) == (strcmp(is.smiles, drawn.smiles) == 0));
+            last = is.charge;
+        }
+    }
+}
+
+/* A text of the same molecule whose atoms have another order. */
+static const char *renumbered(const ch_mol *m, uint32_t seed)
+{
+    const int n = m->n_atoms;
+    ch_mol other = *m;
+    uint8_t *z = PL_NEW(mem, uint8_t, n);
+    int8_t *q = PL_NEW(mem, int8_t, n);
+    int32_t(*bond)[2] = pl_arena_get(mem, (size_t)m->n_bonds + 1, sizeof *bond), *to = PL_NEW(mem, int32_t, n);
+    const char *text = NULL;
+    pl_error err = { 0 };
+
+    for (int i = 0; i < n; i++)
+        to[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        const int j = (int)((seed = seed * 1664525u + 1013904223u) >> 8) % (i + 1), t = to[i];
+        to[i] = to[j];
+        to[j] = t;
+    }
+    for (int i = 0; i < n; i++) {
+        z[to[i]] = m->z[i];
+        q[to[i]] = m->charge[i];
+    }
+    for (int b = 0; b < m->n_bonds; b++) {
+        bond[b][0] = to[m->bond[b][0]];
+        bond[b][1] = to[m->bond[b][1]];
+    }
+    other.z = z;
+    other.charge = q;
+    other.bond = bond;
+    other.isotope = NULL;
+    other.xyz = NULL;
+    if (ch_worker_write(worker, &other, NULL, "sdf", &text, mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    return text;
+}
+
+static void neither_the_order_of_atoms_nor_written_hydrogens_matter(void **state)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    o.largest_fragment = false;
+    for (int i = 0; i < N_PAIRS; i++) {
+        ch_prepared drawn = at(-1, pairs[i].given), must, is;
+        if (strpbrk(pairs[i].given, "@/") != NULL || strstr(pairs[i].given, "[2H]") != NULL)
+            continue; /* these arrays have no stereo */
+        o.ph = pairs[i].ph;
+        must = at(o.ph, pairs[i].given);
+        for (uint32_t seed = 1; seed <= 3; seed++) {
+            is = prepare(renumbered(&drawn.mol, seed), "sdf", &o);
+            if (strcmp(is.smiles, must.smiles) != 0 || is.mol.n_atoms != must.mol.n_atoms)
+                fail_msg("%s at pH %g, renumbered: %s, not %s", pairs[i].given, o.ph, is.smiles, must.smiles);
+        }
+    }
+}
+
+/* Of two amines that are mirror images of each other one has the proton: always the same. */
+static void the_halves_of_a_meso_form_are_told_apart(void **state)
+{
+    static const char *const drawn[] = { "N[C@H]([C@@H](C)N)C", "N[C@H](C)[C@@H](N)C", "N[C@@H](C)[C@H](N)C" };
+    ch_prepared all = at(-1, drawn[0]), one = at(7.4, drawn[0]);
+
+    (void)state;
+    assert_int_equal(one.charge, 1);
+    for (int i = 1; i < 3; i++) {
+        assert_string_equal(at(-1, drawn[i]).smiles, all.smiles);
+        assert_string_equal(at(7.4, drawn[i]).smiles, one.smiles);
+    }
+}
+
+/* ---- in three dimensions ---- */
+
+static void a_3d_input_changes_at_its_protons_only(void **state)
+{
+    static const char *const smiles[] = { "NCC(=O)O", "CN(C)CCc1c[nH]cn1", "C[C@H](N)C(=O)NCCS(=O)(=O)O", "CC(=O)CC1CC(=O)CC(=O)C1",
+                                         "C[NH+](CC)CCC" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
+        ch_prepare_opts o = ch_prepare_defaults();
+        ch_prepared built = prepare(smiles[i], "smi", NULL), is, must = at(7.4, smiles[i]);
+        const char *sdf = NULL;
+        pl_error err = { 0 };
+        if (ch_worker_write(worker, &built.mol, NULL, "sdf", &sdf, mem, &err) != PL_OK)
+            fail_msg("%s", err.text);
+        o.conformer = CH_3D_KEEP;
+        built = prepare(sdf, "sdf", &o);
+        o.ph = 7.4;
+        is = prepare(sdf, "sdf", &o);
+        assert_string_equal(is.smiles, must.smiles);
+        assert_string_equal(is.geometry, "input");
+        assert_int_equal(is.mol.n_atoms, must.mol.n_atoms);
+        for (int k = 0; k < built.mol.n_atoms && built.mol.z[k] != 1; k++)
+            assert_memory_equal(is.mol.xyz[k], built.mol.xyz[k], sizeof is.mol.xyz[k]);
+    }
+}
+
+static void an_amine_that_has_a_proton_has_no_hand(void **state)
+{
+    ch_prepared a = at(7.4, "C[N@H+](CC)CCC"), b = at(7.4, "C[N@@H+](CC)CCC"), c = at(7.4, "CN(CC)CCC");
+
+    (void)state;
+    assert_string_equal(a.smiles, c.smiles);
+    assert_string_equal(b.smiles, c.smiles);
+    assert_null(strchr(a.smiles, '@'));
+    assert_non_null(strchr(at(7.4, "C[N@+](CC)(CCC)CCCC").smiles, '@')); /* one without does not invert */
+}
+
+static void molecules_whose_state_has_several_drawings_have_the_right_charge(void **state)
+{
+    static const struct {
+        double ph;
+        const char *smiles;
+        int charge;
+    } of[] = {
+        { 7.4, "CN(C)C(=N)NC(N)=N", 1 }, /* metformin, and as another form draws it */
+        { 7.4, "CN(C)C(N)=NC(N)=N", 1 },
+        { 2, "CN(C)C(=N)NC(N)=N", 2 },
+        { 7.4, "NCCNCCNCCN", 2 },
+        { 7.4, "OC(=O)CN(CCN(CC(=O)O)CC(=O)O)CC(=O)O", -3 }, /* EDTA */
+        { 7.4, "CC(=O)NC(N)=N", 1 },
+        { 7.4, "Nc1nc(N)c(Cl)nc1C(=O)N=C(N)N", 1 }, /* amiloride */
+        { 7.4, "CN1CC(=O)N=C1N", 0 },               /* creatinine */
+        { 7.4, "C1N2CN3CN1CN(C2)C3", 0 },           /* methenamine */
+        { 7.4, "C1CNCCNCCNCCN1", 2 },               /* cyclen */
+        { 7.4, "CNN", 1 },
+        { 7.4, "NNc1ccccc1", 0 },
+        { 7.4, "CN1C2CCC1C(C(=O)OC)C(OC(=O)c1ccccc1)C2", 1 },       /* cocaine */
+        { 7.4, "COC(=O)C(c1ccccc1Cl)N1CCc2sccc2C1", 0 },            /* clopidogrel */
+        { 7.4, "CN1CCN(CC1)C1=Nc2cc(Cl)ccc2Nc2ccccc12", 1 },        /* clozapine */
+        { 7.4, "Cc1ccc(cc1Nc1nccc(n1)-c1cccnc1)NC(=O)c1ccc(CN2CCN(C)CC2)cc1", 1 }, /* imatinib */
+        { 7.4, "CN(C)C1C2CC3C(=C(O)C2(O)C(=O)C(C(N)=O)=C1O)C(=O)c1c(O)cccc1C3(C)O", 0 }, /* tetracycline */
+        { 7.4, "NC(=O)C1=C(O)CCCC1=O", -1 },
+        { 7.4, "OP(=O)(O)C(O)(Cc1cccnc1)P(=O)(O)O", -2 },           /* risedronic acid */
+        { 7.4, "OP(=O)(O)OP(=O)(O)O", -3 },
+        { 7.4, "[O-]S(=O)[O-]", -1 },
+        { 7.4, "F[B-](F)(F)CCN", 0 },
+        { 7.4, "C[N+](C)(C)CC(C([O-])=O)[N+](C)(C)C", 1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        ch_prepared p = at(of[i].ph, of[i].smiles);
+        if (p.charge != of[i].charge)
+            fail_msg("%s at pH %g: %s has charge %d, not %d", of[i].smiles, of[i].ph, p.smiles, p.charge, of[i].charge);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_as_they_are_in_water_of_that_ph),
+        cmocka_unit_test(molecules_whose_state_has_several_drawings_have_the_right_charge),
+        cmocka_unit_test(what_is_at_a_ph_stays_as_it_is),
+        cmocka_unit_test(the_way_it_is_drawn_does_not_matter),
+        cmocka_unit_test(protons_come_and_go_and_nothing_else),
+        cmocka_unit_test(neither_the_order_of_atoms_nor_written_hydrogens_matter),
+        cmocka_unit_test(the_halves_of_a_meso_form_are_told_apart),
+        cmocka_unit_test(a_3d_input_changes_at_its_protons_only),
+        cmocka_unit_test(an_amine_that_has_a_proton_has_no_hand),
     };
 
-    (void)neutral;
     return cmocka_run_group_tests(tests, setup, teardown);
 }
