@@ -34,6 +34,17 @@ struct Step {
     double pka = 0;
 };
 
+// Which of two matches comes first whatever the order of atoms in the file, and with or without hydrogens as atoms. Atoms of
+// one class may be mirror images of each other; canonical labels tell them apart. Found when first asked for.
+struct Ranks {
+    explicit Ranks(OBMol &m) : mol(m) {}
+    bool is_before(const Match &a, const Match &b);
+
+    OBMol &mol;
+    OBBitVec heavy;
+    std::vector<unsigned> classes, labels;
+};
+
 struct Groups {
     const ch_group *rows;
     size_t n;
@@ -83,20 +94,19 @@ static int first_difference(const std::vector<unsigned> &rank, const Match &a, c
     return 0;
 }
 
-// Which of two matches comes first whatever the order of atoms in the file, and with or without hydrogens as atoms. Atoms of
-// one class may be mirror images of each other; canonical labels tell them apart.
-static bool is_before(OBMol &mol, const Match &a, const Match &b)
+bool Ranks::is_before(const Match &a, const Match &b)
 {
-    OBBitVec heavy;
-    std::vector<unsigned> classes, labels;
-    FOR_ATOMS_OF_MOL(x, mol)
-        if (x->GetAtomicNum() != 1)
-            heavy.SetBitOn(x->GetIdx());
-    OBGraphSym(&mol, &heavy).GetSymmetry(classes);
+    if (classes.empty()) {
+        FOR_ATOMS_OF_MOL(x, mol)
+            if (x->GetAtomicNum() != 1)
+                heavy.SetBitOn(x->GetIdx());
+        OBGraphSym(&mol, &heavy).GetSymmetry(classes);
+    }
     const int by_class = first_difference(classes, a, b);
     if (by_class != 0)
         return by_class < 0;
-    CanonicalLabels(&mol, classes, labels, heavy);
+    if (labels.empty())
+        CanonicalLabels(&mol, classes, labels, heavy);
     return first_difference(labels, a, b) < 0;
 }
 
@@ -104,6 +114,7 @@ static bool is_before(OBMol &mol, const Match &a, const Match &b)
 static Step next_step(OBMol &mol, const Groups &g)
 {
     std::vector<bool> seen(mol.NumAtoms() + 1);
+    Ranks ranks(mol);
     Step best;
     for (size_t i = 0; i < g.n; i++) {
         const double pka = g.rows[i].pka;
@@ -116,7 +127,7 @@ static Step next_step(OBMol &mol, const Groups &g)
             if (seen[atom] || !can_change(*mol.GetAtom(m[0]), g.sign))
                 continue;
             here.push_back(atom);
-            if (best.match.empty() || g.sign * (pka - best.pka) > 0 || (pka == best.pka && is_before(mol, m, best.match)))
+            if (best.match.empty() || g.sign * (pka - best.pka) > 0 || (pka == best.pka && ranks.is_before(m, best.match)))
                 best = { m, pka };
         }
         for (size_t atom : here)
@@ -194,7 +205,9 @@ static int n_changed(OBMol &before, OBMol &after)
     int n = 0;
     for (size_t i = 0; i < is.size(); i++)
         n += was[i] != is[i];
-    return n > 0 && sum_of_charges(before) == sum_of_charges(after) && canonical_smiles(before) == canonical_smiles(after) ? 0 : n;
+    if (n > 0 && sum_of_charges(before) == sum_of_charges(after) && canonical_smiles(before) == canonical_smiles(after))
+        return 0;
+    return n;
 }
 
 int mol_protonate(OBMol &mol, double ph)

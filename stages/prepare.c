@@ -32,7 +32,7 @@ static const pl_field fields[] = {
     { PL_BOOL, "neutralise", AT(neutralise), 0, 0, 0, NULL, NULL, NULL,
       "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge", PL_LATER, NULL, 0 },
     { PL_REAL, "ph", AT(ph), -1, 0, 14, NULL, "none", NULL,
-      "acids and bases as they are in water of this pH, by typical pKa values of their groups, however they are drawn; instead of "
+      "acids and bases as they are in water of this pH (7.4: blood) by typical pKa values of their groups, however they are drawn; instead of "
       "neutralise", PL_LATER, NULL, 0 },
     { PL_PATH, "alerts.file", AT(alert_file), 0, 0, 0, NULL, NULL, NULL,
       "structural alerts: lines of a SMARTS, white space and a name; molecule.alerts has the names that match", PL_EXISTS, NULL, 0 },

@@ -149,7 +149,7 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "geometry", NULL, "where the 3D structure comes from: input, mmff94, uff, or none" },
     { "molecule", "energy", "kcal/mol", "force-field energy of the conformer; NULL where no force field was used" },
     { "molecule", "unit", NULL, "block of features.db that holds the conformer" },
-    { "molecule", "neutralised", "e", "net formal charge before prepare.neutralise changed it; NULL where it changed nothing" },
+    { "molecule", "neutralised", "e", "net formal charge before prepare.neutralise or prepare.ph changed any; NULL where they changed none" },
     { "molecule", "alerts", NULL, "names of the rules of prepare.alerts that match, in their order, with ', ' between; empty for none, "
       "NULL where none were looked for" },
 

@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.str(std::string(reinterpret_cast<const char *>(data) + 1, size - 1));
     obErrorLog.ClearLog();
     (void)answer(request.s, reply);
-    if (reply.s.size() < 20)
+    if (reply.s.size() < 20 || reply.s.find("malformed request") != std::string::npos) // the text alone may be wrong
         abort();
     return 0;
 }

@@ -106,7 +106,11 @@ static const pair pairs[] = {
     { 7.4, "CP(C)(=O)O", "CP(C)(=O)[O-]" },
     { 7.4, "Sc1ccccc1", "[S-]c1ccccc1" },
     { 7.4, "CCS", "CCS" },
+    { 7.4, "CNC(=O)O", "CNC(=O)[O-]" },
+    { 7.4, "OP(=O)(O)C(F)(F)C", "[O-]P(=O)([O-])C(F)(F)C" },
     /* nitrogen that is an acid, or is not */
+    { 2, "CS(=O)(=O)NS(C)(=O)=O", "CS(=O)(=O)[N-]S(C)(=O)=O" },
+    { 7.4, "CS(=O)(=O)Nc1ccc(cc1Oc1ccccc1)[N+](=O)[O-]", "CS(=O)(=O)[N-]c1ccc(cc1Oc1ccccc1)[N+](=O)[O-]" }, /* nimesulide */
     { 7.4, "C/C([O-])=N/S(C)(=O)=O", "C/C([O-])=N/S(C)(=O)=O" },    /* the charge drawn elsewhere */
     { 7.4, "O=S(=O)(N=c1scc[nH]1)c1ccccc1", "O=S(=O)(N=c1scc[n-]1)c1ccccc1" },
     { 7.4, "[O-]C1=NC(=O)CS1", "[O-]C1=NC(=O)CS1" },
@@ -126,6 +130,7 @@ static const pair pairs[] = {
     { 7.4, "Oc1cccc(c1)[N+](=O)[O-]", "Oc1cccc(c1)[N+](=O)[O-]" },
     { 7.4, "Oc1c(F)c(F)c(F)c(F)c1F", "[O-]c1c(F)c(F)c(F)c(F)c1F" },
     { 5, "Oc1ccc(cc1[N+](=O)[O-])[N+](=O)[O-]", "[O-]c1ccc(cc1[N+](=O)[O-])[N+](=O)[O-]" },
+    { 5, "Oc1c(cccc1[N+](=O)[O-])[N+](=O)[O-]", "[O-]c1c(cccc1[N+](=O)[O-])[N+](=O)[O-]" },
     /* bases, and nitrogen that is none */
     { 7.4, "CCN", "CC[NH3+]" },
     { 7.4, "CCN(CC)CC", "CC[NH+](CC)CC" },
