@@ -115,6 +115,8 @@ static void print_training(const json_t *p, pl_arena *mem)
                  (long long)json_integer_value(json_object_get(t, "molecules")),
                  (long long)json_integer_value(json_object_get(t, "epochs")),
                  (long long)json_integer_value(json_object_get(t, "best_epoch")));
+    if (json_object_get(p, "molecules"))
+        (void)printf("  molecules   acids and bases %s\n", plain(json_string_value(json_object_get(p, "molecules")), mem));
     if (json_object_get(p, "start"))
         (void)printf("  start       the weights of %s\n", plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
     json_array_foreach(json_object_get(p, "data"), k, file)

@@ -439,6 +439,12 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? say_structures(s) : code;
 }
 
+const char *st_prepare_form(const st_prepare_conf *c, char out[32])
+{
+    (void)snprintf(out, 32, "at pH %.6g", c->ph);
+    return c->ph >= 0 ? out : c->neutralise ? "neutral" : "as drawn";
+}
+
 /* Alerts are looked for in molecules; an action without any has no effect. */
 static void settle(const pl_workflow *wf, void *conf)
 {

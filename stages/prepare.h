@@ -56,6 +56,8 @@ typedef struct st_label {
     int64_t n;
 } st_label;
 
+/* What acids and bases become: "as drawn", "neutral", "at pH 7.4". */
+const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 /* Does prepare.labels take this data field? */
 bool st_label_wanted(const st_prepare_conf *c, const char *name);
 /* Adds a problem of `step` if it needs a label that prepare will not take. */

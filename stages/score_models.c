@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/score_models.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "models/model_file.h"
 #include "pipeline/base/text.h"
+#include "pipeline/store.h"
 #include "stages/graph.h"
+#include "stages/prepare.h"
 #include "stages/train.h"
 
 const pl_model_ref *st_model_ref(const pl_workflow *wf, const char *name)
@@ -153,4 +156,20 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
     if (n > ST_SCORES_MAX)
         pl_problem_add(problems, step->node, "models: they predict %d numbers, at most %d", n, ST_SCORES_MAX);
     pl_arena_free(mem);
+}
+
+pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
+{
+    const pl_step *prepare = pl_workflow_step(env->wf, "prepare");
+    json_t *all = m->provenance ? json_loads(m->provenance, 0, NULL) : NULL;
+    const char *then = json_string_value(json_object_get(all, "molecules")), *now;
+    char form[32];
+    pl_code rc = PL_OK;
+
+    now = prepare ? st_prepare_form(prepare->conf, form) : NULL;
+    if (then && now && nn_model_name_fits(then) && strcmp(then, now) != 0)
+        rc = pl_event_add(env, PL_WARN, "model %s learned from acids and bases %.40s, here they are %s (stages.prepare): its scores may be far off", m->name,
+                          then, now);
+    json_decref(all);
+    return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef ST_SCORE_MODELS_H
 #define ST_SCORE_MODELS_H
 
+#include "models/model_file.h"
 #include "pipeline/stage.h"
 #include "pipeline/workflow.h"
 
@@ -25,5 +26,8 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
 /* Names that are unknown or too many, files that cannot be read or are not the pinned ones, and
  * graphs that are not the models'. */
 void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems);
+
+/* Adds a warning where m learned from molecules in another form (neutral, at a pH) than this workflow makes. */
+pl_code st_model_form_check(pl_env *env, const nn_model_file *m);
 
 #endif

@@ -11,6 +11,7 @@
 #include "stages/domain.h"
 #include "stages/errors.h"
 #include "stages/model_row.h"
+#include "stages/prepare.h"
 #include "stages/train.h"
 
 enum { FILES_MOST = 200 };
@@ -164,7 +165,7 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
 {
     const pl_env *env = t->env;
     json_t *errors = json_targets(t, e), *all;
-    char *text;
+    char *text, form[32];
 
     all = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I}",
                     "program", "molsieve",
@@ -173,6 +174,8 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
                     "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env), "split", json_split(env),
                     "settings", json_settings(env->wf, "train"), "training", json_training(t), "errors", errors,
                     "seed", (json_int_t)(env->seed + (uint64_t)t->member));
+    if (all)
+        (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
     if (all && t->start)
         (void)json_object_set_new(all, "start", json_pack("{s:s, s:s}", "model", t->start->name, "sha256", t->start->sha256));
     text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

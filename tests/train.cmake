@@ -29,7 +29,8 @@ foreach(case numbers_that_not_every_molecule_has_are_learned_together classes_th
         a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property what_does_not_go_together_is_told_before_any_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_training_starts_from_another_model members_start_from_one_model_in_orders_of_their_own what_cannot_be_a_start_is_told_before_any_work)
+foreach(case a_training_starts_from_another_model members_start_from_one_model_in_orders_of_their_own what_cannot_be_a_start_is_told_before_any_work
+        a_model_of_molecules_in_another_form_is_warned_of)
   molsieve_script_test(start.${case} cli/start_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_numbers_are_told)

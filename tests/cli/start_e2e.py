@@ -102,6 +102,18 @@ def what_cannot_be_a_start_is_told_before_any_work():
             assert told in err, (change, err)
 
 
+def a_model_of_molecules_in_another_form_is_warned_of():
+    with sieve.Project() as p:
+        begin(p)
+        assert "molecules   acids and bases as drawn\n" in p.run("model", "info", "before.safetensors")[1]
+        for prepare, told in (("{}", None), ("{neutralise: true}", "neutral"), ("{ph: 7.4}", "at pH 7.4")):
+            p.workflow(["in.sdf"], "  read: {}\n  prepare: %s\n  graph: {edges: bonds}\n  score: {}\n" % prepare, name="s.yaml", workdir="s", extra=MODELS)
+            p.run("run", "s.yaml", "-q")
+            said = p.rows("SELECT message FROM event WHERE level='warn' ORDER BY event_id DESC LIMIT 1", workdir="s")
+            want = [("model before learned from acids and bases as drawn, here they are %s (stages.prepare): its scores may be far off" % told,)]
+            assert said == (want if told else []), (prepare, said)
+
+
 if __name__ == "__main__":
     sieve.main([a_training_starts_from_another_model, members_start_from_one_model_in_orders_of_their_own,
-                what_cannot_be_a_start_is_told_before_any_work])
+                what_cannot_be_a_start_is_told_before_any_work, a_model_of_molecules_in_another_form_is_warned_of])
