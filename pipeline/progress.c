@@ -160,6 +160,16 @@ void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t 
     show_if_due(p);
 }
 
+void pl_progress_from(pl_progress *p, int64_t done)
+{
+    at_work *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
+
+    if (w == NULL)
+        return;
+    w->first = w->done = done;
+    w->began = pl_clock();
+}
+
 void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note)
 {
     at_work *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;

@@ -21,6 +21,8 @@ void pl_progress_free(pl_progress *p);
 void pl_progress_start(pl_progress *p, const char *stage, const char *item, int64_t done, int64_t total, bool about);
 /* Of one of the stages at work. */
 void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t total, bool about);
+/* So much was done before, by an earlier run: the rate is of what comes now. Of the only one. */
+void pl_progress_from(pl_progress *p, int64_t done);
 /* Of the only one. note: "loss 0.123", or NULL. */
 void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note);
 /* Leaves a line that stays. */

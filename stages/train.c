@@ -93,6 +93,12 @@ static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
 /* Errors are those of one number; the sums over several are of standard deviations. */
 static bool has_unit(const train_state *t) { return !t->m.classifies && t->conf->targets.n == 1; }
 
+/* Molecules in all epochs of all members. */
+static int64_t done_so_far(const train_state *t, const nn_train_state *s, int64_t n_train)
+{
+    return (t->member * t->loop.epochs + s->epoch) * n_train + s->cursor;
+}
+
 static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
     train_state *t = ctx;
@@ -109,8 +115,7 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
                  has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
     else
         snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
-    pl_progress_set(t->env->progress, (t->member * t->loop.epochs + s->epoch) * n_train + s->cursor,
-                    t->conf->members * t->loop.epochs * n_train, note);
+    pl_progress_set(t->env->progress, done_so_far(t, s, n_train), t->conf->members * t->loop.epochs * n_train, note);
 }
 
 static pl_code epoch_value_add(const train_state *t, const nn_epoch_report *r, const char *part, const char *name, double value,
@@ -439,6 +444,7 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
     if (!rc)
         rc = nn_train_state_tell(&t->team->ranks, &t->s, err);
     t->team->ranks.patience = t->conf->rank_timeout;
+    pl_progress_from(t->env->progress, done_so_far(t, &t->s, t->train.samples.n));
     if (!rc)
         rc = nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
     t->learned[k] = t->s;

@@ -56,6 +56,26 @@ static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
     assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
 }
 
+static void what_an_earlier_run_did_is_not_in_the_rate(void **state)
+{
+    struct timespec moment = { 0, 300000000 };
+    char text[8192] = "", *rate;
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, false, NULL);
+
+    (void)state;
+    pl_progress_start(p, "train", "molecules", 0, -1, false);
+    pl_progress_from(p, 1000000);
+    (void)nanosleep(&moment, NULL);
+    pl_progress_set(p, 1000030, 2000000, "epoch 5/9");
+    pl_progress_free(p);
+    assert_int_equal(fclose(f), 0);
+    rate = strstr(text, "50 %  ");
+    assert_non_null(rate);
+    assert_true(atof(rate + 6) > 1 && atof(rate + 6) <= 100);
+    pl_progress_from(NULL, 1);
+}
+
 static void of_several_stages_the_last_is_told_in_full(void **state)
 {
     char text[8192] = "";
@@ -143,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
+        cmocka_unit_test(what_an_earlier_run_did_is_not_in_the_rate),
         cmocka_unit_test(of_several_stages_the_last_is_told_in_full),
         cmocka_unit_test(a_line_fits_a_usual_terminal),
         cmocka_unit_test(elsewhere_the_log_gets_few_lines),
