@@ -2,8 +2,9 @@
 // chem/worker_v3000.cpp - V3000 molfiles, before the library sees them.
 //
 // Open Babel 3.1.1 takes words of a line without asking whether they are there (what it finds then depends on what was
-// read before), loses a word where a line of a bond goes on in the next one, and does not compare the atoms and bonds
-// that it read with those that the record says it has.
+// read before), loses a word where a line of a bond goes on in the next one, does not compare the atoms and bonds
+// that it read with those that the record says it has, and looks for the end of a block that it does not know by a name in
+// memory it has freed: it gets none of these (SGROUP, COLLECTION, RGROUP, ...), which it would ignore.
 #include "chem/worker.hpp"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ public:
 private:
     int n_ = 0;
     std::string held_, block_; // the line so far that goes on in the next; ATOM, BOND, ...
+    std::string unknown_;      // the block that is left out
     long said_atoms_ = -1, said_bonds_ = -1;
     bool over_ = false, ctab_over_ = false;
 
@@ -53,6 +55,12 @@ private:
     void data(const Words &w);
 };
 } // namespace
+
+static bool begins_unknown(const Words &w)
+{
+    static const std::set<std::string> known = { "CTAB", "ATOM", "BOND" };
+    return w.size() > 3 && w[2] == "BEGIN" && !known.count(w[3]);
+}
 
 void Walk::data(const Words &w)
 {
@@ -79,6 +87,17 @@ void Walk::line(const std::string &text)
         over_ = w.size() > 1 && w[0] == "M" && w[1] == "END";
         if (over_ ? !held_.empty() : w.size() < 3 || w[0] != "M" || w[1] != "V30")
             refuse("is not \"M  V30\" and more");
+        if (!unknown_.empty()) {
+            if (over_)
+                refuse("comes before the end of " + unknown_);
+            if (w.size() > 3 && w[2] == "END" && w[3] == unknown_)
+                unknown_.clear();
+            return;
+        }
+        if (!over_ && begins_unknown(w) && held_.empty()) {
+            unknown_ = w[3];
+            return;
+        }
         if (!held_.empty())
             s = held_ + s.substr(s.find("V30") + 4);
         held_.clear();
@@ -94,6 +113,8 @@ void Walk::line(const std::string &text)
 
 void Walk::check() const
 {
+    if (!unknown_.empty())
+        fail(CH_PARSE, "a V3000 molfile has no end of " + unknown_);
     if (said_atoms_ != v.atoms || said_bonds_ != v.bonds)
         fail(CH_PARSE, "a V3000 molfile is to have " + number(said_atoms_) + " atoms and " + number(said_bonds_) + " bonds, and has " +
                            number(v.atoms) + " and " + number(v.bonds));

@@ -74,6 +74,9 @@ def one_bad_molecule_costs_one_molecule():
 
 ATOMS = ["1 C 0 0 0 0", "2 C 1.5 0 0 0", "3 O 2.2 1.2 0 0 CHG=-1"]
 BONDS = ["1 1 1 2", "2 1 2 3"]
+LONG = "A_BLOCK_WITH_A_NAME_OF_MORE_THAN_A_FEW_LETTERS"
+TEMPLATE = "".join("M  V30 %s\n" % line for line in ("BEGIN TEMPLATE", "BEGIN CTAB", "COUNTS 1 0 0 0 0", "BEGIN ATOM", "1 N 0 0 0 0", "END ATOM",
+                                                    "END CTAB", "END TEMPLATE"))
 
 
 def v3000(name, atoms=ATOMS, bonds=BONDS, counts="3 2 0 0 0", more=()):
@@ -87,7 +90,9 @@ def a_v3000_molfile_is_read_whole_or_refused():
     whole = [v3000("plain"), v3000("far", ATOMS[:2] + ["700 O 2.2 1.2 0 0 CHG=-1"], [BONDS[0], "2 1 2 700"]),
              v3000("joined", ATOMS[:2] + ["3 O 2.2 1.2 0 -", "0 CHG=-", "1"], [BONDS[0], "2 1 -", "2 3"]).replace("CHG=-\n", "CHG=--\n"),
              v3000("groups", more=["BEGIN SGROUP", "1 DAT 1 ATOMS=(1 1) -", "FIELDNAME=x", "END SGROUP"]),
-             v3000("crlf").replace("\n", "\r\n")]
+             v3000("crlf").replace("\n", "\r\n"),
+             v3000("between").replace("M  V30 BEGIN BOND", "M  V30 BEGIN %s\nM  V30 %s\nM  V30 END %s\nM  V30 BEGIN BOND" % (LONG, "1 " * 60, LONG)),
+             v3000("template").replace("END CTAB\n", "END CTAB\n" + TEMPLATE)]
     bad = [(v3000("fewer", counts="5 2 0 0 0"), "to have 5 atoms and 2 bonds, and has 3 and 2"),
            (v3000("bare", bonds=[]), "to have 3 atoms and 2 bonds, and has 3 and 0"),
            (v3000("short", [ATOMS[0], "2 C 1.5", ATOMS[2]]), "line 9 of a V3000 molfile has 5 words, 8 are needed"),
@@ -95,13 +100,14 @@ def a_v3000_molfile_is_read_whole_or_refused():
            (v3000("blank", bonds=["", *BONDS]), 'line 13 of a V3000 molfile is not "M  V30" and more'),
            (v3000("strange", bonds=[BONDS[0], "2 1 2 9"]), "not readable"),
            (v3000("page", [ATOMS[0], "2 C 1.5\f0\v0 0", ATOMS[2]]), "line 9 of a V3000 molfile has 6 words, 8 are needed"),
+           (v3000("open", more=["BEGIN SGROUP", "1 DAT 1 ATOMS=(1 1)"]), "line 19 of a V3000 molfile comes before the end of SGROUP"),
            (v3000("no words", more=["BEGIN"]), "has 3 words, 4 are needed")]
     with Project() as p:
         p.put("in.sdf", "".join(whole + [text for text, _ in bad]))
         p.run("run", p.workflow([p.path("in.sdf")], FLAT.replace("none}", "none}, dedupe: {by: none}")), "-q")
         accounted(p)
         good = p.rows("SELECT title, smiles FROM record JOIN molecule USING(mol_id) ORDER BY ordinal")
-        assert [t for t, _ in good] == ["plain", "far", "joined", "groups", "crlf"] and {s for _, s in good} == {"[O-]CC"}, good
+        assert [t for t, _ in good] == ["plain", "far", "joined", "groups", "crlf", "between", "template"] and {s for _, s in good} == {"[O-]CC"}, good
         said = p.rows("SELECT code, message FROM v_failures ORDER BY ordinal")
         assert len(said) == len(bad) and all(c == "parse" and want in m for (c, m), (_, want) in zip(said, bad)), said
 
