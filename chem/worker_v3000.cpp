@@ -52,14 +52,25 @@ private:
         if (w.size() < n)
             refuse("has " + number(static_cast<long>(w.size())) + " words, " + number(static_cast<long>(n)) + " are needed");
     }
+    bool left_out(const Words &w);
     void data(const Words &w);
 };
 } // namespace
 
-static bool begins_unknown(const Words &w)
+// A line of a block that the library does not know, its first and last included.
+bool Walk::left_out(const Words &w)
 {
     static const std::set<std::string> known = { "CTAB", "ATOM", "BOND" };
-    return w.size() > 3 && w[2] == "BEGIN" && !known.count(w[3]);
+    if (unknown_.empty()) {
+        if (w.size() > 3 && w[2] == "BEGIN" && !known.count(w[3]))
+            unknown_ = w[3];
+        return !unknown_.empty();
+    }
+    if (over_)
+        refuse("comes before the end of " + unknown_);
+    if (w.size() > 3 && w[2] == "END" && w[3] == unknown_)
+        unknown_.clear();
+    return true;
 }
 
 void Walk::data(const Words &w)
@@ -87,17 +98,8 @@ void Walk::line(const std::string &text)
         over_ = w.size() > 1 && w[0] == "M" && w[1] == "END";
         if (over_ ? !held_.empty() : w.size() < 3 || w[0] != "M" || w[1] != "V30")
             refuse("is not \"M  V30\" and more");
-        if (!unknown_.empty()) {
-            if (over_)
-                refuse("comes before the end of " + unknown_);
-            if (w.size() > 3 && w[2] == "END" && w[3] == unknown_)
-                unknown_.clear();
+        if (held_.empty() && left_out(w))
             return;
-        }
-        if (!over_ && begins_unknown(w) && held_.empty()) {
-            unknown_ = w[3];
-            return;
-        }
         if (!held_.empty())
             s = held_ + s.substr(s.find("V30") + 4);
         held_.clear();

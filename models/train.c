@@ -512,6 +512,14 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
     return rc;
 }
 
+/* Of zeroed arrays. */
+static void state_begin(nn_train_state *s, const nn_se3 *model, uint64_t seed)
+{
+    nn_se3_init(model, s->params, seed);
+    if (s->ema)
+        memcpy(s->ema, s->params, s->n * sizeof *s->ema);
+}
+
 pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, uint64_t seed, pl_arena *mem,
                              pl_error *err)
 {
@@ -526,9 +534,7 @@ pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, u
     s->ema = ema ? PL_NEW(mem, float, n) : NULL;
     if (!s->params || !s->m || !s->v || !s->best || (ema && !s->ema))
         return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", n);
-    nn_se3_init(model, s->params, seed);
-    if (ema)
-        memcpy(s->ema, s->params, n * sizeof *s->ema);
+    state_begin(s, model, seed);
     return PL_OK;
 }
 
@@ -544,8 +550,6 @@ pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t se
     memset(s->params, 0, bytes);
     memset(s->m, 0, bytes);
     memset(s->v, 0, bytes);
-    nn_se3_init(model, s->params, seed);
-    if (s->ema)
-        memcpy(s->ema, s->params, bytes);
+    state_begin(s, model, seed);
     return PL_OK;
 }

@@ -342,6 +342,16 @@ static st_judge judge_of(const evaluate_state *s, const member *one)
                        .molecules = s->conf->molecules, .max_edges = s->conf->max_edges };
 }
 
+/* All members learned from the same molecules: the first looks for the nearest. */
+static pl_code likeness_find(evaluate_state *s, member *one, st_part part, pl_error *err)
+{
+    if (one == s->member)
+        return st_domain_alike(one->e[part], &s->d, part, &one->m->domain, err);
+    for (int32_t k = 0; k < s->d.n_targets; k++)
+        one->e[part][k].alike = s->member->e[part][k].alike;
+    return PL_OK;
+}
+
 static pl_code member_find(evaluate_state *s, member *one, pl_error *err)
 {
     const st_judge judge = judge_of(s, one);
@@ -353,7 +363,7 @@ static pl_code member_find(evaluate_state *s, member *one, pl_error *err)
         one->e[p] = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
         rc = one->e[p] ? st_errors_find(one->e[p], &judge, (st_part)p, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
         if (!rc)
-            rc = st_domain_alike(one->e[p], &s->d, (st_part)p, &one->m->domain, err);
+            rc = likeness_find(s, one, (st_part)p, err);
     }
     return rc;
 }

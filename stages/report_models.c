@@ -408,7 +408,7 @@ static void add_training(st_report *r)
         pl_text_add(r->out, "<h3>Learning curves: ");
         st_html_cut(r->out, st_column(st, 0), 60);
         pl_text_add(r->out, "</h3>\n");
-        if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM metric WHERE stage=%Q AND name LIKE 'member%%')", st_column(st, 0)))
+        if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM metric WHERE stage=%Q AND name LIKE 'member2.%%')", st_column(st, 0)))
             pl_text_add(r->out, "<p class=\"note\">Of the first network of the ensemble; the others' are member2.mae and so on in the table "
                                 "<code>metric</code>.</p>\n");
         add_curves(r, st_column(st, 0));

@@ -417,7 +417,7 @@ static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
     pl_code rc;
 
     t->member = k;
-    t->loop.seed = t->env->seed + (uint64_t)k;
+    t->loop.seed = st_train_seed(t->env, k);
     t->valid_error = NAN;
     t->saved_at = clock_seconds();
     t->saved_step = 0;

@@ -53,6 +53,8 @@ const st_target *st_train_target(const st_train_conf *c);               /* [targ
 const char *st_target_label(const st_target *t);                         /* the property to learn     */
 bool st_target_converts(const st_target *t);                             /* to a target of its name   */
 const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem);  /* [targets.n]; NULL when refused */
+/* That network number `member`, from 0, starts from. */
+static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
 /* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem);
 /* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */

@@ -173,7 +173,7 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
                     "date", text_of(env, "SELECT substr(created_utc,1,10) FROM stage WHERE stage_id=?", env->stage_id),
                     "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env), "split", json_split(env),
                     "settings", json_settings(env->wf, "train"), "training", json_training(t), "errors", errors,
-                    "seed", (json_int_t)(env->seed + (uint64_t)t->member));
+                    "seed", (json_int_t)st_train_seed(env, t->member));
     if (all)
         (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
     if (all && t->start)

@@ -113,6 +113,9 @@ def the_mean_is_judged(p):
         each = [v for v, in p.rows("SELECT value FROM evaluation WHERE metric='mae' AND part=?", part)]
         assert len(each) == 3 and mae <= statistics.fmean(each)
     assert p.rows("SELECT DISTINCT metric FROM evaluation WHERE metric LIKE 'ensemble.r2'") == [("ensemble.r2",)]
+    alike = [p.rows("SELECT mol_id, part, similarity FROM evaluated JOIN model m USING(model_id) WHERE m.name=? ORDER BY 1", n) for n in NAMES]
+    assert alike[0] == alike[1] == alike[2] and all(s == 1 for _, part, s in alike[0] if part == "train")
+    assert any(s < 1 for _, part, s in alike[0] if part == "test")
 
 
 def the_words(p):

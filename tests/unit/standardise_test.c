@@ -1,48 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the worker does to molecules before anything is computed of them: charges. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chem/chem.h"
-
-static ch_worker *worker;
-static pl_arena *mem;
-
-static int setup(void **state)
-{
-    pl_error err = { 0 };
-
-    (void)state;
-    mem = pl_arena_new(0);
-    if (ch_worker_open(&worker, NULL, &err) != PL_OK)
-        print_error("%s\n", err.text);
-    return worker != NULL && mem != NULL ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    ch_worker_close(worker);
-    pl_arena_free(mem);
-    return 0;
-}
-
-static ch_prepared prepare(const char *text, const char *format, const ch_prepare_opts *opts)
-{
-    ch_prepared p;
-    pl_error err = { 0 };
-
-    if (ch_worker_prepare(worker, text, strlen(text), format, opts, &p, mem, &err) != PL_OK)
-        fail_msg("%s: %s", text, err.text);
-    return p;
-}
+#include "tests/unit/prepared.h"
 
 /* Without positions. */
 static ch_prepared flat(const char *smiles, bool neutralise, bool largest)
