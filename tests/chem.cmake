@@ -12,6 +12,7 @@ molsieve_chem_test(standardise unit/standardise_test.c LABEL unit)
 molsieve_chem_test(protonate unit/protonate_test.c LABEL unit)
 molsieve_chem_test(chem_confine unit/confine_test.c LABEL unit)
 molsieve_test(chem_exchange unit/exchange_test.c LABEL unit USES molsieve::chem)
+set_tests_properties(chem_exchange PROPERTIES PROCESSORS 3) # its limits are tenths of a second: one other test beside it at most
 molsieve_test(gunzip unit/gunzip_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(record_fuzz fuzz/record_fuzz.c LABEL fuzz USES molsieve::chem)
