@@ -24,11 +24,17 @@ struct emu_comm {
     std::vector<char> heard;              /* at the beginning and at the end      */
 };
 
+struct emu_range { /* memory that an operation of a group reads or writes */
+    const char *from, *to;
+    bool written;
+};
+
 enum { LAST = 1 << 30 }; /* the number of a rank's last message; its first is 0 */
 
 static int emu_device, emu_group;
 static cudaError_t emu_last; /* what cudaGetLastError says */
 static std::vector<work> emu_grouped;
+static std::vector<emu_range> emu_touched; /* by those */
 static cudaStream_t emu_group_stream;
 static std::vector<std::pair<cudaStream_t, work>> emu_issued; /* groups that nobody has looked after yet */
 
@@ -243,6 +249,7 @@ ncclResult_t ncclGroupEnd(void)
 {
     if (--emu_group || emu_grouped.empty())
         return ncclSuccess;
+    emu_touched.clear();
     std::vector<work> left;
     left.swap(emu_grouped);
     emu_issued.emplace_back(emu_group_stream, [left]() mutable {
@@ -256,9 +263,21 @@ ncclResult_t ncclGroupEnd(void)
     return ncclInProgress;
 }
 
+/* On a device all operations of a group go on at once, in any order. */
+static void touch(const void *p, size_t bytes, bool written)
+{
+    emu_range now = { (const char *)p, (const char *)p + bytes, written };
+
+    for (const emu_range &r : emu_touched)
+        if ((r.written || written) && r.from < now.to && now.from < r.to)
+            abort();
+    emu_touched.push_back(now);
+}
+
+/* As NCCL, which refuses what comes before it has taken the last group (ncclCommGetAsyncError says when). */
 static ncclResult_t grouped(cudaStream_t s, work t)
 {
-    if (!emu_group)
+    if (!emu_group || !emu_issued.empty())
         return ncclInvalidUsage;
     emu_group_stream = s;
     emu_grouped.push_back(std::move(t));
@@ -271,6 +290,7 @@ ncclResult_t ncclSend(const void *p, size_t n, ncclDataType_t type, int to, nccl
 {
     uint64_t number = c->sent[(size_t)to]++;
 
+    touch(p, bytes_of(n, type), false);
     return !c->ready ? ncclInvalidUsage : grouped(s, [=] { return message_put(c, to, number, p, bytes_of(n, type)); });
 }
 
@@ -278,6 +298,7 @@ ncclResult_t ncclRecv(void *p, size_t n, ncclDataType_t type, int from, ncclComm
 {
     uint64_t number = c->received[(size_t)from]++;
 
+    touch(p, bytes_of(n, type), true);
     return !c->ready ? ncclInvalidUsage : grouped(s, [=] { return message_get(c, from, number, p, bytes_of(n, type)); });
 }
 
@@ -286,6 +307,8 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t n, ncclDataType_t 
     size_t bytes = bytes_of(n, type);
 
     ncclGroupStart();
+    if ((char *)to + (size_t)c->rank * bytes != from) /* else in place */
+        touch((char *)to + (size_t)c->rank * bytes, bytes, true);
     for (int i = 0; i < c->size; i++) {
         if (i == c->rank)
             (void)grouped(s, once([=] { memmove((char *)to + (size_t)i * bytes, from, bytes); })); /* in place: the same */
