@@ -186,11 +186,17 @@ static bool is_captured(const nn_cuda_training *t)
     return t->captured && t->queued > 0;
 }
 
+/* Loading a kernel may wait for all work of the device, without end where another rank is gone: in the first step
+ * nothing of the others is on its way. */
 static void segment_begin(nn_engine *e, int32_t segment)
 {
-    e->training.segment = segment;
-    if (is_captured(&e->training))
+    nn_cuda_training *t = &e->training;
+
+    t->segment = segment;
+    if (is_captured(t))
         e->ops->graph_begin(e->gpu);
+    else if (t->conf.ranks && !t->queued)
+        (void)e->ops->status(e->gpu);
 }
 
 static void segment_end(nn_engine *e)
@@ -317,7 +323,7 @@ static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_ste
     return PL_OK;
 }
 
-/* All but the laying out; what is called here waits for nothing. */
+/* All but the laying out; after the first step what is called here waits for nothing. */
 static void shard_queue(nn_engine *e, const nn_batch *in, const nn_training_step *s)
 {
     nn_cuda_training *t = &e->training;

@@ -458,6 +458,7 @@ static size_t emu_allowed(const void *kernel, size_t bytes)
 /* Without a stream: now. Streams and their order are in streams.h. */
 static inline void emu_enqueue(int, const char *, std::function<void()> run) { run(); }
 static inline void emu_device_check(int, const char *) {}
+static inline void emu_load(int, const char *, const void *) {}
 
 template <class S, class... P, class A>
 static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
@@ -467,6 +468,7 @@ static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, siz
 
     emu.kernel = name;
     emu_device_check(stream, name);
+    emu_load(stream, name, (const void *)kernel);
     if (shared > emu_allowed((const void *)kernel, 0))
         emu_fail("more shared memory than the kernel was allowed");
     emu_enqueue(stream, name, [=] {

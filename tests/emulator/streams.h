@@ -188,6 +188,20 @@ static bool emu_is_pinned(const void *p)
     return after != emu_pinned.begin() && (const char *)p < (--after)->first + after->second;
 }
 
+/* A kernel is loaded at its first call, which may wait for all work of the device: where another rank is gone, for ever. */
+static void emu_load(emu_stream *, const char *name, const void *kernel)
+{
+    EMU_TURN;
+    static std::set<const void *> loaded;
+
+    if (!loaded.insert(kernel).second)
+        return;
+    for (emu_stream *s : emu_streams)
+        for (const emu_task &t : s->queue)
+            if (!strcmp(t.name, "NCCL"))
+                emu_refuse(name, "called for the first time while work of NCCL is on its way");
+}
+
 /* ---- streams and events ---- */
 
 static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
