@@ -306,6 +306,8 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
         end = i;
         if (done)
             done(e, bucket++);
+        if (e->training.lost.code)
+            return;
     }
 }
 

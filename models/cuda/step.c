@@ -187,7 +187,7 @@ static bool is_captured(const nn_cuda_training *t)
 }
 
 /* Loading a kernel may wait for all work of the device, without end where another rank is gone: in the first step
- * nothing of the others is on its way. */
+ * nothing of the others is on its way, and once a rank is lost no operation is called. */
 static void segment_begin(nn_engine *e, int32_t segment)
 {
     nn_cuda_training *t = &e->training;
@@ -299,6 +299,8 @@ static void optimise_run(nn_engine *e, float lr)
         e->ops->squares(e->gpu, &part[i]);
     }
     slices_spread(e, nn_cuda_squares_spread);
+    if (t->lost.code)
+        return;
     e->ops->decide(e->gpu, &all);
     for (int32_t i = 0; i < t->n_slices; i++)
         e->ops->update(e->gpu, &part[i]);
@@ -339,7 +341,7 @@ static void shard_queue(nn_engine *e, const nn_batch *in, const nn_training_step
         nothing_run(e, s);
     if (alone && s->shard > 0)
         e->ops->add(e->gpu, &(nn_gpu_add){ (int64_t)e->plan->model->n_floats, e->grad, rows });
-    if (last) {
+    if (last && !t->lost.code) {
         optimise_run(e, s->lr);
         e->ops->download_later(e->gpu, &t->came[slot], t->result, sizeof *t->result);
     }

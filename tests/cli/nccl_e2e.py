@@ -178,10 +178,13 @@ def a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole():
 
 
 def a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on():
-    """There, but no longer heard on NCCL: the others' steps wait for it on their GPUs. And killed."""
+    """In its first batch; there, but no longer heard on NCCL: the others' steps wait for it on their GPUs. And killed."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
         gpu = GPU + ["stages.train.epochs=7", "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s"]
+        for sharded in ([], [SHARDED]):
+            status, text = Started(p, 3, copy(p, "first"), *gpu, *sharded, **env(3, MOLSIEVE_EMULATOR_MB="900,3,900")).end()
+            assert status == [7, 7, 7] and "no memory on GPU 1 for a batch" in text[1], (status, text)
         status, text = Started(p, 1, copy(p, "whole"), *gpu, **env(1)).end()
         assert status == [0], (status, text)
         want, where = train_e2e.trained(p, "whole"), copy(p, "killed")
