@@ -33,6 +33,7 @@ static inline float nn_nccl_row_sum(const nn_nccl_rows *a, int64_t i)
     return sum;
 }
 
+/* n 0: loads the kernel; its first call may wait for all work of the device, without end where a rank is gone. */
 cudaError_t nn_nccl_add(const nn_nccl_rows *a, cudaStream_t stream);
 
 #ifdef __cplusplus

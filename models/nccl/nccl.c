@@ -177,7 +177,8 @@ static pl_code device_take(state *s, char pci[32], pl_error *err)
     if (cudaDeviceGetPCIBusId(pci, 32, s->device) != cudaSuccess)
         pci[0] = '\0';
     e = cudaSetDevice(s->device);
-    return cuda_said(e == cudaSuccess ? cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking) : e, "taking a GPU", err);
+    e = e == cudaSuccess ? cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking) : e;
+    return cuda_said(e == cudaSuccess ? nn_nccl_add(&(nn_nccl_rows){ .n = 0 }, s->stream) : e, "taking a GPU", err);
 }
 
 /* The machine and the place of the GPU in it, as a number. */
