@@ -45,6 +45,9 @@ pl_code nn_cuda_plugin(const nn_gpu_ops **out, pl_error *err)
     if (!library_find(path))
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: "
                        "build it where nvcc is installed", library);
+    /* Kernels that load at their first call may wait for all work of the device (CUDA Programming Guide, Lazy Loading),
+     * among it sums that wait for other ranks. */
+    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s", dlerror());

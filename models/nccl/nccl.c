@@ -270,6 +270,7 @@ static pl_code nccl_open(nn_ranks *r, const nn_join *join, pl_error *err)
     r->size = s->control->size;
     r->patience = s->control->patience = join->patience;
     r->ctx = s;
+    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* as models/cuda/plugin.c, which may come later */
     rc = version_check(s->control, err);
     if (!rc)
         rc = device_take(s, pci, err);
