@@ -67,13 +67,17 @@ struct dim3 {
     dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
 };
 
+struct emu_index { /* not a dim3: a constructor would have every access to thread-local memory ask whether it has run */
+    unsigned x, y, z;
+};
+
 enum { EMU_THREADS = 1024, EMU_STACK = 128 << 10, EMU_SHARED = 228 << 10, EMU_COPIES = 96 };
 enum { EMU_SHARED_PLAIN = 48 << 10 }; /* what a kernel has that was allowed no more */
 enum emu_state { EMU_RUNS, EMU_AT_BLOCK, EMU_AT_WARP, EMU_DONE };
 
 union emu_slot { /* what a lane shows to its warp */
     uint64_t bits;
-    uint32_t frag[6];
+    float number[12]; /* of its words of a matrix, two each at most */
 };
 
 struct emu_copy {
@@ -85,6 +89,7 @@ struct emu_copy {
 struct emu_fiber {
     emu_state state;
     int parity, n_copies, group;
+    emu_index thread;
     unsigned barriers[2]; /* of its warp, of the block */
     void *tsan;
     emu_copy copy[EMU_COPIES];
@@ -101,6 +106,7 @@ struct emu_machine {
     size_t home_bytes;
     unsigned n, now, done, at_block, at_warp[EMU_THREADS / 32];
     int line[EMU_THREADS / 32]; /* where the lanes that wait are */
+    emu_index block, blocks, threads;
     uint64_t seed;
     unsigned order[EMU_THREADS];
     char sync[2 + EMU_THREADS / 16], over; /* what ThreadSanitizer knows barriers by: two each, in turn */
@@ -121,10 +127,12 @@ struct emu_machine {
 
 static thread_local emu_machine emu;
 static thread_local int emu_capturing; /* streams of this thread */
-static thread_local dim3 emu_thread, blockIdx, blockDim, gridDim;
 
-EMU_OWN static dim3 emu_thread_now() { return emu_thread; }
+EMU_OWN static emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
 #define threadIdx emu_thread_now()
+#define blockIdx emu.block
+#define blockDim emu.threads
+#define gridDim emu.blocks
 
 [[noreturn]] static void emu_fail(const char *what)
 {
@@ -216,7 +224,6 @@ EMU_OWN static void emu_thread_run(unsigned t)
     emu_fiber *f = &emu.fiber[t];
 
     emu.now = t;
-    emu_thread = dim3(t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y));
 #if EMU_ASAN
     void *fake = nullptr;
     __sanitizer_start_switch_fiber(&fake, f->stack, EMU_STACK);
@@ -419,15 +426,17 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
     emu.args = args;
     emu.seed = seed ? strtoull(seed, nullptr, 10) : 0;
     emu.n = block.x * block.y * block.z;
-    gridDim = grid;
-    blockDim = block;
-    blockIdx = emu_thread = dim3(0, 0, 0);
+    emu.blocks = { grid.x, grid.y, grid.z };
+    emu.threads = { block.x, block.y, block.z };
+    emu.block = { 0, 0, 0 };
+    for (unsigned t = 0; t < emu.n && t < EMU_THREADS; t++)
+        emu.fiber[t].thread = { t % block.x, t / block.x % block.y, t / (block.x * block.y) };
     if (emu.n > EMU_THREADS || shared > EMU_SHARED || !emu.n || !grid.x || !grid.y || !grid.z || grid.x > INT32_MAX
         || grid.y > 65535 || grid.z > 65535)
         emu_fail("a launch that no device takes");
     for (uint64_t i = 0, n = (uint64_t)grid.x * grid.y * grid.z; i < n; i++) {
         uint64_t at = emu.seed == 1 ? n - 1 - i : i;
-        blockIdx = dim3((unsigned)(at % grid.x), (unsigned)(at / grid.x % grid.y), (unsigned)(at / grid.x / grid.y));
+        emu.block = { (unsigned)(at % grid.x), (unsigned)(at / grid.x % grid.y), (unsigned)(at / grid.x / grid.y) };
         memset(emu.shared, 0xff, shared);
 #if EMU_ASAN
         __asan_poison_memory_region(emu.shared + (shared + 7) / 8 * 8, EMU_SHARED - (shared + 7) / 8 * 8);

@@ -15,12 +15,12 @@ static float emu_bf16(uint32_t pair, unsigned high)
 
 static float emu_fp16(uint32_t pair, unsigned high)
 {
-    uint32_t half = high ? pair >> 16 : pair & 0xffff, exponent = half >> 10 & 31;
-    float size = exponent == 0    ? ldexpf((float)(half & 0x3ff), -24)
-                 : exponent == 31 ? (half & 0x3ff ? NAN : INFINITY)
-                                  : ldexpf((float)((half & 0x3ff) | 0x400), (int)exponent - 25);
+    uint32_t half = high ? pair >> 16 : pair & 0xffff, bits = (half & 0x7fff) << 13;
+    float x;
 
-    return half & 0x8000 ? -size : size;
+    memcpy(&x, &bits, sizeof x);
+    x = bits < 0x7c00u << 13 ? x * 5.192296858534828e33f /* 2^112 */ : bits == 0x7c00u << 13 ? INFINITY : NAN;
+    return half & 0x8000 ? -x : x;
 }
 
 static float emu_tf32(uint32_t word, unsigned)
@@ -88,21 +88,22 @@ static double emu_power(int exponent)
 
 /* c + p[0] + .. as tensor cores add: all are cut off one bit below the last of the largest, and the sum at
  * the last of a float. So it was found on an A100 (Fasi, Higham, Mikaitis, Pranesh 2021); later ones keep more. */
-static float emu_add(float c, const double *p, int n)
+template <unsigned N> static float emu_add(float c, const double *p)
 {
-    double sum = c, all = c;
+    double sum = c, all = c, scale;
     int most = emu_exponent(sum);
     uint64_t u;
 
-    for (int i = 0; i < n; i++) {
+    for (unsigned i = 0; i < N; i++) {
         most = emu_exponent(p[i]) > most ? emu_exponent(p[i]) : most;
         all += p[i];
     }
     if (all == 0 || !isfinite(all))
         return (float)all;
-    sum = trunc(sum * emu_power(2070 - most));
-    for (int i = 0; i < n; i++)
-        sum += trunc(p[i] * emu_power(2070 - most));
+    scale = emu_power(2070 - most);
+    sum = trunc(sum * scale);
+    for (unsigned i = 0; i < N; i++)
+        sum += trunc(p[i] * scale);
     sum *= emu_power(most - 24);
     memcpy(&u, &sum, sizeof u);
     u &= ~(uint64_t)0x1fffffff;
@@ -111,43 +112,47 @@ static float emu_add(float c, const double *p, int n)
 }
 
 /* Fragments as in the PTX manual: lane = 4 g + t has a: (g, t), (g+8, t), (g, t+4), (g+8, t+4);
- * b: (t, g), (t+4, g) in words along k; c: (g, 2t..), (g+8, 2t..). */
-EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], unsigned per, float (*get)(uint32_t, unsigned),
-                              int line)
+ * b: (t, g), (t+4, g) in words of PER numbers along k; c: (g, 2t..), (g+8, 2t..). Each lane shows its
+ * words as numbers, and adds each half of k at once. */
+template <unsigned PER, float (*get)(uint32_t, unsigned)>
+EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], int line)
 {
-    emu_fiber *f = &emu.fiber[emu.now];
-    unsigned lane = emu.now % 32, first = emu.now - lane, g = lane / 4, t = lane % 4;
+    const unsigned lane = emu.now % 32, row = emu.now - lane + lane / 4 * 4, col = emu.now - lane + lane % 4 * 8;
+    emu_fiber *from = emu.fiber, *f = &from[emu.now];
+    const int parity = f->parity ^= 1;
+    float left[2][4 * PER], right[2][4 * PER];
 
-    f->parity ^= 1;
-    memcpy(f->slot[f->parity].frag, a, 4 * sizeof *a);
-    memcpy(f->slot[f->parity].frag + 4, b, 2 * sizeof *b);
+    for (unsigned i = 0; i < 6 * PER; i++)
+        f->slot[parity].number[i] = get(i < 4 * PER ? a[i / PER] : b[i / PER - 4], i % PER);
     __syncwarp(line);
-    for (unsigned i = 0; i < 4; i++)
-        for (unsigned half = 0; half < 2; half++) {
-            double p[8];
-            for (unsigned q = 0; q < 4 * per; q++) {
-                unsigned k = 4 * per * half + q, row = g + 8 * (i / 2), col = 2 * t + i % 2, word = k / per;
-                const uint32_t *fa = emu.fiber[first + row % 8 * 4 + word % 4].slot[f->parity].frag;
-                const uint32_t *fb = emu.fiber[first + col * 4 + word % 4].slot[f->parity].frag;
-                p[q] = (double)get(fa[row / 8 + 2 * (word / 4)], k % per) * get(fb[4 + word / 4], k % per);
+    for (unsigned half = 0; half < 2; half++) {
+        for (unsigned i = 0; i < 2; i++)
+            for (unsigned k = 0; k < 4; k++) {
+                memcpy(&left[i][k * PER], &from[row + k].slot[parity].number[(i + 2 * half) * PER], PER * sizeof **left);
+                memcpy(&right[i][k * PER], &from[col + 4 * i + k].slot[parity].number[(4 + half) * PER], PER * sizeof **right);
             }
-            c[i] = emu_add(c[i], p, 4 * (int)per);
+        for (unsigned i = 0; i < 4; i++) {
+            double p[4 * PER];
+            for (unsigned q = 0; q < 4 * PER; q++)
+                p[q] = (double)left[i / 2][q] * right[i % 2][q];
+            c[i] = emu_add<4 * PER>(c[i], p);
         }
+    }
 }
 
 static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
 {
-    emu_mma(c, a, b, 2, emu_bf16, line);
+    emu_mma<2, emu_bf16>(c, a, b, line);
 }
 
 static void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
 {
-    emu_mma(c, a, b, 2, emu_fp16, line);
+    emu_mma<2, emu_fp16>(c, a, b, line);
 }
 
 static void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
 {
-    emu_mma(c, a, b, 1, emu_tf32, line);
+    emu_mma<1, emu_tf32>(c, a, b, line);
 }
 
 #endif
