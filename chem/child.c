@@ -156,14 +156,14 @@ pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl
  * machine with too much to do a child may wait longer for a processor than it computes. */
 typedef struct patience {
     pid_t pid;
-    double wall_s, since; /* it was seen at work, or the wait began */
-    long ticks;           /* of CPU by then                         */
+    double wall_s, idle_s; /* waited since it was seen at work   */
+    long ticks;            /* of CPU by then                      */
     const atomic_int *stop;
 } patience;
 
 static patience patience_of(const ch_child *c, double wall_s, const atomic_int *stop)
 {
-    return (patience){ .pid = c->pid, .wall_s = wall_s, .since = now_s(), .ticks = -1, .stop = stop };
+    return (patience){ .pid = c->pid, .wall_s = wall_s, .ticks = -1, .stop = stop };
 }
 
 /* 0 when nobody says. */
@@ -200,34 +200,35 @@ static long ticks_of_family(long pid)
     return ticks;
 }
 
-static void look(patience *p)
+/* A wait of which most went by while this process had no processor, or was stopped, is none of the child's. */
+static void look(patience *p, double waited_s)
 {
-    long ticks = ticks_of_family(p->pid);
+    const long ticks = ticks_of_family(p->pid);
+    const double most = 2 * POLL_MS / 1000.0;
 
-    if (ticks != p->ticks)
-        p->since = now_s();
+    p->idle_s = ticks != p->ticks ? 0 : p->idle_s + (waited_s < most ? waited_s : most);
     p->ticks = ticks;
 }
 
 /* Until the descriptor is ready for `events`. */
 static ch_talk wait_ready(int fd, short events, patience *p)
 {
-    for (;;) {
+    while (p->stop == NULL || !*p->stop) {
         struct pollfd ready = { fd, events, 0 };
-        double left = (p->since + p->wall_s - now_s()) * 1000;
-        int n;
+        const double begun = now_s();
+        const int n = poll(&ready, 1, POLL_MS);
 
-        if (p->stop != NULL && *p->stop)
-            return CH_TALK_STOP;
-        if (left <= 0)
-            return CH_TALK_LATE;
-        n = poll(&ready, 1, left < POLL_MS ? (int)left + 1 : POLL_MS);
-        if (n > 0)
+        if (n > 0) {
+            p->idle_s = 0;
             return CH_TALK_OK; /* also on hang-up: the call that follows will say so */
+        }
         if (n < 0 && errno != EINTR)
             return CH_TALK_DIED;
-        look(p);
+        look(p, now_s() - begun);
+        if (p->idle_s >= p->wall_s)
+            return CH_TALK_LATE;
     }
+    return CH_TALK_STOP;
 }
 
 static ch_talk send_all(int fd, const char *data, size_t n, patience *p)
