@@ -34,7 +34,7 @@ ch_prepare_opts ch_prepare_defaults(void)
 {
     return (ch_prepare_opts){ .largest_fragment = true, .max_heavy_atoms = 250, .max_atoms = 1000,
                               .conformer = CH_3D_AUTO, .force_field = CH_FF_MMFF94,
-                              .sd_steps = 50, .cg_steps = 200, .seed = 0, .ph = -1 };
+                              .sd_steps = 50, .cg_steps = 200, .n_structures = 1, .window = 10, .seed = 0, .ph = -1 };
 }
 
 /* ---- finding the program ------------------------------------------------ */
@@ -213,12 +213,13 @@ static pl_code broken_answer(pl_error *err) { return pl_fail(err, PL_EINPUT, "in
 static void put_opts(pl_text *t, const ch_prepare_opts *o)
 {
     const int32_t values[] = { o->largest_fragment, o->max_heavy_atoms, o->max_atoms, (int32_t)o->conformer,
-                               (int32_t)o->force_field, o->sd_steps, o->cg_steps, o->neutralise };
+                               (int32_t)o->force_field, o->sd_steps, o->cg_steps, o->neutralise, o->n_structures };
 
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ch_wire_put_u32(t, (uint32_t)values[i]);
     ch_wire_put_u64(t, o->seed);
     ch_wire_put_f64(t, o->ph);
+    ch_wire_put_f64(t, o->window);
 }
 
 static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_error *err)
@@ -226,7 +227,7 @@ static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_err
     const char **strings[] = { &out->smiles, &out->inchikey, &out->formula,
                               &out->removed, &out->alerts,   &out->geometry };
     int32_t *ints[] = { &out->n_heavy, &out->charge, &out->hbd, &out->hba, &out->rotors, &out->rings,
-                        &out->charge_read, &out->n_neutralised };
+                        &out->charge_read, &out->n_neutralised, &out->undefined_stereo };
     double *reals[] = { &out->mw, &out->logp, &out->tpsa, &out->energy };
 
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
@@ -271,8 +272,10 @@ static pl_code fill_outcome(ch_prepared *out, const ch_outcome *o, pl_code code,
     out->message = pl_strdup(mem, code == PL_OK ? o->message : "the worker's answer is no molecule");
     if (out->message == NULL)
         return pl_fail(err, PL_ENOMEM, "a prepared molecule");
-    if (out->code != CH_OK)
+    if (out->code != CH_OK) {
         out->mol = (ch_mol){ 0 };
+        out->n_other = 0;
+    }
     return PL_OK;
 }
 
@@ -321,6 +324,8 @@ static pl_code take_built(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
             return pl_fail(err, PL_ENOMEM, "a structure");
         out->energy = ch_wire_f64(&o->body);
         code = ch_wire_mol(&out->mol, &o->body, b->mem, err);
+        if (code == PL_OK)
+            code = ch_wire_mols(&out->other, &out->n_other, &o->body, b->mem, err);
     }
     return fill_outcome(out, o, code, b->mem, err);
 }

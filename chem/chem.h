@@ -33,12 +33,14 @@ typedef struct ch_prepare_opts {
     ch_force_field force_field; /* MMFF94 falls back to UFF where it has no parameters       */
     int32_t sd_steps, cg_steps; /* steepest descent, then conjugate gradients                */
     bool neutralise;           /* acids and bases without charge (docs/SCIENCE.md)          */
+    int32_t n_structures;      /* at most, of one that is built: others turn its rotatable bonds by chance */
+    double window;             /* kcal/mol; those with more energy above the lowest are left out */
     uint64_t seed;
     double ph;                 /* groups as they are in water of this pH; < 0: as they come   */
     const char *rules;         /* NULL, or alerts: lines of a SMARTS, a blank, a name; borrowed */
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 0, no pH, no alerts */
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 1, 10, 0, no pH, no alerts */
 
 typedef struct ch_worker_opts {
     const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
@@ -65,12 +67,15 @@ typedef struct ch_prepared {
     const char *alerts;      /* names of the rules that match, ", " between; ""     */
     int32_t n_heavy, charge;
     int32_t charge_read, n_neutralised; /* net charge before neutralise and ph, and atoms whose charge they changed */
+    int32_t undefined_stereo; /* centres and double bonds that the SMILES leaves open    */
     double mw, logp, tpsa;   /* u (whole kept part), -, Angstrom^2                 */
     int32_t hbd, hba, rotors, rings; /* hba: Lipinski's N + O count                */
-    /* Of the 3D structure. */
+    /* Of the 3D structure; if there are several, of that with the lowest energy. */
     const char *geometry;    /* "input", "mmff94", "uff", "none" or ""             */
     double energy;           /* kcal/mol; NaN when no force field was used         */
     ch_mol mol;              /* explicit hydrogens; zero atoms unless code is CH_OK */
+    const ch_mol *other;     /* [n_other] the same atoms elsewhere, by growing energy */
+    int32_t n_other;
     const char *set_aside;   /* why ch_known.judge wants no structure of it, or NULL */
     bool built, known;       /* a structure was built, or taken from ch_known; also when code says that it failed */
 } ch_prepared;               /* strings and arrays live in the arena                */
@@ -83,7 +88,7 @@ typedef struct ch_input {
 
 /* Structures that need not be built again. A structure depends on its canonical
  * SMILES, on opts and on the library, on nothing else. find fills what a build
- * gives - code, message, signal, geometry, energy, mol, of any age - and says
+ * gives - code, message, signal, geometry, energy, mol, other, of any age - and says
  * whether it could. */
 typedef struct ch_known {
     void *ctx;

@@ -1,7 +1,7 @@
 /* chem/codec.h - molecules as bytes, and back.
  *
  * A block is what the features database keeps: many molecules, each with the
- * id of its row. Little-endian, versioned, checksummed:
+ * id of its row; structures of one molecule have one id and follow each other. Little-endian, versioned, checksummed:
  *
  *   char magic[4] "MSCB", u32 version, u32 crc32 of all that follows this
  *   field, u32 n, u32 total bytes, u32 zero; i64 id[n]; u32 offset[n+1] from

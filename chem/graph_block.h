@@ -1,7 +1,7 @@
 /* chem/graph_block.h - graphs as bytes, in the layout the model reads.
  *
  * A block of the features database: many graphs, each with the id of its
- * molecule. Little-endian; every section starts at a multiple of 8 bytes, zeros
+ * molecule; those of its structures follow each other. Little-endian; every section starts at a multiple of 8 bytes, zeros
  * between; arrays are concatenated over the block, indices are local to their
  * molecule. With n graphs, N nodes, E edges, P pairs:
  *

@@ -22,15 +22,15 @@
  *     version  str library version; str protocol
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, alerts, geometry;
- *              i32 n_heavy, charge, hbd, hba, rotors, rings, charge_read, n_neutralised;
+ *              i32 n_heavy, charge, hbd, hba, rotors, rings, charge_read, n_neutralised, undefined_stereo;
  *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok);
  *              geometry "build" and no atoms: `build` this SMILES for the rest
- *     build    str geometry; f64 energy; mol
+ *     build    str geometry; f64 energy; mol; i32 n, then n times mol: others of it, by growing energy
  *     list     i32 n, then n times str
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is no SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, sd_steps, cg_steps, neutralise; u64 seed; f64 ph (< 0: none)
+ *              force_field, sd_steps, cg_steps, neutralise, n_structures; u64 seed; f64 ph (< 0: none), window
  *   rules    = str, lines of a SMARTS, a blank and a name; empty: no alerts
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
@@ -42,11 +42,11 @@
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "5"
+#define CH_PROTOCOL_VERSION "6"
 
 /* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
  * structures, there called "protocol" as long as it was the same. */
-#define CH_ANSWERS_VERSION "3"
+#define CH_ANSWERS_VERSION "4"
 
 /* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */
 #define CH_GROUPS_VERSION "1"

@@ -91,6 +91,24 @@ pl_code ch_wire_mol(ch_mol *out, ch_wire *in, pl_arena *mem, pl_error *err)
     return ch_mol_check(out, err);
 }
 
+pl_code ch_wire_mols(const ch_mol **out, int32_t *n, ch_wire *in, pl_arena *mem, pl_error *err)
+{
+    const int32_t many = ch_wire_i32(in);
+    ch_mol *mol;
+    pl_code code = PL_OK;
+
+    *n = 0;
+    if (!in->ok || many < 0 || (size_t)many > (size_t)(in->end - in->at) / 12)
+        return pl_fail(err, PL_EINPUT, "internal: molecules are cut short");
+    *out = mol = PL_NEW(mem, ch_mol, many + 1);
+    if (mol == NULL)
+        return pl_fail(err, PL_ENOMEM, "%d structures", many);
+    for (int32_t i = 0; i < many && code == PL_OK; i++)
+        code = ch_wire_mol(&mol[i], in, mem, err);
+    *n = code == PL_OK ? many : 0;
+    return code;
+}
+
 void ch_wire_put_u32(pl_text *t, uint32_t x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
 void ch_wire_put_u64(pl_text *t, uint64_t x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
 void ch_wire_put_f64(pl_text *t, double x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
@@ -121,4 +139,11 @@ void ch_wire_put_mol(pl_text *t, const ch_mol *mol)
     }
     if (n > 0 && mol->isotope != NULL)
         pl_text_add_n(t, (const char *)mol->isotope, n * sizeof *mol->isotope);
+}
+
+void ch_wire_put_mols(pl_text *t, const ch_mol *mol, int32_t n)
+{
+    ch_wire_put_u32(t, (uint32_t)n);
+    for (int32_t i = 0; i < n; i++)
+        ch_wire_put_mol(t, &mol[i]);
 }

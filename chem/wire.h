@@ -26,10 +26,14 @@ const char *ch_wire_str(ch_wire *in, size_t *n); /* not NUL-terminated; borrowed
 /* EINPUT when the bytes are not a molecule that ch_mol_check accepts. */
 pl_code ch_wire_mol(ch_mol *out, ch_wire *in, pl_arena *mem, pl_error *err);
 
+/* i32 n, then n of them. */
+pl_code ch_wire_mols(const ch_mol **out, int32_t *n, ch_wire *in, pl_arena *mem, pl_error *err);
+
 void ch_wire_put_u32(pl_text *t, uint32_t x);
 void ch_wire_put_u64(pl_text *t, uint64_t x);
 void ch_wire_put_f64(pl_text *t, double x);
 void ch_wire_put_str(pl_text *t, const char *s, size_t n);
 void ch_wire_put_mol(pl_text *t, const ch_mol *mol);
+void ch_wire_put_mols(pl_text *t, const ch_mol *mol, int32_t n);
 
 #endif

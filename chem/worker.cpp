@@ -85,7 +85,7 @@ bool write_all(int fd, const char *p, size_t n)
 
 struct Prepared {
     std::string smiles, inchikey, formula, removed, alerts, geometry;
-    int32_t n_heavy = 0, charge = 0, hbd = 0, hba = 0, rotors = 0, rings = 0, charge_read = 0, n_neutralised = 0;
+    int32_t n_heavy = 0, charge = 0, hbd = 0, hba = 0, rotors = 0, rings = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0;
     double mw = 0, logp = 0, tpsa = 0, energy = NAN;
     std::string mol; // as on the wire
 };
@@ -130,6 +130,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.smiles = canonical_smiles(mol);
     p.inchikey = inchikey(mol);
     describe(mol, p);
+    p.undefined_stereo = undefined_stereo(mol);
     if (!rules.empty())
         p.alerts = mol_alerts(mol, rules);
     obErrorLog.ClearLog();
@@ -143,7 +144,7 @@ static void put_prepared(Out &out, const Prepared &p)
 {
     for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.alerts, &p.geometry })
         out.str(*s);
-    for (int32_t n : { p.n_heavy, p.charge, p.hbd, p.hba, p.rotors, p.rings, p.charge_read, p.n_neutralised })
+    for (int32_t n : { p.n_heavy, p.charge, p.hbd, p.hba, p.rotors, p.rings, p.charge_read, p.n_neutralised, p.undefined_stereo })
         out.put(n);
     for (double x : { p.mw, p.logp, p.tpsa, p.energy })
         out.put(x);
@@ -153,10 +154,12 @@ static void put_prepared(Out &out, const Prepared &p)
 static PrepareOpts get_opts(In &in)
 {
     PrepareOpts o;
-    for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.sd_steps, &o.cg_steps, &o.neutralise })
+    for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.sd_steps, &o.cg_steps, &o.neutralise,
+                        &o.n_structures })
         *x = in.get<int32_t>();
     o.seed = in.get<uint64_t>();
     o.ph = in.get<double>();
+    o.window = in.get<double>();
     return o;
 }
 
@@ -181,13 +184,16 @@ static void op_build(In &in, Out &out, Failure &)
     out.str(placed.geometry);
     out.put(placed.energy);
     out.s += placed.mol;
+    out.put<int32_t>(static_cast<int32_t>(placed.other.size()));
+    for (const std::string &mol : placed.other)
+        out.s += mol;
 }
 
 // ---- the other requests ---------------------------------------------------
 
 static void op_hello(In &, Out &out, Failure &)
 {
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 0, -1 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 1, 0, -1, 0 };
     Prepared p;
     std::vector<std::string> formats;
     prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", "", o);

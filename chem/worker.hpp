@@ -85,9 +85,10 @@ bool read_all(int fd, void *to, size_t n);
 bool write_all(int fd, const char *p, size_t n);
 
 struct PrepareOpts {
-    int32_t largest_fragment, max_heavy, max_atoms, conformer, force_field, sd_steps, cg_steps, neutralise;
+    int32_t largest_fragment, max_heavy, max_atoms, conformer, force_field, sd_steps, cg_steps, neutralise, n_structures;
     uint64_t seed;
-    double ph; // < 0: none
+    double ph;     // < 0: none
+    double window; // kcal/mol
 };
 
 // CPU seconds of this process and its children; what the request has left; ends us when it is spent.
@@ -160,12 +161,34 @@ std::vector<BadRule> rules_check(const std::string &rules); // those that are no
 // The names of those that match, each once, in the order of the rules, with ", " between.
 std::string mol_alerts(const OpenBabel::OBMol &mol, const std::string &rules);
 
+// Centres and double bonds whose arrangement is open.
+int undefined_stereo(const OpenBabel::OBMol &mol);
+
+// ---- worker_conformers.cpp: one structure of a molecule and another
+
+// Single bonds about which the parts of a molecule turn freely: no rings, no amides and their like.
+bool can_turn(OpenBabel::OBMol &mol);
+void turn_all(OpenBabel::OBMol &mol, uint64_t state); // each by an angle that state gives
+
+// Chance decides between arrangements that are open, before anything is built.
+void define_stereo(OpenBabel::OBMol &mol, uint64_t state);
+
+struct Structure {
+    double energy;                              // kcal/mol or NaN
+    std::string mol;                            // packed
+    std::vector<OpenBabel::vector3> heavy;      // where its atoms but for hydrogens are
+};
+
+// By energy; without those too far above the lowest, and those that another one already shows.
+void keep_distinct(std::vector<Structure> &all, double window);
+
 // ---- worker_build.cpp: and in three
 
 struct Placed {
     std::string geometry = "none"; // "input", "mmff94", "uff", "none", "build": not yet
     double energy;                 // kcal/mol or NaN
     std::string mol;               // packed
+    std::vector<std::string> other; // more structures of it, by growing energy
 };
 
 // Hydrogens and, unless the conformer is none or has to be built, checked positions.

@@ -157,7 +157,7 @@ static bool relax(OBMol &mol, const char *field, const PrepareOpts &o, double *e
         ff->SteepestDescent(o.sd_steps, 1.0e-4);
     if (o.cg_steps > 0)
         ff->ConjugateGradients(o.cg_steps, 1.0e-6);
-    *energy = ff->Energy(false);
+    *energy = ff->Energy(false) / (ff->GetUnit() == "kJ/mol" ? 4.184 : 1);
     if (!std::isfinite(*energy) || !ff->GetCoordinates(mol))
         return false;
     return true;
@@ -177,8 +177,8 @@ static void mol_shake(OBMol &mol, uint64_t state)
     }
 }
 
-// `mol` without hydrogens comes in; heavy atoms first, hydrogens after, goes out.
-static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOpts &o)
+// `mol` without hydrogens comes in; heavy atoms first, hydrogens after, goes out. turned: its parts, by chance.
+static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
 {
     OBBuilder builder;
     Geometry g;
@@ -191,6 +191,8 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
     mol.SetDimension(3);
     mol.AddHydrogens(false, false);
     mol.SetDimension(3);
+    if (turned)
+        turn_all(mol, hash_text(smiles) ^ o.seed);
     mol_shake(mol, hash_text(smiles) ^ o.seed);
     const OBMol start = mol;
     for (int field : { static_cast<int>(CH_FF_MMFF94), static_cast<int>(CH_FF_UFF) }) {
@@ -213,13 +215,13 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
 }
 
 // One in some hundred drug-like molecules ends with atoms on top of each other; another start mostly helps.
-static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const PrepareOpts &o)
+static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
 {
     PrepareOpts again = o;
     for (int left = build_tries - 1;; left--, again.seed = again.seed * 0x9e3779b97f4a7c15u + 1)
         try {
             OBMol built = mol;
-            Geometry g = mol_build(built, smiles, again);
+            Geometry g = mol_build(built, smiles, again, turned);
             mol_check_geometry(built);
             if (built.NumAtoms() > 3 && z_spread(built) <= 1e-3 && flat_is_impossible(built))
                 fail(CH_GEOMETRY, "flat, although a carbon has four neighbours");
@@ -253,12 +255,51 @@ static double cpu_of_children;
 
 double cpu_built() { return cpu_of_children; }
 
+static Structure structure_of(OBMol &mol, double energy)
+{
+    Structure s = { energy, mol_pack(mol, true), {} };
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetAtomicNum() != 1)
+            s.heavy.push_back(a->GetVector());
+    return s;
+}
+
+// More structures of it, turned another way; what cannot be built that way is no loss.
+static void place_others(Placed &p, OBMol &built, bool stereo_is_open, const std::string &smiles, const PrepareOpts &o)
+{
+    if (!can_turn(built) && !stereo_is_open)
+        return;
+    std::vector<Structure> all = { structure_of(built, p.energy) };
+    PrepareOpts again = o;
+    for (int32_t k = 1; k < o.n_structures; k++)
+        try {
+            OBMol mol;
+            again.seed = again.seed * 0xd1342543de82ef95u + 1; // not the numbers of another try
+            mol_read(mol, smiles, "smi");
+            define_stereo(mol, hash_text(smiles) ^ again.seed);
+            const Geometry g = mol_build_checked(mol, smiles, again, true);
+            if (g.how == p.geometry)
+                all.push_back(structure_of(mol, g.energy));
+        } catch (const Failure &) {
+            continue;
+        }
+    keep_distinct(all, o.window);
+    p.energy = all.front().energy;
+    p.mol = all.front().mol;
+    for (size_t k = 1; k < all.size(); k++)
+        p.other.push_back(all[k].mol);
+}
+
 static Placed place(const std::string &smiles, const PrepareOpts &o)
 {
     OBMol mol;
     mol_read(mol, smiles, "smi");
-    Geometry g = mol_build_checked(mol, smiles, o);
-    return { g.how, g.energy, mol_pack(mol, true) };
+    const bool stereo_is_open = o.n_structures > 1 && undefined_stereo(mol) > 0;
+    Geometry g = mol_build_checked(mol, smiles, o, false);
+    Placed p = { g.how, g.energy, mol_pack(mol, true), {} };
+    if (o.n_structures > 1)
+        place_others(p, mol, stereo_is_open, smiles, o);
+    return p;
 }
 
 // Everything the child has to say; it never returns from here.
@@ -284,6 +325,9 @@ static Placed place(const std::string &smiles, const PrepareOpts &o)
     out.str(placed.geometry);
     out.put(placed.energy);
     out.str(placed.mol);
+    out.put(static_cast<uint32_t>(placed.other.size()));
+    for (const std::string &mol : placed.other)
+        out.str(mol);
     _exit(out.s.size() <= said_max && write_all(fd, out.s.data(), out.s.size()) ? 0 : 1);
 }
 
@@ -356,6 +400,9 @@ static Placed read_child(const std::string &words, int status)
     p.geometry = in.str();
     p.energy = in.get<double>();
     p.mol = in.str();
+    const uint32_t n = in.get<uint32_t>();
+    for (uint32_t k = 0; k < n; k++)
+        p.other.push_back(in.str());
     return p;
 }
 
@@ -401,18 +448,18 @@ Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
     if (o.conformer == CH_3D_NONE) {
         add_hydrogens(mol);
         mol_check_size(mol, o, 1);
-        return { "none", NAN, mol_pack(mol, false) };
+        return { "none", NAN, mol_pack(mol, false), {} };
     }
     if (o.conformer == CH_3D_KEEP && !real)
         fail(CH_CONFORMER, "the record has no 3D positions to keep");
     if (o.conformer == CH_3D_GENERATE || (o.conformer == CH_3D_AUTO && !(real && all_hydrogens_there(mol)))) {
         mol_check_hydrogenated(mol, o);
-        return { "build", NAN, "" };
+        return { "build", NAN, "", {} };
     }
     add_hydrogens(mol);
     mol_check_size(mol, o, 1);
     mol_check_geometry(mol);
-    return { "input", NAN, mol_pack(mol, true) };
+    return { "input", NAN, mol_pack(mol, true), {} };
 }
 
 // The library's plug-ins are loaded by now; of its tables some are read when a molecule needs them.
@@ -428,7 +475,7 @@ bool builder_start(int *confined)
     // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
                                          "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 0, -1 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 1, 0, -1, 0 };
     int ends[2];
 
     if (omp_set_num_threads != nullptr)

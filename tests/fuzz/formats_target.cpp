@@ -25,7 +25,7 @@ static bool quiet()
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "cml", "inchi", "mol" };
-    static const int32_t opts[] = { 1, 250, 1000, CH_3D_KEEP, CH_FF_MMFF94, 20, 20, 0 };
+    static const int32_t opts[] = { 1, 250, 1000, CH_3D_KEEP, CH_FF_MMFF94, 20, 20, 0, 1 };
     static const bool is_quiet = quiet();
     Out request, reply;
     if (size < 1 || !is_quiet)
@@ -35,6 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.raw(opts, sizeof opts);
     request.put<uint64_t>(1);
     request.put<double>(data[0] / 8 % 16 - 1); // pH; a digit stands for 5
+    request.put<double>(10); // window
     request.str(""); // no alerts
     request.str(formats[data[0] % 8]);
     request.str(std::string(reinterpret_cast<const char *>(data) + 1, size - 1));

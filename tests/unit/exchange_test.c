@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,7 +67,7 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     for (int i = 0; i < 4; i++)
         ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, build ? "build" : "input", 5);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 9; i++)
         ch_wire_put_u32(t, 0);
     for (int i = 0; i < 4; i++)
         ch_wire_put_f64(t, 0);
@@ -86,6 +87,7 @@ static void put_built(pl_text *t, size_t n)
     ch_wire_put_str(t, "mmff94", 6);
     ch_wire_put_f64(t, (double)n);
     ch_wire_put_mol(t, &mol);
+    ch_wire_put_mols(t, &mol, n % 2);
 }
 
 /* As on a machine with too much to do: little work, for longer than a worker may be idle. */
@@ -111,6 +113,8 @@ static void obey(const char *text, size_t n, double cpu, pl_text *t)
         (void)pause();
     if (n >= 4 && memcmp(text, "slow", 4) == 0)
         compute_slowly();
+    for (int i = 0; n >= 4 && memcmp(text, "idle", 4) == 0 && i < 4; i++)
+        (void)usleep(400000);
     if (n >= 7 && memcmp(text, "garbage", 7) == 0)
         ch_wire_put_u32(t, 12345);
     else
@@ -132,7 +136,7 @@ static void answer(const char *request, size_t len, pl_text *t)
         ch_wire_put_u32(t, 0);
         return;
     }
-    for (int i = 0; i < 12; i++) /* the options */
+    for (int i = 0; i < 15; i++) /* the options */
         (void)ch_wire_u32(&in);
     for (int i = 0; op == CH_OP_PREPARE && i < 2; i++) /* rules and format */
         (void)ch_wire_str(&in, &n);
@@ -275,6 +279,42 @@ static void one_that_has_to_wait_for_a_processor_is_waited_for(void **state)
     assert_int_equal(lost(b), 0);
 }
 
+/* To a process and those that it started, but for this one. */
+static void signal_all(pid_t us, int signal)
+{
+    char path[64];
+    long pid;
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)us, (long)us);
+    f = fopen(path, "re");
+    while (f != NULL && fscanf(f, "%ld", &pid) == 1)
+        if (pid != getpid())
+            (void)kill((pid_t)pid, signal);
+    (void)kill(us, signal);
+}
+
+/* As a scheduler suspends a job. */
+static void the_time_in_which_all_were_stopped_does_not_count(void **state)
+{
+    bench *b = *state;
+    const pid_t us = getpid(), other = fork();
+    int status;
+
+    if (other == 0) {
+        (void)usleep(600000);
+        signal_all(us, SIGSTOP);
+        (void)usleep(2800000);
+        signal_all(us, SIGCONT);
+        _exit(0);
+    }
+    add(b, "idle");
+    run(b, NULL);
+    assert_true(waitpid(other, &status, 0) == other);
+    assert_code(b, 0, CH_OK, 1);
+    assert_int_equal(lost(b), 0);
+}
+
 static void killers_from_outside_are_not_counted_against_a_record(void **state)
 {
     bench *b = *state;
@@ -401,6 +441,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_poison_costs_itself_and_nobody_in_flight, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_needs_more_time_gets_it_and_answers_stay_with_their_questions, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_has_to_wait_for_a_processor_is_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_time_in_which_all_were_stopped_does_not_count, setup, teardown),
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(only_unknown_structures_are_built, setup, teardown),

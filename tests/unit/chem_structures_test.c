@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several structures of one molecule, and what its SMILES leaves open. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/prepared.h"
+
+enum { MANY = 12 };
+
+static ch_prepared built(const char *smiles, int32_t n, double window)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    o.conformer = CH_3D_GENERATE;
+    o.n_structures = n;
+    o.window = window;
+    return prepare(smiles, "smi", &o);
+}
+
+static void energies_are_in_kcal(void **state)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+    double mmff94, uff;
+
+    (void)state;
+    o.conformer = CH_3D_GENERATE;
+    mmff94 = prepare("c1ccccc1", "smi", &o).energy;
+    o.force_field = CH_FF_UFF; /* the library's are kJ */
+    uff = prepare("c1ccccc1", "smi", &o).energy;
+    assert_true(mmff94 > 15.5 && mmff94 < 17 && uff > 10 && uff < 11);
+}
+
+static const ch_mol *structure(const ch_prepared *p, int32_t k) { return k == 0 ? &p->mol : &p->other[k - 1]; }
+
+/* What its positions say, stereo included. */
+static const char *smiles_of(const ch_mol *m)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+    const char *text = NULL;
+    pl_error err = { 0 };
+
+    if (ch_worker_write(worker, m, "x", "sdf", &text, mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    o.conformer = CH_3D_KEEP;
+    return prepare(text, "sdf", &o).smiles;
+}
+
+/* Root mean square difference of the distances between heavy atoms. */
+static double difference(const ch_mol *a, const ch_mol *b)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int32_t i = 0; i < a->n_atoms; i++)
+        for (int32_t j = 0; j < i; j++) {
+            double d[2] = { 0 };
+            if (a->z[i] == 1 || a->z[j] == 1)
+                continue;
+            for (int c = 0; c < 3; c++) {
+                d[0] += pow((double)a->xyz[i][c] - (double)a->xyz[j][c], 2);
+                d[1] += pow((double)b->xyz[i][c] - (double)b->xyz[j][c], 2);
+            }
+            sum += pow(sqrt(d[0]) - sqrt(d[1]), 2);
+            n++;
+        }
+    return sqrt(sum / n);
+}
+
+static void a_molecule_that_turns_has_several_structures(void **state)
+{
+    static const char *const smiles[] = { "CCCCCC(=O)NCCO", "CC(C)Cc1ccc(cc1)[C@H](C)C(=O)O", "OCCOCCO", "C=CCN(C)CC1CC1" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
+        const ch_prepared one = built(smiles[i], 1, 10), p = built(smiles[i], MANY, 10);
+        assert_int_equal(one.n_other, 0);
+        assert_true(p.n_other >= 2 && p.n_other < MANY);
+        assert_true(isfinite(p.energy) && p.energy <= one.energy + 1e-9);
+        for (int32_t k = 1; k <= p.n_other; k++) {
+            const ch_mol *m = structure(&p, k);
+            assert_int_equal(m->n_atoms, p.mol.n_atoms);
+            assert_memory_equal(m->z, p.mol.z, (size_t)m->n_atoms);
+            assert_memory_equal(m->bond, p.mol.bond, (size_t)m->n_bonds * sizeof *m->bond);
+            for (int32_t j = 0; j < k; j++)
+                assert_true(difference(m, structure(&p, j)) >= 0.25);
+        }
+    }
+}
+
+static void what_is_stiff_has_one(void **state)
+{
+    static const char *const smiles[] = { "c1ccccc1", "C", "[Na+].[Cl-]", "CN(C)C", "CC(=O)N", "O=C1CCCCN1", "N#CC#N" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
+        const ch_prepared one = built(smiles[i], 1, 10), p = built(smiles[i], MANY, 10);
+        assert_int_equal(p.n_other, 0);
+        assert_memory_equal(p.mol.xyz, one.mol.xyz, (size_t)p.mol.n_atoms * sizeof *p.mol.xyz);
+    }
+}
+
+static void the_window_leaves_out_what_has_more_energy(void **state)
+{
+    const ch_prepared wide = built("CCCCCC(=O)NCCO", MANY, 1000), narrow = built("CCCCCC(=O)NCCO", MANY, 1),
+                      none = built("CCCCCC(=O)NCCO", MANY, 0);
+
+    (void)state;
+    assert_true(wide.n_other > narrow.n_other && narrow.n_other >= none.n_other && none.n_other == 0);
+    assert_true(wide.energy == none.energy && narrow.energy == none.energy);
+    assert_memory_equal(wide.mol.xyz, none.mol.xyz, (size_t)none.mol.n_atoms * sizeof *none.mol.xyz);
+}
+
+/* Whatever the worker did before, and from whatever way the SMILES is written. */
+static void the_same_molecule_has_the_same_structures(void **state)
+{
+    const ch_prepared a = built("CCCCCC(=O)NCCO", 5, 10), b = (built("c1ccccc1CCO", 5, 10), built("OCCNC(CCCCC)=O", 5, 10));
+
+    (void)state;
+    assert_int_equal(a.n_other, b.n_other);
+    assert_true(a.energy == b.energy);
+    for (int32_t k = 0; k <= a.n_other; k++)
+        assert_memory_equal(structure(&a, k)->xyz, structure(&b, k)->xyz, (size_t)a.mol.n_atoms * sizeof *a.mol.xyz);
+}
+
+static void defined_stereo_stays_and_open_stereo_comes_out_either_way(void **state)
+{
+    static const struct {
+        const char *smiles;
+        int n; /* arrangements that differ by more than a mirror */
+    } cases[] = { { "C[C@@H]([C@H](Cl)F)O", 1 }, { "C/C=C/CCO", 1 }, { "C/C=C\\CCO", 1 }, { "C[C@@H]1CC[C@@H](CC1)C", 1 },
+                  { "CC(C(Cl)F)O", 2 },          { "CC=CCCO", 2 },   { "CC1CCC(CC1)C", 2 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ch_prepared p = built(cases[i].smiles, 2 * MANY, 1000);
+        const char *seen[4 * MANY];
+        int n = 0;
+        for (int32_t k = 0; k <= p.n_other; k++) {
+            const char *is = smiles_of(structure(&p, k));
+            bool known = false;
+            for (int j = 0; j < n; j++)
+                known = known || strcmp(seen[j], is) == 0;
+            if (!known)
+                seen[n++] = is;
+            assert_true(p.undefined_stereo > 0 || strcmp(is, p.smiles) == 0);
+        }
+        if (p.undefined_stereo == 0 ? n != 1 : n < cases[i].n)
+            fail_msg("%s: %d arrangements, not %d", cases[i].smiles, n, cases[i].n);
+    }
+}
+
+static void what_is_open_is_counted(void **state)
+{
+    static const struct {
+        const char *smiles;
+        int open;
+    } cases[] = {
+        { "CCO", 0 },
+        { "CC(O)F", 1 },
+        { "C[C@H](O)F", 0 },
+        { "CC(O)C(F)Cl", 2 },
+        { "C[C@@H](O)C(F)Cl", 1 },
+        { "CC=CC", 1 },
+        { "C/C=C/C", 0 },
+        { "CC=C(C)C", 0 },
+        { "CC=NO", 1 },
+        { "CC1CCC(C)CC1", 2 },
+        { "C[C@H]1CC[C@@H](C)CC1", 0 },
+        { "C1CCC=CCC1", 0 },       /* no room for trans */
+        { "C1CCCCC=CCCC1", 1 },    /* there is */
+        { "OC(=O)C(O)C(O)C(=O)O", 2 },
+        { "CS(=O)c1ccccc1", 1 },
+        { "CS(=O)(=O)c1ccccc1", 0 },
+        { "COP(=O)(O)C", 0 },      /* whose hydrogen moves */
+        { "COP(=O)(N)C", 1 },
+        { "CN(C)C", 0 },           /* inverts */
+        { "CNC(=O)C", 0 },
+        { "NC(Cc1c[nH]cn1)C(=O)O", 1 },
+        { "CC(N)C(=O)O.Cl", 1 },
+        { "c1ccccc1C=Cc1ccccc1", 1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ch_prepare_opts o = ch_prepare_defaults();
+        ch_prepared p;
+        o.conformer = CH_3D_NONE;
+        p = prepare(cases[i].smiles, "smi", &o);
+        if (p.undefined_stereo != cases[i].open)
+            fail_msg("%s: %d, not %d", cases[i].smiles, p.undefined_stereo, cases[i].open);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(energies_are_in_kcal),
+        cmocka_unit_test(a_molecule_that_turns_has_several_structures),
+        cmocka_unit_test(what_is_stiff_has_one),
+        cmocka_unit_test(the_window_leaves_out_what_has_more_energy),
+        cmocka_unit_test(the_same_molecule_has_the_same_structures),
+        cmocka_unit_test(defined_stereo_stays_and_open_stereo_comes_out_either_way),
+        cmocka_unit_test(what_is_open_is_counted),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
