@@ -39,7 +39,7 @@ typedef struct basis_unit {
     pl_block in;
     pl_bytes out;
     int64_t first, last;
-    int32_t n;
+    int32_t n, n_graphs; /* n: molecules, which may have several structures */
 } basis_unit;
 
 pl_code st_basis_pack(pl_bytes *out, const pl_step *step, const ch_graph_block *graphs, pl_arena *mem, pl_error *err)
@@ -106,7 +106,9 @@ static pl_code basis_work(void *worker, pl_unit *unit, pl_error *err)
         code = ch_graph_block_unpack(&graphs, u->in.data, w->scratch, err);
     if (code != PL_OK)
         return code;
-    u->n = graphs.n;
+    u->n_graphs = graphs.n;
+    for (int32_t i = 0; i < graphs.n; i++)
+        u->n += i == 0 || graphs.id[i] != graphs.id[i - 1];
     u->first = graphs.n > 0 ? graphs.id[0] : 0;
     u->last = graphs.n > 0 ? graphs.id[graphs.n - 1] : 0;
     return st_basis_pack(&u->out, w->state->env->step, &graphs, unit->mem, err);
@@ -121,7 +123,7 @@ static pl_code basis_commit(void *state, pl_unit *unit, pl_error *err)
     unit->last = u->last;
     unit->n_ok = u->n;
     unit->n_failed = 0;
-    return pl_block_put(s->env->store, "basis", s->env->step->key, unit->index, u->first, u->n, u->out, err);
+    return pl_block_put(s->env->store, "basis", s->env->step->key, unit->index, u->first, u->n_graphs, u->out, err);
 }
 
 /* "frame_q15 1.2 GB, frame_f32 2.4 GB, ...": the choice is made before anything is written. */

@@ -34,18 +34,15 @@ static pl_code load(st_conformers *c, int64_t unit, pl_error *err)
 pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err)
 {
     pl_code code = unit == c->unit ? PL_OK : load(c, unit, err);
+    int32_t lo = 0, hi;
 
-    *mol = NULL;
-    for (int32_t lo = 0, hi = c->n - 1; code == PL_OK && lo <= hi;) {
+    for (hi = code == PL_OK ? c->n : 0; lo < hi;) { /* the first that is not below */
         int32_t mid = lo + (hi - lo) / 2;
-        if (c->item[mid].id == mol_id) {
-            *mol = &c->item[mid].mol;
-            break;
-        }
         if (c->item[mid].id < mol_id)
             lo = mid + 1;
         else
-            hi = mid - 1;
+            hi = mid;
     }
+    *mol = code == PL_OK && lo < c->n && c->item[lo].id == mol_id ? &c->item[lo].mol : NULL;
     return code;
 }

@@ -13,7 +13,7 @@ typedef struct st_conformers {
     const char *key;     /* of the prepare stage; not copied    */
     pl_arena *mem;       /* the unit                            */
     int64_t unit;        /* that is in memory, or -1            */
-    ch_block_item *item; /* [n] by growing id                   */
+    ch_block_item *item; /* [n] by growing id; of a molecule by growing energy */
     int32_t n;
 } st_conformers;
 
@@ -21,7 +21,7 @@ typedef struct st_conformers {
 pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err);
 void    st_conformers_close(st_conformers *c); /* zeroed is fine */
 
-/* *mol: valid until the next call; NULL when the molecule has none, or features.db has lost it. */
+/* *mol: its structure with the lowest energy, valid until the next call; NULL when the molecule has none, or features.db has lost it. */
 pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err);
 
 #endif

@@ -30,7 +30,8 @@ static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
     d->descriptor = pl_arena_get(d->mem, (size_t)n + 1, sizeof *d->descriptor);
     d->part = PL_NEW(d->mem, uint8_t, n + 1);
     d->item = PL_NEW(d->mem, nn_item, n + 1);
-    if (!d->mol_id || !d->value || !d->descriptor || !d->part || !d->item)
+    d->other = PL_NEW(d->mem, struct st_others, n + 1);
+    if (!d->mol_id || !d->value || !d->descriptor || !d->part || !d->item || !d->other)
         return pl_fail(err, PL_ENOMEM, "a data set of %lld molecules", (long long)n);
     return PL_OK;
 }
@@ -198,15 +199,37 @@ static bool holds_any(const st_dataset *d, const ch_graph_block *b, int64_t *cur
     return *cursor < d->n && d->mol_id[*cursor] <= last;
 }
 
-/* Molecules and blocks both grow by id, so one pass over both joins them. */
-static void block_join(st_dataset *d, const ch_graph_block *b, const nn_basis_block *basis, int64_t cursor)
+/* Graphs k .. end-1 are of molecule i. */
+static pl_code structures_take(st_dataset *d, int64_t i, const ch_graph_block *b, const nn_basis_block *basis, int32_t k, int32_t end,
+                               pl_error *err)
 {
-    for (int32_t k = 0; k < b->n && cursor < d->n; k++) {
+    struct st_others *other = &d->other[i];
+
+    d->item[i] = nn_item_of(b, basis, k);
+    if (end == k + 1)
+        return PL_OK;
+    other->item = PL_NEW(d->mem, nn_item, end - k);
+    if (!other->item)
+        return pl_fail(err, PL_ENOMEM, "%d structures of a molecule", (int)(end - k));
+    while (++k < end)
+        other->item[other->n++] = nn_item_of(b, basis, k);
+    return PL_OK;
+}
+
+/* Molecules and blocks both grow by id, so one pass over both joins them. */
+static pl_code block_join(st_dataset *d, const ch_graph_block *b, const nn_basis_block *basis, int64_t cursor, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0, end; k < b->n && cursor < d->n && !rc; k = end) {
+        for (end = k; end < b->n && b->id[end] == b->id[k];)
+            end++;
         while (cursor < d->n && d->mol_id[cursor] < b->id[k])
             cursor++;
         if (cursor < d->n && d->mol_id[cursor] == b->id[k])
-            d->item[cursor] = nn_item_of(b, basis, k);
+            rc = structures_take(d, cursor, b, basis, k, end, err);
     }
+    return rc;
 }
 
 static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks *bases, int64_t unit,
@@ -228,7 +251,7 @@ static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks
             rc = nn_basis_unpack(basis, bytes, b, d->mem, err);
     }
     if (!rc)
-        block_join(d, b, basis, *cursor);
+        rc = block_join(d, b, basis, *cursor, err);
     return rc;
 }
 
@@ -265,6 +288,7 @@ void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t 
         memmove(d->value + kept * d->n_targets, d->value + i * d->n_targets, (size_t)d->n_targets * sizeof *d->value);
         memcpy(d->descriptor[kept], d->descriptor[i], sizeof d->descriptor[i]);
         d->part[kept] = d->part[i];
+        d->other[kept] = d->other[i];
         d->item[kept++] = d->item[i];
     }
     d->n = kept;
@@ -339,7 +363,7 @@ static pl_code samples_batch(void *ctx, int slot, nn_batch *out, const int64_t *
         s->slot[slot].cap = n;
     }
     for (int32_t i = 0; i < n; i++)
-        item[i] = s->d->item[s->at[which[i]]];
+        item[i] = *s->item[which[i]];
     rc = nn_collate_run(s->slot[slot].collate, &c, item, n, s->inputs, err);
     if (!rc && c.n_left)
         rc = pl_fail(err, PL_EBUG, "a molecule with an unknown element came into a batch");
@@ -347,30 +371,50 @@ static pl_code samples_batch(void *ctx, int slot, nn_batch *out, const int64_t *
     return rc;
 }
 
-pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err)
+static void sample_add(st_samples *s, int32_t *edges, int64_t at, const nn_item *item)
 {
-    int32_t *edges = PL_NEW(d->mem, int32_t, d->n + 1);
-    int64_t n = 0;
+    s->at[s->samples.n] = at;
+    s->item[s->samples.n] = item;
+    edges[s->samples.n++] = item->graph->n_edges;
+}
 
-    *s = (st_samples){ .d = d, .inputs = inputs };
-    for (int i = 0; i < 2; i++)
-        s->slot[i].collate = nn_collate_new();
-    s->at = PL_NEW(d->mem, int64_t, d->n + 1);
-    s->target = PL_NEW(d->mem, float, d->n * d->n_targets + 1);
-    if (!s->slot[0].collate || !s->slot[1].collate || !s->at || !s->target || !edges)
-        return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
+/* Molecules, then what else there is of each. */
+static void samples_take(st_samples *s, st_part part, int32_t *edges)
+{
+    const st_dataset *d = s->d;
+
     for (int64_t i = 0; i < d->n; i++) {
         if (part != ST_PARTS && d->part[i] != part)
             continue;
-        if (nn_inputs_unknown(inputs, d->item[i].graph)) {
+        if (nn_inputs_unknown(s->inputs, d->item[i].graph))
             s->n_unknown++;
-            continue;
-        }
-        s->at[n] = i;
-        edges[n++] = d->item[i].graph->n_edges;
+        else
+            sample_add(s, edges, i, &d->item[i]);
     }
-    s->samples = (nn_samples){ .ctx = s, .n = n, .edges = edges, .target = s->target, .batch = samples_batch,
-                                 .outputs = d->n_targets };
+    s->n = s->samples.n;
+    for (int64_t j = 0; j < s->n; j++)
+        for (int32_t k = 0; k < d->other[s->at[j]].n; k++)
+            sample_add(s, edges, s->at[j], &d->other[s->at[j]].item[k]);
+}
+
+pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err)
+{
+    int32_t *edges;
+    int64_t most = d->n;
+
+    for (int64_t i = 0; i < d->n; i++)
+        most += d->other[i].n;
+    edges = PL_NEW(d->mem, int32_t, most + 1);
+    *s = (st_samples){ .d = d, .inputs = inputs };
+    for (int i = 0; i < 2; i++)
+        s->slot[i].collate = nn_collate_new();
+    s->at = PL_NEW(d->mem, int64_t, most + 1);
+    s->item = PL_NEW(d->mem, const nn_item *, most + 1);
+    s->target = PL_NEW(d->mem, float, most * d->n_targets + 1);
+    if (!s->slot[0].collate || !s->slot[1].collate || !s->at || !s->item || !s->target || !edges)
+        return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
+    s->samples = (nn_samples){ .ctx = s, .edges = edges, .target = s->target, .batch = samples_batch, .outputs = d->n_targets };
+    samples_take(s, part, edges);
     return PL_OK;
 }
 
@@ -398,7 +442,7 @@ static void counts_of(double *count, const nn_inputs *in, const ch_graph *g)
 pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t target, pl_arena *mem, pl_error *err)
 {
     const st_dataset *d = train->d;
-    int64_t n = train->samples.n, used = 0;
+    int64_t n = train->n, used = 0;
     int32_t k = train->inputs->n_elements;
     double *y = PL_NEW(mem, double, n + 1), *count = PL_NEW(mem, double, n * k + 1), stdev;
     double *descriptor = PL_NEW(mem, double, n * ST_DESCRIPTORS + 1);

@@ -31,7 +31,11 @@ typedef struct st_dataset {
     double *value;               /* [n][n_targets] in the unit of each; NaN: not measured */
     double (*descriptor)[ST_DESCRIPTORS]; /* [n]                                      */
     uint8_t *part;               /* [n] st_part                                       */
-    nn_item *item;               /* [n]                                               */
+    nn_item *item;               /* [n] the structure with the lowest energy          */
+    struct st_others {
+        nn_item *item;
+        int32_t n;
+    } *other;                    /* [n] its other structures                          */
     pl_arena *mem;               /* the blocks                                        */
 } st_dataset;
 
@@ -52,11 +56,13 @@ void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t 
 /* Elements of the molecules of a part, by atomic number. ECONFIG: more than a model can have. */
 pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err);
 
-/* The molecules of a part that a model with these inputs can read, as samples. */
+/* The molecules of a part that a model with these inputs can read, as samples: each once, then their other structures. */
 typedef struct st_samples {
     nn_samples samples;          /* its ctx points back here: do not move             */
     const st_dataset *d;
+    int64_t n;                   /* molecules; samples.n: structures                  */
     int64_t *at;                 /* [samples.n] positions in the data set             */
+    const nn_item **item;        /* [samples.n]                                       */
     int64_t n_unknown;           /* left out: an element the model does not know      */
     float *target;               /* [samples.n][d->n_targets]                         */
     const nn_inputs *inputs;

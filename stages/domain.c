@@ -36,7 +36,7 @@ static pl_code choose(nn_domain_molecule *out, int64_t n, const pl_env *env, con
     pl_code code = PL_OK;
 
     for (int64_t i = 0, left = n; left > 0 && code == PL_OK; i++) {
-        if (pl_rng_below(&rng, (uint64_t)(train->samples.n - i)) >= (uint64_t)left)
+        if (pl_rng_below(&rng, (uint64_t)(train->n - i)) >= (uint64_t)left)
             continue;
         code = print_of(&out[n - left].print, d->item[train->at[i]].graph, scratch, err);
         if (code == PL_OK)
@@ -48,7 +48,7 @@ static pl_code choose(nn_domain_molecule *out, int64_t n, const pl_env *env, con
 
 pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t most, pl_error *err)
 {
-    const int64_t n = train->samples.n < most ? train->samples.n : most;
+    const int64_t n = train->n < most ? train->n : most;
     pl_arena *scratch = pl_arena_new(1 << 16);
     nn_domain_molecule *chosen = PL_NEW(env->mem, nn_domain_molecule, n + 1);
     sqlite3_stmt *st = NULL;

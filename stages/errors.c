@@ -27,20 +27,35 @@ static pl_code fit_one(nn_fit *out, const st_judge *j, const st_errors *e, const
                             : nn_metric_fit(out, e->measured, p, e->model.n, mem, err);
 }
 
+static double value_of(const st_judge *j, int32_t k, const st_samples *s, const float *raw, int64_t i)
+{
+    const ch_graph *g = s->item[i]->graph;
+
+    return nn_model_value(j->m, k, g->z, g->n_nodes, (double)raw[i * j->d->n_targets + k]);
+}
+
+/* The mean over the structures of molecule i, as in `score`. Those but the first come in the order of the molecules, from *next. */
+static double mean_value(const st_judge *j, int32_t k, const st_samples *s, const float *raw, int64_t i, int64_t *next)
+{
+    const int32_t others = j->d->other[s->at[i]].n;
+    double sum = value_of(j, k, s, raw, i);
+
+    for (int32_t m = 0; m < others; m++)
+        sum += value_of(j, k, s, raw, (*next)++);
+    return others ? sum / (1 + others) : sum;
+}
+
 /* The molecules that have the target: where they are, what was measured and what is predicted. */
 static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, int64_t *at, double *y,
                        double *p)
 {
-    const int32_t n_targets = j->d->n_targets;
-    int64_t n = 0;
+    int64_t n = 0, next = s->n;
 
-    for (int64_t i = 0; i < s->samples.n; i++) {
-        const ch_graph *g = j->d->item[s->at[i]].graph;
+    for (int64_t i = 0; i < s->n; i++) {
+        p[n] = mean_value(j, k, s, raw, i, &next);
         y[n] = st_dataset_value(j->d, s->at[i], k);
-        if (isnan(y[n]))
-            continue;
-        p[n] = nn_model_value(j->m, k, g->z, g->n_nodes, (double)raw[i * n_targets + k]);
-        at[n++] = s->at[i];
+        if (!isnan(y[n]))
+            at[n++] = s->at[i];
     }
     out->at = at;
     out->measured = y;
@@ -51,7 +66,7 @@ static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_sa
 static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, pl_arena *mem,
                        pl_error *err)
 {
-    const int64_t most = s->samples.n;
+    const int64_t most = s->n;
     double *y = PL_NEW(mem, double, most + 1), *p = PL_NEW(mem, double, most + 1), *b_p = PL_NEW(mem, double, most + 1);
     int64_t *at = PL_NEW(mem, int64_t, most + 1);
     pl_code rc;

@@ -11,9 +11,13 @@
 typedef struct st_sizes {
     double n_records;
     double n, atoms, bonds; /* molecules with a geometry, hydrogens included; sums over them */
+    double structures;      /* n or more: some molecules have several                        */
     int64_t n_units;        /* of prepare                                                    */
 } st_sizes;
 
 pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err); /* store may be NULL */
+
+/* How many structures prepare will make of a molecule, on average. */
+double st_structures_a_molecule(const pl_workflow *wf);
 
 #endif

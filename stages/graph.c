@@ -69,7 +69,7 @@ typedef struct graph_unit {
     pl_block in;
     pl_bytes out;
     int64_t first, last; /* ids of the molecules that came in */
-    int32_t n_ok, n_refused;
+    int32_t n_graphs, n_ok, n_refused; /* ok and refused: molecules, which may have several structures */
     refused *refused;
 } graph_unit;
 
@@ -135,6 +135,16 @@ static pl_code note_refused(graph_unit *u, int64_t id, const char *text, pl_aren
     return r->code == NULL || r->message == NULL ? pl_fail(err, PL_ENOMEM, "a failure") : PL_OK;
 }
 
+/* All of a molecule or none: its score must not depend on which of them are small enough. */
+static pl_code build_structures(graph_worker *w, const ch_block_item *item, int32_t n, ch_graph *out, pl_error *why)
+{
+    pl_code code = PL_OK;
+
+    for (int32_t i = 0; code == PL_OK && i < n; i++)
+        code = ch_graph_build(&out[i], &item[i].mol, &w->state->opts, w->scratch, why);
+    return code;
+}
+
 static pl_code build_all(graph_worker *w, graph_unit *u, const ch_block_item *item, int32_t n, pl_unit *unit,
                          pl_error *err)
 {
@@ -145,19 +155,23 @@ static pl_code build_all(graph_worker *w, graph_unit *u, const ch_block_item *it
     u->refused = PL_NEW(unit->mem, refused, n + 1);
     if (graph == NULL || id == NULL || u->refused == NULL)
         return pl_fail(err, PL_ENOMEM, "%d graphs", n);
-    for (int32_t i = 0; code == PL_OK && i < n; i++) {
+    for (int32_t i = 0, end; code == PL_OK && i < n; i = end) {
         pl_error why = { 0 };
-        id[u->n_ok] = item[i].id;
-        code = ch_graph_build(&graph[u->n_ok], &item[i].mol, &w->state->opts, w->scratch, &why);
-        if (code == PL_OK)
-            u->n_ok++;
-        else if (code == PL_EINPUT)
+        for (end = i; end < n && item[end].id == item[i].id;)
+            end++;
+        code = build_structures(w, item + i, end - i, graph + u->n_graphs, &why);
+        if (code == PL_EINPUT) {
             code = note_refused(u, item[i].id, why.text, unit->mem, err);
-        else
-            code = pl_fail(err, code, "%s", why.text);
+            continue;
+        }
+        if (code != PL_OK)
+            return pl_fail(err, code, "%s", why.text);
+        u->n_ok++;
+        while (i < end)
+            id[u->n_graphs++] = item[i++].id;
     }
     if (code == PL_OK)
-        code = ch_graph_block_pack(&u->out, id, graph, u->n_ok, unit->mem, err);
+        code = ch_graph_block_pack(&u->out, id, graph, u->n_graphs, unit->mem, err);
     return code;
 }
 
@@ -184,7 +198,7 @@ static pl_code graph_commit(void *state, pl_unit *unit, pl_error *err)
 {
     graph_state *s = state;
     graph_unit *u = unit->data;
-    pl_code code = pl_block_put(s->env->store, "graph", s->env->step->key, unit->index, u->first, u->n_ok, u->out, err);
+    pl_code code = pl_block_put(s->env->store, "graph", s->env->step->key, unit->index, u->first, u->n_graphs, u->out, err);
 
     for (int32_t i = 0; code == PL_OK && i < u->n_refused; i++)
         code = pl_failure_add(s->env, &(pl_failure){ .mol_id = u->refused[i].id, .code = u->refused[i].code,
@@ -227,10 +241,11 @@ pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_ste
     st_sizes s;
     pl_code code = st_sizes_get(&s, wf, store, err);
 
-    *out = (st_graph_sizes){ .n = s.n, .atoms = s.atoms, .n_units = s.n_units };
+    *out = (st_graph_sizes){ .n = s.n, .structures = s.structures, .n_units = s.n_units };
     if (code != PL_OK || !(s.n > 0))
         return code;
-    out->edges = s.atoms * edges_an_atom(c, &s);
+    out->atoms = s.atoms * s.structures / s.n;
+    out->edges = out->atoms * edges_an_atom(c, &s);
     /* Half of the nearest neighbours, about, are mutual. */
     out->pairs = out->edges * (c->edges == CH_EDGES_KNN ? 0.65 : 0.5);
     return PL_OK;
@@ -247,10 +262,11 @@ static pl_code graph_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
         return code;
     out->n_items = (int64_t)s.n;
     out->n_units = s.n_units;
-    out->bytes_features = ch_graph_block_bytes(s.n, s.atoms, s.edges, s.pairs);
-    out->seconds = MOLECULE_S * s.n + EDGE_S * s.edges;
+    out->bytes_features = ch_graph_block_bytes(s.structures, s.atoms, s.edges, s.pairs);
+    out->seconds = MOLECULE_S * s.structures + EDGE_S * s.edges;
     if (s.n > 0)
-        out->note = pl_sprintf(mem, "about %.1f atoms and %.0f edges a molecule", s.atoms / s.n, s.edges / s.n);
+        out->note = pl_sprintf(mem, "about %.1f atoms and %.0f edges a %s", s.atoms / s.structures, s.edges / s.structures,
+                               s.structures > s.n ? "structure" : "molecule");
     return PL_OK;
 }
 

@@ -18,7 +18,8 @@ ch_graph_opts st_graph_opts(const pl_step *step);
 /* Directed edges and pairs that the graph stage of `step` will make or has made,
  * from the sizes of the molecules: exact for full, good to some 20 % otherwise. */
 typedef struct st_graph_sizes {
-    double n, atoms, edges, pairs;
+    double n, structures; /* molecules; the others are sums over their structures */
+    double atoms, edges, pairs;
     int64_t n_units; /* -1: not known yet */
 } st_graph_sizes;
 pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store,

@@ -13,7 +13,7 @@ struct st_keep {
 
 static const char columns[] =
     "SELECT ?1 AS inchikey, ?2 AS smiles, ?3 AS formula, ?4 AS n_heavy, ?5 AS charge, ?6 AS mw, ?7 AS logp, ?8 AS tpsa, ?9 AS hbd, "
-    "?10 AS hba, ?11 AS rotb, ?12 AS rings, ?13 AS removed, ?14 AS neutralised";
+    "?10 AS hba, ?11 AS rotb, ?12 AS rings, ?13 AS removed, ?14 AS neutralised, ?15 AS undefined_stereo";
 
 /* Nothing is there to be read, and chance must not decide. */
 static int only_columns(void *ctx, int action, const char *a, const char *b, const char *db, const char *source)
@@ -35,8 +35,8 @@ static pl_code prepare(st_keep *k, const char *expression, pl_error *err)
     (void)sqlite3_set_authorizer(k->db, only_columns, NULL);
     if (sqlite3_prepare_v2(k->db, sql, -1, &k->ask, &tail) != SQLITE_OK)
         code = pl_fail(err, PL_ECONFIG, "keep: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, charge, "
-                       "n_heavy, formula, smiles, inchikey, removed, neutralised", sqlite3_errmsg(k->db));
-    else if (tail[strspn(tail, " \n\t")] != '\0' || sqlite3_bind_parameter_count(k->ask) != 14)
+                       "n_heavy, formula, smiles, inchikey, removed, neutralised, undefined_stereo", sqlite3_errmsg(k->db));
+    else if (tail[strspn(tail, " \n\t")] != '\0' || sqlite3_bind_parameter_count(k->ask) != 15)
         code = pl_fail(err, PL_ECONFIG, "keep: one expression only, no \";\" and no parameters");
     sqlite3_free(sql);
     return code;
@@ -89,6 +89,7 @@ static void bind(sqlite3_stmt *st, const ch_prepared *p)
         (void)sqlite3_bind_text(st, 13, p->removed, -1, SQLITE_STATIC);
     if (p->n_neutralised > 0)
         (void)sqlite3_bind_int(st, 14, p->charge_read);
+    (void)sqlite3_bind_int(st, 15, p->undefined_stereo);
 }
 
 pl_code st_keep_ask(st_keep *k, const ch_prepared *p, bool *yes, pl_error *err)

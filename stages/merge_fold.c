@@ -136,7 +136,8 @@ static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
         " FROM s.stage a JOIN s.unit u USING(stage_id) JOIN main.stage c ON c.key=a.key;"
         "INSERT INTO main.record SELECT * FROM s.record;"
         "INSERT INTO main.molecule SELECT mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,mw,logp,tpsa,hbd,hba,rotb,"
-        "rings,removed,geometry,energy,unit*%d+%d,neutralised,alerts FROM s.molecule;", (int)m->n, (int)shard, (int)m->n, (int)shard);
+        "rings,removed,geometry,energy,unit*%d+%d,neutralised,alerts,structures,undefined_stereo FROM s.molecule;",
+        (int)m->n, (int)shard, (int)m->n, (int)shard);
 }
 
 static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)
@@ -146,7 +147,7 @@ static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)
         "p.property_id=x.property_id AND p.shard=%d;"
         "INSERT INTO main.label SELECT x.mol_id,p.id,x.value,x.n_measurements,x.spread FROM s.label x JOIN merge_property p "
         "ON p.property_id=x.property_id AND p.shard=%d;"
-        "INSERT INTO main.prediction SELECT x.mol_id,p.id,c.model_id,x.value,x.similarity,x.nearest FROM s.prediction x JOIN merge_property p ON "
+        "INSERT INTO main.prediction SELECT x.mol_id,p.id,c.model_id,x.value,x.similarity,x.nearest,x.spread FROM s.prediction x JOIN merge_property p ON "
         "p.property_id=x.property_id AND p.shard=%d JOIN s.model b ON b.model_id=x.model_id JOIN main.model c ON "
         "c.name=b.name WHERE 'score' IN " STEPS ";"
         "INSERT INTO main.score SELECT x.mol_id,p.id,x.mean,x.stdev,x.n_models,x.similarity,x.interval90 FROM s.score x JOIN merge_property p ON "

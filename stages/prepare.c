@@ -46,10 +46,15 @@ static const pl_field fields[] = {
       "3D structure: the input's where it is real, always the input's, always built, or none", 0, NULL, 0 },
     { PL_CHOICE, "conformers.force_field", AT(force_field), 0, 0, 0, NULL, "mmff94|uff", NULL,
       "minimises built structures; mmff94 falls back to uff where it has no parameters", 0, NULL, 0 },
+    { PL_INT, "conformers.count", AT(structures), 1, 1, 100, NULL, NULL, "structures",
+      "built of a molecule with rotatable bonds or undefined stereo, each turned another way; models learn from all and score their mean",
+      PL_LATER, NULL, 0 },
+    { PL_REAL, "conformers.window", AT(window), 10, 0, 1000, NULL, NULL, "kcal/mol",
+      "of several structures those are left out that have so much more energy than the lowest", PL_LATER, NULL, 0 },
     { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), 2, 0.05, 3600, NULL, NULL, NULL,
-      "CPU time of one record at the first attempt", 0, NULL, 0 },
+      "CPU time of one record at the first attempt; times `count`", 0, NULL, 0 },
     { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), 30, 0.05, 86400, NULL, NULL, NULL,
-      "CPU time at the second and last attempt", 0, NULL, 0 },
+      "CPU time at the second and last attempt; times `count`", 0, NULL, 0 },
     { PL_CHOICE, "dedupe.by", AT(dedupe), 0, 0, 0, NULL, "inchikey|exact|none|protonation|skeleton", NULL,
       "records are one molecule if they have the same InChIKey; also the same canonical SMILES; never; the same InChIKey but for "
       "the last letter, which is how many protons were added or lost; the same first 14 letters, whatever their stereo and isotopes",
@@ -200,9 +205,9 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = -1;
     out->bytes_results = 360.0 * sizes.n_records;
-    out->bytes_features = (generates(c) ? 1900.0 : 900.0) * sizes.n_records; /* blocks, and the cache of structures */
+    out->bytes_features = (generates(c) ? 1900.0 * st_structures_a_molecule(wf) : 900.0) * sizes.n_records; /* blocks, and the cache of structures */
     /* Measured means of one core: 0.1 s where a structure is built. */
-    out->seconds = sizes.n_records * (c->conformer == CH_3D_KEEP || c->conformer == CH_3D_NONE ? 0.002 : 0.1);
+    out->seconds = sizes.n_records * (generates(c) ? 0.1 * (double)c->structures : 0.002);
     return PL_OK;
 }
 
@@ -227,8 +232,10 @@ static void read_conf(prepare_state *s)
     s->opts.max_atoms = (int32_t)c->max_atoms;
     s->opts.conformer = (ch_conformer)c->conformer;
     s->opts.force_field = (ch_force_field)c->force_field;
+    s->opts.n_structures = (int32_t)c->structures;
+    s->opts.window = c->window;
     s->opts.seed = s->env->seed;
-    s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit, .cpu_retry_s = c->retry_cpu_limit,
+    s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures, .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
@@ -445,12 +452,17 @@ const char *st_prepare_form(const st_prepare_conf *c, char out[32])
     return c->ph >= 0 ? out : c->neutralise ? "neutral" : "as drawn";
 }
 
-/* Alerts are looked for in molecules; an action without any has no effect. */
+/* Alerts are looked for in molecules; an action without any has no effect. Only what is built has several structures. */
 static void settle(const pl_workflow *wf, void *conf)
 {
-    st_prepare_conf *c = conf;
+    st_prepare_conf *c = conf, dflt;
 
     (void)wf;
+    pl_fields_default(fields, &dflt);
+    if (!generates(c))
+        c->structures = dflt.structures;
+    if (c->structures == 1)
+        c->window = dflt.window;
     if (!st_alerts_wanted(c))
         c->alert_action = ST_ALERT_FLAG;
 }

@@ -32,6 +32,8 @@ enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
     int32_t fragment, conformer, force_field, dedupe, on_conflict;
+    int64_t structures; /* of a molecule that is built, at most                      */
+    double window;      /* kcal/mol                                                  */
     double cpu_limit, retry_cpu_limit, memory_limit;
     int64_t max_heavy_atoms, max_atoms;
     bool neutralise;

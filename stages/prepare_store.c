@@ -29,7 +29,8 @@ static const struct {
     const char *sql;
 } statements[] = {
     { offsetof(st_molecules, put), "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, "
-      "logp, tpsa, hbd, hba, rotb, rings, removed, geometry, energy, unit, neutralised, alerts) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+      "logp, tpsa, hbd, hba, rotb, rings, removed, geometry, energy, unit, neutralised, alerts, structures, "
+      "undefined_stereo) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
     { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=?, reason=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
@@ -349,6 +350,9 @@ static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p,
         (void)sqlite3_bind_int(st, 19, p->charge_read);
     if (m->alerts)
         bind_text(st, 20, p->alerts);
+    if (p->mol.xyz != NULL)
+        (void)sqlite3_bind_int(st, 21, 1 + p->n_other);
+    (void)sqlite3_bind_int(st, 22, p->undefined_stereo);
     return pl_db_run(st, err);
 }
 
@@ -388,10 +392,20 @@ static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared
     return code == PL_OK ? store_labels(m, mol_id, r, err) : code;
 }
 
+/* Room for all structures of a unit. */
+static ch_block_item *items_new(const st_prepared_unit *u, pl_arena *mem)
+{
+    int64_t n = u->n;
+
+    for (int32_t i = 0; i < u->n; i++)
+        n += u->result[i].n_other;
+    return PL_NEW(mem, ch_block_item, n + 1);
+}
+
 pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
 {
     const st_prepared_unit *u = unit->data;
-    ch_block_item *item = PL_NEW(unit->mem, ch_block_item, u->n + 1);
+    ch_block_item *item = items_new(u, unit->mem);
     pl_bytes block;
     int32_t n = 0;
     pl_code code = item ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a block of conformers");
@@ -407,6 +421,8 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
             code = store_good(m, &u->record[i], p, unit->index, &fresh, err);
         if (fresh)
             item[n++] = (ch_block_item){ u->record[i].id, p->mol };
+        for (int32_t k = 0; fresh && k < p->n_other; k++)
+            item[n++] = (ch_block_item){ u->record[i].id, p->other[k] };
         unit->n_ok += p->code == CH_OK;
         unit->n_failed += p->code != CH_OK;
     }

@@ -25,6 +25,8 @@ static pl_code read_unit(const reading *r, int64_t unit, pl_error *err)
     if (code == PL_OK)
         code = ch_block_unpack(&item, &n, block.data, r->unit, err);
     for (int32_t i = 0; code == PL_OK && i < n; i++) {
+        if (i > 0 && item[i].id == item[i - 1].id)
+            continue; /* another structure of it */
         pl_arena_reset(r->molecule);
         code = ch_scaffold(&scaffold, &item[i].mol, r->molecule, err);
         if (code == PL_OK)

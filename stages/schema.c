@@ -14,13 +14,14 @@ static const char *const digest[][2] = {
                 KEY("x.mol_id") ", r.reason FROM record x JOIN record r ON r.record_id=x.record_id "
                 "JOIN input_file i ON i.file_id=r.file_id" },
     { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, logp, "
-                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, neutralised, alerts FROM molecule m" },
+                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, neutralised, alerts, structures, "
+                  "undefined_stereo FROM molecule m" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
                "FROM label l JOIN property p USING(property_id)" },
     { "split", "SELECT " KEY("s.mol_id") ", s.part FROM split s" },
     { "model", "SELECT name FROM model" },
-    { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest FROM prediction x "
+    { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest, x.spread FROM prediction x "
                     "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
     { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity, s.interval90 "
                "FROM score s JOIN property p USING(property_id)" },
@@ -60,27 +61,41 @@ static const char *const migrate[] = {
     "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
     "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
+    "ALTER TABLE molecule ADD COLUMN structures INTEGER; ALTER TABLE molecule ADD COLUMN undefined_stereo INTEGER; "
+    "ALTER TABLE prediction ADD COLUMN spread REAL; DROP VIEW v_hits; "
+    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, "
+    "s.similarity, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
+    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts, "
+    "m.undefined_stereo FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
+    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
+    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
 };
 
 /* What a reader of an older version sees in place of the columns and tables that it lacks. */
 #define SINCE_3 \
-    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised, NULL AS alerts FROM main.molecule;" \
+    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised, NULL AS alerts, NULL AS structures, NULL AS undefined_stereo FROM " \
+    "main.molecule;" \
     "CREATE TEMP VIEW record AS SELECT *, NULL AS reason FROM main.record;" \
-    "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest FROM main.prediction;" \
+    "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest, NULL AS spread FROM main.prediction;" \
     "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity, NULL AS interval90 FROM main.score;" \
     "CREATE TEMP VIEW hit AS SELECT *, NULL AS front, NULL AS cluster, NULL AS n_similar FROM main.hit;"
+
+#define SINCE_5 \
+    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS structures, NULL AS undefined_stereo FROM main.molecule;" \
+    "CREATE TEMP VIEW prediction AS SELECT *, NULL AS spread FROM main.prediction;"
 
 static const char *const older[] = {
     NULL,
     SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT NULL AS model_id, NULL AS property_id, NULL AS mol_id, NULL AS part, "
     "NULL AS measured, NULL AS predicted, NULL AS similarity WHERE 0;",
     SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT *, NULL AS similarity FROM main.evaluated;",
-    "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90 FROM main.score;",
+    SINCE_5 "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90 FROM main.score;",
+    SINCE_5,
 };
 
 const pl_schema st_schema = {
     .sql = st_schema_sql,
-    .version = 4,
+    .version = 5,
     .migrate = migrate,
     .older = older,
     .docs = st_schema_docs,

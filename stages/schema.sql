@@ -10,7 +10,7 @@ CREATE TABLE molecule(
   charge INTEGER NOT NULL, mw REAL, logp REAL, tpsa REAL, hbd INTEGER, hba INTEGER, rotb INTEGER, rings INTEGER,
   removed TEXT, geometry TEXT NOT NULL, -- 'input', 'mmff94', 'uff' or 'none'
   energy REAL, unit INTEGER NOT NULL,   -- the block of features.db that holds its conformer
-  neutralised INTEGER, alerts TEXT);
+  neutralised INTEGER, alerts TEXT, structures INTEGER, undefined_stereo INTEGER);
 CREATE TABLE property(
   property_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
   task TEXT NOT NULL CHECK(task IN('regression','classification')),
@@ -26,7 +26,7 @@ CREATE TABLE model(
 CREATE TABLE prediction(
   mol_id INTEGER NOT NULL REFERENCES molecule, property_id INTEGER NOT NULL REFERENCES property,
   model_id INTEGER NOT NULL REFERENCES model, value REAL NOT NULL,
-  similarity REAL, nearest TEXT, PRIMARY KEY(property_id,model_id,mol_id)) WITHOUT ROWID;
+  similarity REAL, nearest TEXT, spread REAL, PRIMARY KEY(property_id,model_id,mol_id)) WITHOUT ROWID;
 CREATE TABLE score( -- over the models of a property
   mol_id INTEGER NOT NULL REFERENCES molecule, property_id INTEGER NOT NULL REFERENCES property,
   mean REAL NOT NULL, stdev REAL, n_models INTEGER NOT NULL, similarity REAL, interval90 REAL,
@@ -48,7 +48,8 @@ CREATE INDEX hit_mol ON hit(mol_id);
 CREATE VIEW v_hits AS SELECT -- one row for each hit and property, in order; without scores the property is NULL
   h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, s.similarity, h.objective,
     m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula,
-    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts
+    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts,
+    m.undefined_stereo
   FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id
   LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id)
   LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;

@@ -152,6 +152,9 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "neutralised", "e", "net formal charge before prepare.neutralise or prepare.ph changed any; NULL where they changed none" },
     { "molecule", "alerts", NULL, "names of the rules of prepare.alerts that match, in their order, with ', ' between; empty for none, "
       "NULL where none were looked for" },
+    { "molecule", "structures", NULL, "3D structures of it, of which the one with the lowest energy comes first; NULL without 3D" },
+    { "molecule", "undefined_stereo", NULL, "stereo centres and double bonds whose arrangement the input leaves open: what is built has one "
+      "by chance" },
 
     { "property", "property_id", NULL, "number of the property" },
     { "property", "name", NULL, "name, as in the input's data field or the workflow" },
@@ -179,6 +182,8 @@ const char *const st_schema_docs[][4] = {
     { "prediction", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on, 0 to 1; NULL where "
       "the model does not tell" },
     { "prediction", "nearest", NULL, "InChIKey of that molecule; of several the first" },
+    { "prediction", "spread", "property.unit", "sample standard deviation over the structures of the molecule, of which value is the mean; "
+      "NULL of one structure" },
     { "score", "mol_id", NULL, "molecule" },
     { "score", "property_id", NULL, "property" },
     { "score", "mean", "property.unit", "mean over the models of the property" },
@@ -234,6 +239,7 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
     { "v_hits", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
     { "v_hits", "alerts", NULL, "structural alerts, as molecule.alerts" },
+    { "v_hits", "undefined_stereo", NULL, "centres and double bonds that are not defined, as molecule.undefined_stereo" },
     { "v_failures", "stage", NULL, "stage in which it failed" },
     { "v_failures", "code", NULL, "kind of failure" },
     { "v_failures", "message", NULL, "what was found" },

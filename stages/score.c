@@ -2,6 +2,7 @@
 #include "stages/score.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +122,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->n_units = sizes.n_units;
     n = st_score_properties(wf, predicted, mem);
     out->bytes_results = 60.0 * sizes.n * (n > l.n ? n : l.n) + 50.0 * sizes.n;
-    out->seconds = MOLECULE_S * sizes.n * l.n;
+    out->seconds = MOLECULE_S * sizes.structures * l.n;
     for (int k = 0; k < n; k++)
         out->bytes_results += predicted[k].domain ? 40.0 * sizes.n : 0; /* prediction.similarity and nearest */
     return PL_OK;
@@ -224,7 +225,7 @@ static pl_code rows_open(score_state *s, pl_error *err)
     rc = pl_db_commit(store->db, err);
     if (!rc)
         rc = pl_db_prepare(store->db, &s->put_prediction,
-                           "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest) VALUES(?,?,?,?,?,?)", err);
+                           "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest,spread) VALUES(?,?,?,?,?,?,?)", err);
     return rc ? rc : pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,stdev,n_models,similarity,"
                                    "interval90) VALUES(?,?,?,?,?,?,?)", err);
 }
@@ -327,7 +328,7 @@ typedef struct score_batch {
     const nn_item *item;
     int32_t first, count;
     nn_collated made[ST_MODELS_MAX]; /* of those that are the first with their inputs */
-    float *y[ST_MODELS_MAX];         /* [molecules of a unit][outputs of the model]   */
+    float *y[ST_MODELS_MAX];         /* [structures of a unit][outputs of the model]  */
 } score_batch;
 
 static void radial_note(score_worker *w, score_unit *u, int k)
@@ -407,17 +408,66 @@ static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_ar
         rc = nn_basis_unpack(&basis, u->bases.data, &graphs, w->scratch, err);
     if (rc)
         return rc;
-    u->n = graphs.n;
+    u->n_structures = graphs.n;
     u->id = PL_NEW(mem, int64_t, graphs.n + 1);
+    u->structure = PL_NEW(mem, int32_t, graphs.n + 1);
     u->outcome = PL_NEW(mem, outcome, (int64_t)graphs.n * w->state->n_targets + 1);
     *item = PL_NEW(w->scratch, nn_item, graphs.n + 1);
-    if (!u->id || !u->outcome || !*item)
+    if (!u->id || !u->structure || !u->outcome || !*item)
         return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)graphs.n);
     for (int32_t i = 0; i < graphs.n; i++) {
-        u->id[i] = graphs.id[i];
+        if (i == 0 || graphs.id[i] != graphs.id[i - 1]) {
+            u->structure[u->n] = i;
+            u->id[u->n++] = graphs.id[i];
+        }
         (*item)[i] = nn_item_of(&graphs, u->bases.found ? &basis : NULL, i);
     }
+    u->structure[u->n] = graphs.n;
     return PL_OK;
+}
+
+/* Models of the same domain look once. All structures of a molecule have one fingerprint. */
+static pl_code nearest_find(score_worker *w, score_unit *u, const nn_item *item, pl_arena *mem, pl_error *err)
+{
+    nn_item *first = PL_NEW(w->scratch, nn_item, u->n + 1);
+    pl_code rc = first ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+
+    for (int32_t i = 0; i < u->n && !rc; i++)
+        first[i] = item[u->structure[i]];
+    for (int k = 0; k < w->state->n_models && !rc; k++) {
+        const int j = w->state->model[k].domain;
+        if (j == k)
+            rc = st_domain_nearest(&u->near[k], &w->state->model[k].m->domain, first, u->n, mem, err);
+        else if (j >= 0)
+            u->near[k] = u->near[j];
+    }
+    return rc;
+}
+
+/* Mean and sample deviation of n structures, n_targets apart. */
+static outcome together(const outcome *o, int32_t n, int n_targets)
+{
+    outcome all = { .value = o->value, .spread = NAN, .unknown = o->unknown };
+    double square = 0;
+
+    if (n == 1)
+        return all;
+    for (int32_t i = 1; i < n; i++)
+        all.value += o[i * n_targets].value;
+    all.value /= n;
+    for (int32_t i = 0; i < n; i++)
+        square += (o[i * n_targets].value - all.value) * (o[i * n_targets].value - all.value);
+    all.spread = sqrt(square / (n - 1));
+    return all;
+}
+
+/* In place: molecules are never more than structures. */
+static void structures_join(score_unit *u, int n_targets)
+{
+    for (int32_t i = 0; i < u->n; i++)
+        for (int k = 0; k < n_targets; k++)
+            u->outcome[(int64_t)i * n_targets + k] = together(u->outcome + (int64_t)u->structure[i] * n_targets + k,
+                                                              u->structure[i + 1] - u->structure[i], n_targets);
 }
 
 static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
@@ -433,21 +483,17 @@ static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
     if (rc)
         return rc;
     b.item = item;
+    rc = nearest_find(w, b.u, item, unit->mem, err);
     for (int k = 0; k < w->state->n_models && !rc; k++) {
-        const int j = w->state->model[k].domain;
-        if (j == k)
-            rc = st_domain_nearest(&b.u->near[k], &w->state->model[k].m->domain, item, b.u->n, unit->mem, err);
-        else if (j >= 0)
-            b.u->near[k] = b.u->near[j];
-    }
-    for (int k = 0; k < w->state->n_models && !rc; k++) {
-        b.y[k] = PL_NEW(w->scratch, float, (int64_t)b.u->n * w->state->model[k].m->conf.outputs + 1);
+        b.y[k] = PL_NEW(w->scratch, float, (int64_t)b.u->n_structures * w->state->model[k].m->conf.outputs + 1);
         rc = b.y[k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
     }
-    for (; b.first < b.u->n && !rc; b.first += b.count) {
-        b.count = nn_collate_take(item, b.first, b.u->n, (int32_t)c->molecules, c->max_edges);
+    for (; b.first < b.u->n_structures && !rc; b.first += b.count) {
+        b.count = nn_collate_take(item, b.first, b.u->n_structures, (int32_t)c->molecules, c->max_edges);
         rc = batch_run(w, &b, err);
     }
+    if (!rc)
+        structures_join(b.u, w->state->n_targets);
     return rc;
 }
 

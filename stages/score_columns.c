@@ -11,7 +11,7 @@ bool st_column_is_ours(const char *name)
     static const char *const ours[] = {
         "rank", "title", "inchikey", "smiles", "formula", "objective", "mw", "mw (u)", "logp", "tpsa", "tpsa (Angstrom^2)", "hbd",
         "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)", "cluster", "n_similar",
-        "front", "alerts" };
+        "front", "alerts", "undefined_stereo" };
     bool found = false;
 
     for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
@@ -23,6 +23,7 @@ pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
 {
     static const char *const names[] = { "front", "cluster", "n_similar" };
     bool alerts = false;
+    int64_t open = 0;
     pl_code code = st_alerts_there(db, &alerts, err);
 
     for (size_t i = 0; i < sizeof names / sizeof *names && code == PL_OK; i++) {
@@ -35,6 +36,12 @@ pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
     }
     if (code == PL_OK && alerts) {
         pl_text_add(sql, ", m.alerts");
+        *(n ? n : &(int){ 0 }) += 1;
+    }
+    if (code == PL_OK)
+        code = pl_db_int(db, &open, err, "SELECT EXISTS(SELECT 1 FROM hit JOIN molecule USING(mol_id) WHERE undefined_stereo>0)");
+    if (code == PL_OK && open) {
+        pl_text_add(sql, ", m.undefined_stereo");
         *(n ? n : &(int){ 0 }) += 1;
     }
     return code;

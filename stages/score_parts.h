@@ -44,17 +44,18 @@ typedef struct score_state {
     sqlite3_stmt *put_prediction, *put_score;
 } score_state;
 
-/* What became of one molecule with one target. */
+/* What became of one molecule, or of one of its structures, with one target. */
 typedef struct outcome {
-    double value;
+    double value, spread; /* spread: over the structures; NaN of one */
     int32_t unknown; /* atomic number the model has not seen, or 0 */
 } outcome;
 
 typedef struct score_unit {
     pl_block graphs, bases;
-    int32_t n;
-    int64_t *id;              /* [n]            */
-    outcome *outcome;         /* [n][n_targets] */
+    int32_t n, n_structures;
+    int64_t *id;              /* [n]                                                         */
+    int32_t *structure;       /* [n + 1] the first of each; the last is n_structures         */
+    outcome *outcome;         /* [n][n_targets]; of structures until those are put together */
     const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model does not tell */
     double radial_error;      /* of the engines, first batch */
 } score_unit;

@@ -8,17 +8,20 @@
 #include "chem/wire.h"
 #include "pipeline/base/sha256.h"
 
-enum { VERSION = 2 }; /* of an entry's bytes and of how structures are made */
+enum { VERSION = 3 }; /* of an entry's bytes and of how structures are made */
 
 pl_code st_structures_open(st_structures *s, pl_store *store, const char *library, const ch_prepare_opts *opts,
                            const ch_worker_opts *budget, pl_error *err)
 {
-    char steps[96];
+    char steps[128];
+    int n;
     pl_sha256 sha;
 
     *s = (st_structures){ .store = store, .first_s = budget->cpu_first_s, .retry_s = budget->cpu_retry_s };
-    (void)snprintf(steps, sizeof steps, "%d %d %d %d", (int)VERSION, (int)opts->force_field, (int)opts->sd_steps,
-                   (int)opts->cg_steps);
+    n = snprintf(steps, sizeof steps, "%d %d %d %d", (int)VERSION, (int)opts->force_field, (int)opts->sd_steps,
+                 (int)opts->cg_steps);
+    if (opts->n_structures > 1)
+        (void)snprintf(steps + n, sizeof steps - (size_t)n, " %d %.17g", (int)opts->n_structures, opts->window);
     pl_sha256_start(&sha);
     pl_sha256_add_str(&sha, steps);
     pl_sha256_add_str(&sha, library);
@@ -68,6 +71,8 @@ static pl_code unpack(const st_structures *s, pl_bytes data, bool *found, ch_pre
     if (p.message == NULL || p.geometry == NULL)
         return pl_fail(err, PL_ENOMEM, "a structure");
     unpacked = ch_wire_mol(&p.mol, &in, mem, err);
+    if (unpacked == PL_OK)
+        unpacked = ch_wire_mols(&p.other, &p.n_other, &in, mem, err);
     if (unpacked == PL_OK) {
         *out = p;
         *found = true;
@@ -115,6 +120,7 @@ pl_code st_structure_keep(st_structures *s, const ch_prepared *p, pl_error *err)
     ch_wire_put_str(&t, p->message, strlen(p->message));
     ch_wire_put_str(&t, p->geometry, strlen(p->geometry));
     ch_wire_put_mol(&t, &p->mol);
+    ch_wire_put_mols(&t, p->other, p->n_other);
     code = pl_text_ok(&t) ? pl_cache_put(s->store, key, (pl_bytes){ t.s, t.len }, err)
                           : pl_fail(err, PL_ENOMEM, "a structure");
     pl_text_free(&t);

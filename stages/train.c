@@ -309,7 +309,7 @@ static pl_code checkpoint_load(train_state *t, pl_error *err)
     return rc;
 }
 
-/* Molecules seen in all epochs, and the size of the network; how long it takes
+/* Structures seen in all epochs, and the size of the network; how long it takes
  * depends on the machine and is shown by the first epoch. */
 static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
                               pl_arena *mem, pl_error *err)
@@ -324,7 +324,8 @@ static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
     (void)wf;
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
     if (!rc && store)
-        rc = pl_db_int(store->db, &n, err, "SELECT count(*) FROM split WHERE part='train'");
+        rc = pl_db_int(store->db, &n, err, "SELECT coalesce(sum(coalesce(structures,1)),0) FROM split JOIN molecule USING(mol_id) WHERE "
+                       "part='train'");
     if (rc)
         return rc;
     if (n > 0)

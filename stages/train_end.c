@@ -132,7 +132,7 @@ static json_t *json_errors(const st_errors *e)
 
 static json_t *json_training(const st_trained *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i}", "molecules", (json_int_t)t->train->samples.n, "epochs",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i}", "molecules", (json_int_t)t->train->n, "epochs",
                      (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
                      (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema",
                      t->state->ema != NULL, "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);

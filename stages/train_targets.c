@@ -46,12 +46,12 @@ static double rest_of(const st_samples *s, int64_t i, int32_t k, const nn_scale 
 /* Mean and deviation of what is left of it; a class stays what it is. */
 static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bool is_class, const st_samples *train, pl_error *err)
 {
-    double *rest = PL_NEW(train->d->mem, double, train->samples.n + 1), first = NAN;
+    double *rest = PL_NEW(train->d->mem, double, train->n + 1), first = NAN;
     bool same = true; /* stdev alone would not do: the mean of n times 0.1 is not 0.1 */
     int64_t n = 0;
     pl_code rc = rest ? linear_part(scale, target, k, train, err) : pl_fail(err, PL_ENOMEM, "targets");
 
-    for (int64_t i = 0; i < train->samples.n && !rc; i++) {
+    for (int64_t i = 0; i < train->n && !rc; i++) {
         const double value = st_dataset_value(train->d, train->at[i], k);
         if (isnan(value))
             continue;
@@ -77,7 +77,7 @@ static bool is_there(const st_samples *s, int32_t k)
 {
     bool there = false;
 
-    for (int64_t i = 0; i < s->samples.n && !there; i++)
+    for (int64_t i = 0; i < s->n && !there; i++)
         there = !isnan(st_dataset_value(s->d, s->at[i], k));
     return there;
 }

@@ -7,7 +7,8 @@
 #include "stages/schema.h"
 
 const char *const st_where_columns[] = { "n_atoms", "n_heavy", "charge", "mw",    "logp",   "tpsa",
-                                         "hbd",     "hba",     "rotb",   "rings", "energy", NULL };
+                                         "hbd",     "hba",     "rotb",   "rings", "energy", "structures",
+                                         "undefined_stereo", NULL };
 
 const char *st_where_column(const char *name)
 {
@@ -45,7 +46,7 @@ static pl_code try_where(sqlite3 *db, const char *expression, bool *alerts, pl_e
     (void)sqlite3_set_authorizer(db, only_molecules, alerts);
     if (code == PL_OK && sqlite3_prepare_v2(db, sql, -1, &st, &tail) != SQLITE_OK)
         code = pl_fail(err, PL_ECONFIG, "where: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, "
-                       "charge, n_heavy, n_atoms, formula, smiles, inchikey, removed, neutralised, alerts", sqlite3_errmsg(db));
+                       "charge, n_heavy, n_atoms, formula, smiles, inchikey, removed, neutralised, alerts, structures, undefined_stereo", sqlite3_errmsg(db));
     else if (code == PL_OK && tail[strspn(tail, " \n\t")] != '\0')
         code = pl_fail(err, PL_ECONFIG, "where: one expression only, no \";\"");
     (void)sqlite3_finalize(st);

@@ -17,7 +17,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, VALUES = 4, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 4, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, VALUES = 4, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {

@@ -33,6 +33,10 @@ foreach(case a_training_starts_from_another_model members_start_from_one_model_i
         a_model_of_molecules_in_another_form_is_warned_of)
   molsieve_script_test(start.${case} cli/start_e2e.py LABEL cli ARGS ${case})
 endforeach()
+foreach(case scores_are_means_over_the_structures each_structure_gives_a_value_and_the_score_is_their_mean
+        kills_workers_and_shards_give_the_same_structures what_a_smiles_leaves_open_is_told)
+  molsieve_script_test(structures.${case} cli/structures_e2e.py LABEL cli ARGS ${case})
+endforeach()
 foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_numbers_are_told)
   molsieve_script_test(members.${case} cli/members_e2e.py LABEL cli ARGS ${case})
 endforeach()

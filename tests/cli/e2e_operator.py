@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 
-from sieve import Project, in_format, main
+from sieve import Project, forget, in_format, main
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 BONDS = "  read: {}\n  prepare: {}\n  graph: {edges: bonds%s}\n"
@@ -122,11 +122,13 @@ def a_database_of_an_older_format_is_read_and_goes_on():
         w = p.workflow([p.path("a.smi")], FLAT + "  rank: {objectives: [{property: mw, goal: maximise}]}\n  write: {}\n",
                        extra="limits: {failures: {max_fraction: 1}}\n")
         p.run("run", w, "-q")
-        now, digest = p.path("run/results.db"), p.run("db", "digest", "run")[1]
+        now = p.path("run/results.db")
+        forget(now)
+        digest = p.run("db", "digest", "run")[1]
         fresh, top, status = columns(now), p.run("top", "run")[1], p.run("status", "run")[1]
         assert re.search(r"prepare +done +1 +4 +1 ", status) and re.search(r"rank +done +- +- +- ", status), status
         os.rename(now, p.path("now.db"))
-        for version in (2, 3):
+        for version in (2, 3, 4):
             if version > 2:
                 os.remove(now)
             in_format(p.path("now.db"), now, version)

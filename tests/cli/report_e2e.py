@@ -131,7 +131,7 @@ def a_screen_is_told_in_one_page():
                 funnel["molecules"], funnel["scored"], funnel["ranked"]) == (records, duplicate, failed, molecules, scored, hits)
         # The ranking, in full precision, with structures.
         table = page.table("rank", "structure", "identifiers")
-        want = rows("SELECT h.rank, m.inchikey, s.mean, s.interval90, s.similarity, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb FROM hit h "
+        want = rows("SELECT h.rank, m.inchikey, s.mean, s.interval90, s.similarity, h.objective, m.undefined_stereo, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb FROM hit h "
                     "JOIN molecule m USING(mol_id) JOIN score s USING(mol_id) ORDER BY rank")
         assert len(table) == len(want) == hits
         for got, (rank, key, *numbers) in zip(table, want):
@@ -207,6 +207,7 @@ def a_training_is_told_in_one_page():
         db.execute("DELETE FROM evaluated")
         db.commit()
         db.close()
+        sieve.forget(p.path("run", "results.db"))
         digest = p.run("db", "digest", "run")[1]
         os.rename(p.path("run/results.db"), p.path("now.db"))
         sieve.in_format(p.path("now.db"), p.path("run/results.db"))

@@ -297,6 +297,7 @@ def kills_in_shards_and_in_the_merge_change_nothing():
                 assert digest(p, "run") != want
 
 
-main([any_number_of_shards_gives_the_rows_of_one_run, labels_models_and_blocks_are_those_of_one_run,
-      shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_tells_what_another_host_may_know,
-      kills_in_shards_and_in_the_merge_change_nothing])
+if __name__ == "__main__":
+    main([any_number_of_shards_gives_the_rows_of_one_run, labels_models_and_blocks_are_those_of_one_run,
+          shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_tells_what_another_host_may_know,
+          kills_in_shards_and_in_the_merge_change_nothing])

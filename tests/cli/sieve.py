@@ -88,6 +88,13 @@ class Project:
         return self.rows(sql, *values, workdir=workdir)[0][0]
 
 
+def forget(path):
+    """What no earlier format had, so that the digests of both can be compared."""
+    db = sqlite3.connect(path)
+    db.executescript("UPDATE molecule SET structures=NULL, undefined_stereo=NULL")
+    db.close()
+
+
 def in_format(path, to, version=2):
     """The same results as a program of that database format would have left them."""
     source = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))

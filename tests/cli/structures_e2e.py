@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several structures of one molecule: built, learned from, scored together."""
+import csv
+import io
+import os
+import shutil
+import sqlite3
+import statistics
+import struct
+
+import ranks_e2e
+import sieve
+from shards import digest, merged
+from train_e2e import tensors
+
+STAGES = """  read: {unit: 6}
+  prepare: {conformers: {source: generate, count: 4}, properties: {logS: {unit: mol/L}}}
+  graph: {edges: %s}
+  basis: {}
+"""
+LEARN = """  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+  train:
+    targets: [{name: logS, unit: mol/L}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8, shards: 2}
+    epochs: 3
+    ema: 0.9
+    domain: 10
+  evaluate: {on: [train, valid, test]}
+"""
+SCORE = "  score: {}\n  rank: {objectives: [{property: logS, goal: maximise}]}\n"
+N = 40
+PER_MOLECULE = "SELECT m.structures, p.value, p.spread FROM prediction p JOIN molecule m USING(mol_id) ORDER BY mol_id"
+
+
+SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+ESOL = "models: {esol: {path: %s}}\n" % os.path.join(SOURCE, "workflows/models/esol.safetensors")
+
+
+def table(n):
+    """Small molecules of ESOL as a CSV file; some turn, some do not."""
+    with open(os.path.join(SOURCE, "workflows/data/esol.csv")) as f:
+        rows = [r for r in csv.reader(f) if len(r[0]) < 18 and not set(r[0]) & set("BIPSF")]
+    out = io.StringIO()
+    csv.writer(out).writerows(rows[:1] + rows[1:n + 1])
+    return out.getvalue()
+
+
+def begin(p, n, stages, extra=""):
+    p.put("in.csv", table(n))
+    p.workflow(["{path: in.csv, columns: {smiles: smiles, title: name}}"], stages, extra=extra)
+
+
+def structures(p, workdir):
+    """(molecule, record of an SDF file) of all that prepare stored, read by nobody's library (chem/codec.h)."""
+    db = sqlite3.connect("file:%s?mode=ro" % p.path(workdir, "features.db"), uri=True)
+    blocks = [b for b, in db.execute("SELECT data FROM block WHERE kind='conformer' ORDER BY unit")]
+    db.close()
+    for block in blocks:
+        n = struct.unpack_from("<I", block, 12)[0]
+        ids, at = struct.unpack_from("<%dq" % n, block, 24), struct.unpack_from("<%dI" % (n + 1), block, 24 + 8 * n)
+        for mol_id, start in zip(ids, at):
+            atoms, bonds = struct.unpack_from("<ii", block, start)
+            xyz = struct.unpack_from("<%df" % (3 * atoms), block, start + 12)
+            ends = struct.unpack_from("<%di" % (2 * bonds), block, start + 12 + 12 * atoms)
+            z, charge, order = [block[start + 12 + 12 * atoms + 8 * bonds:][i:j] for i, j in ((0, atoms), (atoms, 2 * atoms),
+                                                                                              (2 * atoms, 2 * atoms + bonds))]
+            yield mol_id, sdf(mol_id, xyz, z, struct.unpack("%db" % atoms, charge), ends, order)
+
+
+def sdf(mol_id, xyz, z, charge, ends, order):
+    name = {1: "H", 6: "C", 7: "N", 8: "O", 9: "F", 15: "P", 16: "S", 17: "Cl", 35: "Br", 53: "I"}
+    out = "%d\n  3D\n\n%3d%3d  0  0  0  0  0  0  0  0999 V2000\n" % (mol_id, len(z), len(order))
+    for i, atom in enumerate(z):
+        out += "%10.4f%10.4f%10.4f %-3s 0  0\n" % (*xyz[3 * i:3 * i + 3], name[atom])
+    for i, o in enumerate(order):
+        out += "%3d%3d%3d  0\n" % (ends[2 * i] + 1, ends[2 * i + 1] + 1, o if o < 4 else o - 3)
+    out += "".join("M  CHG  1%4d%4d\n" % (i + 1, c) for i, c in enumerate(charge) if c)
+    return out + "M  END\n$$$$\n"
+
+
+def scores_are_means_over_the_structures():
+    with sieve.Project() as p:
+        begin(p, 40, STAGES % "bonds" + LEARN + SCORE)
+        p.run("run", "w.yaml", "-q", "--until", "split")
+        for other in ("killed", "ranks", "one"):
+            shutil.copytree(p.path("run"), p.path(other))
+        p.run("run", "w.yaml", "-q")
+        sieve.accounted(p)
+        rows = p.rows(PER_MOLECULE)
+        assert len(rows) == N and {n for n, _, _ in rows} == {1, 2, 3, 4}, rows
+        assert all((spread is None) == (n == 1) for n, _, spread in rows)
+        assert p.one("SELECT sum(n_ok) FROM unit JOIN stage USING(stage_id) WHERE name='graph'") == N
+        # A model that learned from all counts molecules, is judged by the same means, and does not weigh its structures.
+        part = dict(p.rows("SELECT part, count(*) FROM split GROUP BY part"))
+        assert "%d molecules" % part["train"] in p.run("model", "info", "run/models/e2e.safetensors")[1]
+        assert p.rows("SELECT count(*) FROM evaluated e JOIN prediction p USING(mol_id, property_id) WHERE e.predicted=p.value") == [(N,)]
+        assert dict(p.rows("SELECT part, n FROM evaluation WHERE metric='mae'")) == part
+        # Killed at a unit of each stage and while it learns; with other workers; by two ranks.
+        want = digest(p, "run"), tensors(p.path("run/models/e2e.safetensors"))
+        for fault in ("train.checkpoint.after:2", "score.unit.before_commit:3"):
+            p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=fault))
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
+        assert (digest(p, "killed"), tensors(p.path("killed/models/e2e.safetensors"))) == want
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
+        assert status == [0, 0] and tensors(p.path("ranks/models/e2e.safetensors")) == want[1], text
+        # One structure each, known from before: no spread, and never less energy.
+        p.run("run", "w.yaml", "-q", "workdir=one", "stages.prepare.conformers.count=1")
+        assert p.rows("SELECT DISTINCT structures, spread FROM molecule JOIN prediction USING(mol_id)", workdir="one") == [(1, None)]
+        least = dict(p.rows("SELECT mol_id, energy FROM molecule"))
+        assert all(e >= least[m] - 1e-9 for m, e in p.rows("SELECT mol_id, energy FROM molecule", workdir="one"))
+
+
+def each_structure_gives_a_value_and_the_score_is_their_mean():
+    with sieve.Project() as p:
+        begin(p, 40, STAGES % "bonds" + SCORE, extra=ESOL)
+        p.run("run", "w.yaml", "-q")
+        rows = p.rows(PER_MOLECULE)
+        made = list(structures(p, "run"))
+        assert len(made) == sum(n for n, _, _ in rows)
+        p.put("all.sdf", "".join(text for _, text in made))
+        p.workflow(["all.sdf"], "  read: {}\n  prepare: {conformers: {source: keep}, dedupe: {by: none}}\n  graph: {edges: bonds}\n  score: {}\n",
+                   name="each.yaml", workdir="each", extra=ESOL)
+        p.run("run", "each.yaml", "-q")
+        each = {}
+        for mol_id, value in p.rows("SELECT title, value FROM prediction JOIN record USING(mol_id)", workdir="each"):
+            each.setdefault(int(mol_id), []).append(value)
+        for (mol_id, values), (n, value, spread) in zip(sorted(each.items()), rows):
+            assert len(values) == n and abs(statistics.fmean(values) - value) < 5e-3, (mol_id, values, value)
+            assert n == 1 or abs(statistics.stdev(values) - spread) < 5e-3, (mol_id, values, spread)
+        assert statistics.median(spread for _, _, spread in rows if spread) > 0.05
+
+
+def edges(p, workdir):
+    """Molecule -> directed edges of its structures (chem/graph_block.h)."""
+    db = sqlite3.connect("file:%s?mode=ro" % p.path(workdir, "features.db"), uri=True)
+    found = {}
+    for block, in db.execute("SELECT data FROM block WHERE kind='graph' ORDER BY unit"):
+        n = struct.unpack_from("<I", block, 12)[0]
+        ids, at = struct.unpack_from("<%dq" % n, block, 48), 48 + 8 * n + (4 * (n + 1) + 7) // 8 * 8
+        first = struct.unpack_from("<%dI" % (n + 1), block, at)
+        for k, mol_id in enumerate(ids):
+            found.setdefault(mol_id, []).append(first[k + 1] - first[k])
+    db.close()
+    return found
+
+
+def kills_workers_and_shards_give_the_same_structures():
+    with sieve.Project() as p:
+        begin(p, 30, STAGES % "radius" + "  rank: {objectives: [{property: mw, goal: maximise}]}\n", extra="limits: {failures: {max_fraction: 1}}\n")
+        p.run("run", "w.yaml", "-q", "workdir=free")
+        # All structures of a molecule have a graph or none has.
+        before = edges(p, "free")
+        some = next(e for e in sorted(before.values(), key=len) if min(e) < max(e))
+        limit = max(some) - 1
+        p.workflow(["{path: in.csv, columns: {smiles: smiles, title: name}}"], STAGES.replace("edges: %s", "edges: radius, max_edges: %d" % limit)
+                   + "  rank: {objectives: [{property: mw, goal: maximise}]}\n", extra="limits: {failures: {max_fraction: 1}}\n")
+        p.run("run", "w.yaml", "-q")
+        assert edges(p, "run") == {m: e for m, e in before.items() if max(e) <= limit} != {}
+        assert {m for m, in p.rows("SELECT mol_id FROM failure WHERE stage='graph'")} == {m for m, e in before.items() if max(e) > limit}
+        want = sieve.dump(p)
+        for fault in ("prepare.unit.before_commit:2", "prepare.unit.after_features:2", "graph.unit.after_features:3"):
+            p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=fault))
+        p.run("run", "w.yaml", "-q", "-j", "1", "workdir=killed")
+        sieve.same(want, sieve.dump(p, "killed"), "killed")
+        merged(p, 2, "shards")
+        assert digest(p, "shards") == digest(p, "run")
+        # From the structures that are kept: the same again, and none is built.
+        p.run("run", "w.yaml", "-q", "--from", "prepare")
+        sieve.same(want, sieve.dump(p), "kept")
+        assert "0 structures built, 30 known" in p.rows("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id")[-1][0]
+
+
+def what_a_smiles_leaves_open_is_told():
+    with sieve.Project() as p:
+        p.put("a.smi", "C[C@H](O)CC defined\nCC(O)CC open\nCC=CC bond\n")
+        p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}%s}\n  rank: {objectives: [{property: undefined_stereo, "
+                   "goal: minimise}]}\n" % "")
+        p.run("run", "w.yaml", "-q")
+        assert p.rows("SELECT titles, undefined_stereo FROM v_hits ORDER BY rank") == [("defined", 0), ("open", 1), ("bond", 1)]
+        assert p.rows("SELECT DISTINCT structures FROM molecule") == [(None,)]
+        p.run("run", "w.yaml", "-q", 'stages.prepare.keep="undefined_stereo = 0"')
+        assert p.rows("SELECT title, status FROM record ORDER BY 1") == [("bond", "filtered"), ("defined", "ok"), ("open", "filtered")]
+        # Settings without effect, and numbers that are none.
+        assert "nothing ran" in p.run("run", "w.yaml", 'stages.prepare.keep="undefined_stereo = 0"', "stages.prepare.conformers.count=7")[1]
+        for wrong in ("count=0", "count=101", "window=-1"):
+            assert p.run("check", "w.yaml", "stages.prepare.conformers." + wrong, expect=2)[2].count(wrong.split("=")[0])
+
+
+if __name__ == "__main__":
+    sieve.main([scores_are_means_over_the_structures, each_structure_gives_a_value_and_the_score_is_their_mean,
+                kills_workers_and_shards_give_the_same_structures,
+                what_a_smiles_leaves_open_is_told])
