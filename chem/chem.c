@@ -220,6 +220,7 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
     ch_wire_put_u64(t, o->seed);
     ch_wire_put_f64(t, o->ph);
     ch_wire_put_f64(t, o->window);
+    ch_wire_put_f64(t, o->structure_s);
 }
 
 static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_error *err)

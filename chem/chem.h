@@ -35,12 +35,13 @@ typedef struct ch_prepare_opts {
     bool neutralise;           /* acids and bases without charge (docs/SCIENCE.md)          */
     int32_t n_structures;      /* at most, of one that is built: others turn its rotatable bonds by chance */
     double window;             /* kcal/mol; those with more energy above the lowest are left out */
+    double structure_s;        /* CPU of each but the first, which is left out when it needs more; 0: what the budget has */
     uint64_t seed;
     double ph;                 /* groups as they are in water of this pH; < 0: as they come   */
     const char *rules;         /* NULL, or alerts: lines of a SMARTS, a blank, a name; borrowed */
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 1, 10, 0, no pH, no alerts */
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 1, 10, 0, 0, no pH, no alerts */
 
 typedef struct ch_worker_opts {
     const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */

@@ -30,7 +30,8 @@
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is no SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, sd_steps, cg_steps, neutralise, n_structures; u64 seed; f64 ph (< 0: none), window
+ *              force_field, sd_steps, cg_steps, neutralise, n_structures; u64 seed; f64 ph (< 0: none), window,
+ *              structure_s
  *   rules    = str, lines of a SMARTS, a blank and a name; empty: no alerts
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];

@@ -160,6 +160,7 @@ static PrepareOpts get_opts(In &in)
     o.seed = in.get<uint64_t>();
     o.ph = in.get<double>();
     o.window = in.get<double>();
+    o.structure_s = in.get<double>();
     return o;
 }
 
@@ -180,7 +181,7 @@ static void op_prepare(In &in, Out &out, Failure &why)
 static void op_build(In &in, Out &out, Failure &)
 {
     const PrepareOpts o = get_opts(in);
-    const Placed placed = build_apart(in.str(), o);
+    const Placed placed = build_all(in.str(), o);
     out.str(placed.geometry);
     out.put(placed.energy);
     out.s += placed.mol;
@@ -193,11 +194,11 @@ static void op_build(In &in, Out &out, Failure &)
 
 static void op_hello(In &, Out &out, Failure &)
 {
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 1, 0, -1, 0 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 1, 0, -1, 0, 0 };
     Prepared p;
     std::vector<std::string> formats;
     prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", "", o);
-    const Placed placed = build_apart(p.smiles, o);
+    const Placed placed = build_all(p.smiles, o);
     if (p.inchikey != "WPYMKLBDIGXBTP-UHFFFAOYSA-N" || p.removed != "[Na+]" || placed.geometry != "mmff94" ||
         !(p.logp > 1 && p.logp < 2))
         fail(CH_INTERNAL, "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" +

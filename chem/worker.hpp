@@ -89,6 +89,7 @@ struct PrepareOpts {
     uint64_t seed;
     double ph;     // < 0: none
     double window; // kcal/mol
+    double structure_s; // CPU of each structure but the first; 0: what is left
 };
 
 // CPU seconds of this process and its children; what the request has left; ends us when it is spent.
@@ -166,21 +167,11 @@ int undefined_stereo(const OpenBabel::OBMol &mol);
 
 // ---- worker_conformers.cpp: one structure of a molecule and another
 
-// Single bonds about which the parts of a molecule turn freely: no rings, no amides and their like.
-bool can_turn(OpenBabel::OBMol &mol);
-void turn_all(OpenBabel::OBMol &mol, uint64_t state); // each by an angle that state gives
+// About each single bond where the parts of a molecule turn freely, by an angle that state gives.
+void turn_all(OpenBabel::OBMol &mol, uint64_t state);
 
 // Chance decides between arrangements that are open, before anything is built.
 void define_stereo(OpenBabel::OBMol &mol, uint64_t state);
-
-struct Structure {
-    double energy;                              // kcal/mol or NaN
-    std::string mol;                            // packed
-    std::vector<OpenBabel::vector3> heavy;      // where its atoms but for hydrogens are
-};
-
-// By energy; without those too far above the lowest, and those that another one already shows.
-void keep_distinct(std::vector<Structure> &all, double window);
 
 // ---- worker_build.cpp: and in three
 
@@ -194,8 +185,12 @@ struct Placed {
 // Hydrogens and, unless the conformer is none or has to be built, checked positions.
 Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);
 
-// The structure of a canonical SMILES, in a process of its own.
-Placed build_apart(const std::string &smiles, const PrepareOpts &o);
+// A structure of a canonical SMILES, in a process of its own, which has so many CPU seconds (0: no limit). Not the first: with chance's arrangement
+// of open stereo, and turned.
+Placed build_apart(const std::string &smiles, const PrepareOpts &o, bool first, double seconds);
+
+// That, and others if they are asked for.
+Placed build_all(const std::string &smiles, const PrepareOpts &o);
 
 // Before the first molecule: loads tables, gives up what a worker does not need (ch_confined tells what is gone),
 // starts the process that builds. false: no process.

@@ -239,7 +239,7 @@ namespace {
 struct Order { // main process to nursery, followed by the SMILES
     PrepareOpts opts;
     double seconds; // CPU, 0: no limit
-    uint32_t n_smiles;
+    uint32_t n_smiles, first; // first: of its structures
 };
 struct Result { // nursery to main process, followed by what the child said
     int32_t status; // as waitpid gives it
@@ -255,51 +255,14 @@ static double cpu_of_children;
 
 double cpu_built() { return cpu_of_children; }
 
-static Structure structure_of(OBMol &mol, double energy)
-{
-    Structure s = { energy, mol_pack(mol, true), {} };
-    FOR_ATOMS_OF_MOL(a, mol)
-        if (a->GetAtomicNum() != 1)
-            s.heavy.push_back(a->GetVector());
-    return s;
-}
-
-// More structures of it, turned another way; what cannot be built that way is no loss.
-static void place_others(Placed &p, OBMol &built, bool stereo_is_open, const std::string &smiles, const PrepareOpts &o)
-{
-    if (!can_turn(built) && !stereo_is_open)
-        return;
-    std::vector<Structure> all = { structure_of(built, p.energy) };
-    PrepareOpts again = o;
-    for (int32_t k = 1; k < o.n_structures; k++)
-        try {
-            OBMol mol;
-            again.seed = again.seed * 0xd1342543de82ef95u + 1; // not the numbers of another try
-            mol_read(mol, smiles, "smi");
-            define_stereo(mol, hash_text(smiles) ^ again.seed);
-            const Geometry g = mol_build_checked(mol, smiles, again, true);
-            if (g.how == p.geometry)
-                all.push_back(structure_of(mol, g.energy));
-        } catch (const Failure &) {
-            continue;
-        }
-    keep_distinct(all, o.window);
-    p.energy = all.front().energy;
-    p.mol = all.front().mol;
-    for (size_t k = 1; k < all.size(); k++)
-        p.other.push_back(all[k].mol);
-}
-
-static Placed place(const std::string &smiles, const PrepareOpts &o)
+static Placed place(const std::string &smiles, const PrepareOpts &o, bool first)
 {
     OBMol mol;
     mol_read(mol, smiles, "smi");
-    const bool stereo_is_open = o.n_structures > 1 && undefined_stereo(mol) > 0;
-    Geometry g = mol_build_checked(mol, smiles, o, false);
-    Placed p = { g.how, g.energy, mol_pack(mol, true), {} };
-    if (o.n_structures > 1)
-        place_others(p, mol, stereo_is_open, smiles, o);
-    return p;
+    if (!first)
+        define_stereo(mol, hash_text(smiles) ^ o.seed);
+    Geometry g = mol_build_checked(mol, smiles, o, !first);
+    return { g.how, g.energy, mol_pack(mol, true), {} };
 }
 
 // Everything the child has to say; it never returns from here.
@@ -312,7 +275,7 @@ static Placed place(const std::string &smiles, const PrepareOpts &o)
     prctl(PR_SET_PDEATHSIG, SIGKILL); // the nursery has one thread, so it means the process
     cpu_limit(order.seconds);
     try {
-        placed = place(std::string(order_smiles, order.n_smiles), order.opts);
+        placed = place(std::string(order_smiles, order.n_smiles), order.opts, order.first);
     } catch (const Failure &f) {
         why = f;
     } catch (const std::bad_alloc &) {
@@ -325,9 +288,6 @@ static Placed place(const std::string &smiles, const PrepareOpts &o)
     out.str(placed.geometry);
     out.put(placed.energy);
     out.str(placed.mol);
-    out.put(static_cast<uint32_t>(placed.other.size()));
-    for (const std::string &mol : placed.other)
-        out.str(mol);
     _exit(out.s.size() <= said_max && write_all(fd, out.s.data(), out.s.size()) ? 0 : 1);
 }
 
@@ -400,15 +360,12 @@ static Placed read_child(const std::string &words, int status)
     p.geometry = in.str();
     p.energy = in.get<double>();
     p.mol = in.str();
-    const uint32_t n = in.get<uint32_t>();
-    for (uint32_t k = 0; k < n; k++)
-        p.other.push_back(in.str());
     return p;
 }
 
-Placed build_apart(const std::string &smiles, const PrepareOpts &o)
+Placed build_apart(const std::string &smiles, const PrepareOpts &o, bool first, double seconds)
 {
-    const Order order = { o, cpu_left(), static_cast<uint32_t>(smiles.size()) };
+    const Order order = { o, seconds, static_cast<uint32_t>(smiles.size()), first };
     Result r;
 
     if (smiles.size() > order_smiles_max)
@@ -475,7 +432,7 @@ bool builder_start(int *confined)
     // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
                                          "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 1, 0, -1, 0 };
+    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 1, 0, -1, 0, 0 };
     int ends[2];
 
     if (omp_set_num_threads != nullptr)
@@ -484,7 +441,7 @@ bool builder_start(int *confined)
     v.randomUnitVector(); // seeds itself from the clock at first use; afterwards srand decides
     for (const char *smiles : first) {
         try {
-            (void)place(smiles, o);
+            (void)place(smiles, o, true);
         } catch (const Failure &) {
             continue; // missing tables: hello says so
         }

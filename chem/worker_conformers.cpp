@@ -142,14 +142,6 @@ static bool turns(OBBond &b)
            !is_conjugated(*b.GetEndAtom(), *b.GetBeginAtom());
 }
 
-bool can_turn(OBMol &mol)
-{
-    FOR_BONDS_OF_MOL(b, mol)
-        if (turns(*b))
-            return true;
-    return false;
-}
-
 static OBAtom *neighbour(OBAtom &of, const OBAtom &but)
 {
     FOR_NBORS_OF_ATOM(a, of)
@@ -170,6 +162,42 @@ void turn_all(OBMol &mol, uint64_t state)
     }
 }
 
+// Whether there can be another than the first.
+static bool has_several(const std::string &smiles)
+{
+    OBMol mol;
+    mol_read(mol, smiles, "smi");
+    FOR_BONDS_OF_MOL(b, mol)
+        if (turns(*b))
+            return true;
+    return undefined_stereo(mol) > 0;
+}
+
+namespace {
+struct Structure {
+    double energy; // kcal/mol
+    std::string mol;
+    std::vector<vector3> heavy; // where its atoms but for hydrogens are
+};
+} // namespace
+
+static Structure structure_of(const Placed &p)
+{
+    Structure s = { p.energy, p.mol, {} };
+    In in(p.mol);
+    std::string z(static_cast<size_t>(in.get<int32_t>()), '\0'), charge = z;
+    (void)in.get<int32_t>(); // bonds
+    (void)in.get<int32_t>(); // what it has: positions
+    in.take(&z[0], z.size());
+    in.take(&charge[0], charge.size());
+    for (const char element : z) {
+        const float x = in.get<float>(), y = in.get<float>(), w = in.get<float>();
+        if (element != 1)
+            s.heavy.push_back(vector3(x, y, w));
+    }
+    return s;
+}
+
 // By the distances between atoms, so places and mirror images do not matter: their root mean square difference.
 static double difference(const std::vector<vector3> &a, const std::vector<vector3> &b)
 {
@@ -183,7 +211,8 @@ static double difference(const std::vector<vector3> &a, const std::vector<vector
     return n > 0 ? std::sqrt(sum / static_cast<double>(n)) : 0;
 }
 
-void keep_distinct(std::vector<Structure> &all, double window)
+// By energy; without those too far above the lowest, and those that another one already shows.
+static std::vector<Structure> distinct(std::vector<Structure> all, double window)
 {
     std::vector<Structure> kept;
     std::stable_sort(all.begin(), all.end(), [](const Structure &a, const Structure &b) { return a.energy < b.energy; });
@@ -193,7 +222,41 @@ void keep_distinct(std::vector<Structure> &all, double window)
         if (!known && !(s.energy > all.front().energy + window))
             kept.push_back(s);
     }
-    all = kept;
+    return kept;
+}
+
+// One that cannot be built, or needs too much time for it, is no loss. But when the time of all is over it is.
+static void build_another(std::vector<Structure> &all, const Placed &first, const std::string &smiles, const PrepareOpts &o)
+{
+    const double left = cpu_left();
+    const bool own = o.structure_s > 0 && (left <= 0 || left > o.structure_s);
+    try {
+        const Placed p = build_apart(smiles, o, false, own ? o.structure_s : left);
+        if (p.geometry == first.geometry)
+            all.push_back(structure_of(p));
+    } catch (const Failure &f) {
+        if (f.status == CH_MEMORY || (f.status == CH_TIMEOUT && !own))
+            throw;
+    }
+}
+
+Placed build_all(const std::string &smiles, const PrepareOpts &o)
+{
+    Placed p = build_apart(smiles, o, true, cpu_left());
+    if (o.n_structures < 2 || !has_several(smiles))
+        return p;
+    std::vector<Structure> all = { structure_of(p) };
+    PrepareOpts again = o;
+    for (int32_t k = 1; k < o.n_structures; k++) {
+        again.seed = again.seed * 0xd1342543de82ef95u + 1; // not the numbers of another try
+        build_another(all, p, smiles, again);
+    }
+    all = distinct(all, o.window);
+    p.energy = all.front().energy;
+    p.mol = all.front().mol;
+    for (size_t k = 1; k < all.size(); k++)
+        p.other.push_back(all[k].mol);
+    return p;
 }
 
 } // namespace worker

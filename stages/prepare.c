@@ -234,8 +234,10 @@ static void read_conf(prepare_state *s)
     s->opts.force_field = (ch_force_field)c->force_field;
     s->opts.n_structures = (int32_t)c->structures;
     s->opts.window = c->window;
+    s->opts.structure_s = 0.9 * c->retry_cpu_limit; /* all of them together stay within the budget of the second attempt */
     s->opts.seed = s->env->seed;
-    s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures, .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
+    s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures,
+                                  .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 

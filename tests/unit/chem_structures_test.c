@@ -111,6 +111,22 @@ static void the_window_leaves_out_what_has_more_energy(void **state)
     assert_memory_equal(wide.mol.xyz, none.mol.xyz, (size_t)none.mol.n_atoms * sizeof *none.mol.xyz);
 }
 
+static void one_that_takes_too_long_costs_itself(void **state)
+{
+    const ch_prepared one = built("CCCCCC(=O)NCCOCCc1ccccc1", 1, 10);
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p;
+
+    (void)state;
+    o.conformer = CH_3D_GENERATE;
+    o.n_structures = 5;
+    o.structure_s = 0.001;
+    p = prepare("CCCCCC(=O)NCCOCCc1ccccc1", "smi", &o);
+    assert_int_equal(p.n_other, 0);
+    assert_int_equal(p.attempts, 1);
+    assert_memory_equal(p.mol.xyz, one.mol.xyz, (size_t)one.mol.n_atoms * sizeof *one.mol.xyz);
+}
+
 /* Whatever the worker did before, and from whatever way the SMILES is written. */
 static void the_same_molecule_has_the_same_structures(void **state)
 {
@@ -199,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_molecule_that_turns_has_several_structures),
         cmocka_unit_test(what_is_stiff_has_one),
         cmocka_unit_test(the_window_leaves_out_what_has_more_energy),
+        cmocka_unit_test(one_that_takes_too_long_costs_itself),
         cmocka_unit_test(the_same_molecule_has_the_same_structures),
         cmocka_unit_test(defined_stereo_stays_and_open_stereo_comes_out_either_way),
         cmocka_unit_test(what_is_open_is_counted),
