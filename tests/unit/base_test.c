@@ -219,6 +219,11 @@ static void a_file_is_written_whole_and_read_back(void **unused)
     assert_int_equal(pl_file_read(&got, dir, mem, &err), PL_EIO);
     assert_non_null(strstr(err.text, "not a regular file"));
     pl_arena_free(mem);
+    assert_int_equal(unlink(path), 0);
+    while (strlen(path) > strlen(dir)) {
+        *strrchr(path, '/') = '\0';
+        assert_int_equal(rmdir(path), 0);
+    }
 }
 
 /* To open it would wait for ever. */
