@@ -194,7 +194,7 @@ static void op_build(In &in, Out &out, Failure &)
 
 static void op_hello(In &, Out &out, Failure &)
 {
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 20, 20, 0, 1, 0, -1, 0, 0 };
+    const PrepareOpts o;
     Prepared p;
     std::vector<std::string> formats;
     prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", "", o);

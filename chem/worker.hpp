@@ -84,13 +84,21 @@ public:
 bool read_all(int fd, void *to, size_t n);
 bool write_all(int fd, const char *p, size_t n);
 
-struct PrepareOpts {
-    int32_t largest_fragment, max_heavy, max_atoms, conformer, force_field, sd_steps, cg_steps, neutralise, n_structures;
-    uint64_t seed;
-    double ph;     // < 0: none
-    double window; // kcal/mol
-    double structure_s; // CPU of each structure but the first; 0: what is left
+struct PrepareOpts { // what is not asked for by a request is of the worker's own test
+    int32_t largest_fragment = 1, max_heavy = 250, max_atoms = 1000, conformer = CH_3D_GENERATE, force_field = CH_FF_MMFF94;
+    int32_t sd_steps = 20, cg_steps = 20, neutralise = 0, n_structures = 1;
+    uint64_t seed = 0;
+    double ph = -1;         // < 0: none
+    double window = 0;      // kcal/mol
+    double structure_s = 0; // CPU of each structure but the first; 0: what is left
 };
+
+// 24 bits of chance, and the next state: Knuth's MMIX.
+inline uint64_t chance(uint64_t &state)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 40;
+}
 
 // CPU seconds of this process and its children; what the request has left; ends us when it is spent.
 double cpu_now();

@@ -169,10 +169,8 @@ static void mol_shake(OBMol &mol, uint64_t state)
 {
     FOR_ATOMS_OF_MOL(a, mol) {
         double d[3];
-        for (double &x : d) {
-            state = state * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX
-            x = (static_cast<double>(state >> 40) / 16777216.0 - 0.5) * 0.02;
-        }
+        for (double &x : d)
+            x = (static_cast<double>(chance(state)) / 16777216.0 - 0.5) * 0.02;
         a->SetVector(a->GetX() + d[0], a->GetY() + d[1], a->GetZ() + d[2]);
     }
 }
@@ -432,9 +430,10 @@ bool builder_start(int *confined)
     // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
                                          "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
-    const PrepareOpts o = { 1, 250, 1000, CH_3D_GENERATE, CH_FF_MMFF94, 2, 2, 0, 1, 0, -1, 0, 0 };
+    PrepareOpts o;
     int ends[2];
 
+    o.sd_steps = o.cg_steps = 2;
     if (omp_set_num_threads != nullptr)
         omp_set_num_threads(1); // more would change the last bits, spin, and hang in the forked child
     vector3 v;

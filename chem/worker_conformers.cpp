@@ -24,12 +24,6 @@ namespace worker {
 static const double alike = 0.25;                            // Angstrom
 static const double turn = 2 * 3.14159265358979323846 / (1 << 24); // radians: a whole one has 2^24
 
-static uint64_t next(uint64_t &state)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX
-    return state >> 40;
-}
-
 // P and S of acids: which of their oxygens has the hydrogen is nobody's arrangement.
 static bool is_acid(OBAtom &a)
 {
@@ -115,7 +109,7 @@ static void define_bond(OBMol &mol, OBBond &b, bool crossed)
 void define_stereo(OBMol &mol, uint64_t state)
 {
     for (const OBStereoUnit &u : open_units(mol)) {
-        const bool one = next(state) & 1 << 23;
+        const bool one = chance(state) & 1 << 23;
         if (u.type == OBStereo::CisTrans && !mol.GetBondById(u.id)->IsInRing())
             define_bond(mol, *mol.GetBondById(u.id), one);
         else if (u.type == OBStereo::Tetrahedral && mol.GetAtomById(u.id)->CountRingBonds() <= 2)
@@ -158,7 +152,7 @@ void turn_all(OBMol &mol, uint64_t state)
         OBAtom *from = b->GetBeginAtom(), *to = b->GetEndAtom();
         OBAtom *before = neighbour(*from, *to), *after = neighbour(*to, *from);
         if (before != nullptr && after != nullptr)
-            mol.SetTorsion(before, from, to, after, turn * static_cast<double>(next(state)));
+            mol.SetTorsion(before, from, to, after, turn * static_cast<double>(chance(state)));
     }
 }
 

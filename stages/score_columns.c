@@ -19,31 +19,34 @@ bool st_column_is_ours(const char *name)
     return found;
 }
 
+static void column_add(pl_text *sql, int *n, const char *column)
+{
+    pl_text_addf(sql, ", %s", column);
+    if (n != NULL)
+        ++*n;
+}
+
 pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err)
 {
-    static const char *const names[] = { "front", "cluster", "n_similar" };
+    static const struct {
+        const char *column, *there;
+    } more[] = {
+        { "h.front", "hit WHERE front IS NOT NULL" },
+        { "h.cluster", "hit WHERE cluster IS NOT NULL" },
+        { "h.n_similar", "hit WHERE n_similar IS NOT NULL" },
+        { "m.undefined_stereo", "hit JOIN molecule USING(mol_id) WHERE undefined_stereo>0" },
+    };
     bool alerts = false;
-    int64_t open = 0;
     pl_code code = st_alerts_there(db, &alerts, err);
 
-    for (size_t i = 0; i < sizeof names / sizeof *names && code == PL_OK; i++) {
+    for (size_t i = 0; i < sizeof more / sizeof *more && code == PL_OK; i++) {
         int64_t has = 0;
-        code = pl_db_int(db, &has, err, "SELECT EXISTS(SELECT 1 FROM hit WHERE %s IS NOT NULL)", names[i]);
-        if (code != PL_OK || !has)
-            continue;
-        pl_text_addf(sql, ", h.%s", names[i]);
-        *(n ? n : &(int){ 0 }) += 1;
+        code = pl_db_int(db, &has, err, "SELECT EXISTS(SELECT 1 FROM %s)", more[i].there);
+        if (code == PL_OK && has)
+            column_add(sql, n, more[i].column);
     }
-    if (code == PL_OK && alerts) {
-        pl_text_add(sql, ", m.alerts");
-        *(n ? n : &(int){ 0 }) += 1;
-    }
-    if (code == PL_OK)
-        code = pl_db_int(db, &open, err, "SELECT EXISTS(SELECT 1 FROM hit JOIN molecule USING(mol_id) WHERE undefined_stereo>0)");
-    if (code == PL_OK && open) {
-        pl_text_add(sql, ", m.undefined_stereo");
-        *(n ? n : &(int){ 0 }) += 1;
-    }
+    if (code == PL_OK && alerts)
+        column_add(sql, n, "m.alerts");
     return code;
 }
 

@@ -12,8 +12,8 @@
  * scored it, and its similarity where a model tells; with labels, also what was measured. Named as st_column_name does. */
 pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err);
 
-/* Adds ", h.front" of a ranking by fronts, ", h.cluster, h.n_similar" of a diverse one, and ", m.alerts" if alerts were looked
- * for, and ", m.undefined_stereo" if a hit has any; `h` is the hit, `m` its molecule. *n: how many columns, if not NULL. */
+/* Adds ", h.front" of a ranking by fronts, ", h.cluster, h.n_similar" of a diverse one, ", m.undefined_stereo" if a hit has any, and
+ * ", m.alerts" if alerts were looked for; `h` is the hit, `m` its molecule. *n: how many columns, if not NULL. */
 pl_code st_hit_columns(sqlite3 *db, pl_text *sql, int *n, pl_error *err);
 
 /* Adds "gap stdev (eV)" for the property "gap", or "gap (eV)", of that unit. A name that one of our own columns has gets

@@ -175,8 +175,8 @@ def kills_workers_and_shards_give_the_same_structures():
 def what_a_smiles_leaves_open_is_told():
     with sieve.Project() as p:
         p.put("a.smi", "C[C@H](O)CC defined\nCC(O)CC open\nCC=CC bond\n")
-        p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}%s}\n  rank: {objectives: [{property: undefined_stereo, "
-                   "goal: minimise}]}\n" % "")
+        p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}}\n  rank: {objectives: [{property: undefined_stereo, "
+                   "goal: minimise}]}\n")
         p.run("run", "w.yaml", "-q")
         assert p.rows("SELECT titles, undefined_stereo FROM v_hits ORDER BY rank") == [("defined", 0), ("open", 1), ("bond", 1)]
         assert p.rows("SELECT DISTINCT structures FROM molecule") == [(None,)]
