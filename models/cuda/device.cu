@@ -12,6 +12,7 @@
 #include "models/cuda/graph.cuh"
 #include "models/cuda/mma.cuh"
 #include "models/cuda/gemm.cuh"
+#include "models/cuda/group.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
 #include "models/cuda/so2.cuh"
@@ -282,23 +283,6 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
     launched(g, "zero");
 }
 
-/* Whether fours of an axis' numbers are 16 bytes that begin at a multiple of 16. */
-static bool axis_fours(const nn_gpu_axis *x, int extent, bool along)
-{
-    bool whole = extent <= x->inner;
-
-    if (along)
-        return x->inner_step == 1 && extent % 4 == 0 && (whole || (x->inner % 4 == 0 && x->outer_step % 4 == 0));
-    return x->inner_step % 4 == 0 && (whole || x->outer_step % 4 == 0);
-}
-
-static int32_t operand_fours(const float *p, const nn_gpu_axis *row, int rows, const nn_gpu_axis *k, int n_k)
-{
-    bool along = row->inner_step == 1;
-
-    return (uintptr_t)p % 16 == 0 && axis_fours(row, rows, along) && axis_fours(k, n_k, !along);
-}
-
 static void group_launch(nn_gpu *g, const gemm_group *s, nn_gpu_precision precision)
 {
     unsigned n = (unsigned)s->block[s->n];
@@ -323,11 +307,11 @@ static void parts_launch(nn_gpu *g, gemm_group *s)
 
     for (int32_t i = 0; i < s->n; i++) {
         s->block[i] = n;
-        n += s->product[i].splits > 1 ? (int32_t)blocks((int64_t)s->product[i].m * s->product[i].n, 256) : 0;
+        n += s->product[i].splits > 1 ? (int32_t)blocks((int64_t)s->product[i].m * s->product[i].n, PARTS_WIDE) : 0;
     }
     s->block[s->n] = n;
     if (n)
-        LAUNCH(gemm_parts, (unsigned)n, 256, 0, g->stream, *s);
+        LAUNCH(gemm_parts, (unsigned)n, 8 * PARTS_WIDE, 0, g->stream, *s);
     launched(g, "gemm_parts");
 }
 
@@ -341,9 +325,7 @@ static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
         int64_t tiles = (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, GEMM_TILE) * p->splits;
         if (!tiles)
             continue;
-        s.product[s.n] = *p;
-        s.vector[s.n] = operand_fours(p->a, &p->a_m, p->m, &p->a_k, p->k)
-            | operand_fours(p->b, &p->b_n, p->n, &p->b_k, p->k) << 1;
+        s.product[s.n] = product_of(p);
         s.block[s.n + 1] = s.block[s.n] + (int32_t)tiles;
         s.n++;
     }

@@ -3,19 +3,47 @@
  * A launch makes a group of products; a block 64 x 64 of one of them, in float32
  * by 256 threads with 4 x 4 each, or on tensor cores by 8 warps with 32 x 16 each.
  * Numbers for the next part of k are fetched while this one is multiplied. The sum
- * over k has one order, whatever m is. */
+ * over k has one order, whatever m is. Sums are short here (16 to 48 numbers, but for gradients),
+ * so addresses count: of rows they are found once, and divisions are products. */
 #ifndef NN_CUDA_GEMM_CUH
 #define NN_CUDA_GEMM_CUH
 
-enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32 };
+enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32, PARTS_WIDE = 32 };
 
-/* block[i]: the first of product i; vector[i]: 1 a, 2 b can be read 16 bytes at once. */
+/* i / inner is the high half of i * magic, shifted; one that is whole has magic 0. */
+typedef struct gemm_axis {
+    uint32_t magic;
+    int32_t shift, inner, outer_step, inner_step;
+} gemm_axis;
+
+/* along: an operand is contiguous along its rows (m, n), not along k; fours: it can be read 16 bytes
+ * at once; pairs: two numbers of c or work side by side can be written at once. per: of k, a split. */
+typedef struct gemm_product {
+    int32_t m, n, k, splits, per;
+    bool add, a_along, b_along, a_fours, b_fours, pairs;
+    nn_gpu_precision c_as;
+    gemm_axis a_m, a_k, b_k, b_n, c_m, c_n;
+    const float *a, *b;
+    void *c;
+    float *work;
+} gemm_product;
+
+/* block[i]: the first of product i. */
 typedef struct gemm_group {
-    int32_t n, block[NN_GPU_GROUP + 1], vector[NN_GPU_GROUP];
-    nn_gpu_gemm product[NN_GPU_GROUP];
+    int32_t n, block[NN_GPU_GROUP + 1];
+    gemm_product product[NN_GPU_GROUP];
 } gemm_group;
 
 static_assert(sizeof(gemm_group) <= 4096, "more arguments than a kernel takes");
+
+static __device__ __forceinline__ int64_t axis_at(const gemm_axis &x, int i)
+{
+    int q = (int)((uint32_t)((uint64_t)(uint32_t)i * x.magic >> 32) >> x.shift);
+
+    return (int64_t)q * x.outer_step + (int64_t)(i - q * x.inner) * x.inner_step;
+}
+
+/* ---- operands with the axes of the caller, for so2_outer ---- */
 
 static __device__ __forceinline__ int64_t axis_at(const nn_gpu_axis &x, int i)
 {
@@ -71,45 +99,89 @@ UNROLL
 
 typedef struct gemm_part {
     int m, n, split, k, k_end; /* first row and column */
-    operand a, b;
 } gemm_part;
-
-static __device__ __forceinline__ operand operand_of(const float *p, const nn_gpu_axis &row, const nn_gpu_axis &k,
-                                                     bool vector)
-{
-    return operand{ p, row, k, 0, 0, 0, row.inner_step == 1, vector };
-}
 
 static __device__ __forceinline__ int gemm_find(const gemm_group &s)
 {
-    int i = 0;
+    int found = 0;
 
-    while (i + 1 < s.n && (int)blockIdx.x >= s.block[i + 1])
-        i++;
-    return i;
+UNROLL
+    for (int i = 1; i < NN_GPU_GROUP; i++)
+        found += i < s.n && (int)blockIdx.x >= s.block[i];
+    return found;
 }
 
-static __device__ __forceinline__ gemm_part gemm_open(const gemm_group &s, int i)
+static __device__ __forceinline__ gemm_part gemm_open(const gemm_product &g, int at)
 {
-    const nn_gpu_gemm &g = s.product[i];
-    int at = (int)blockIdx.x - s.block[i], across = (g.n + GEMM_TILE - 1) / GEMM_TILE;
-    int down = (g.m + GEMM_TILE - 1) / GEMM_TILE, per = ((g.k + g.splits - 1) / g.splits + SPLIT_K - 1) / SPLIT_K * SPLIT_K;
+    int across = (g.n + GEMM_TILE - 1) / GEMM_TILE, down = (g.m + GEMM_TILE - 1) / GEMM_TILE;
     gemm_part p;
 
     p.n = at % across * GEMM_TILE;
     p.m = at / across % down * GEMM_TILE;
     p.split = at / across / down;
-    p.k = p.split * per;
-    p.k_end = p.k + per < g.k ? p.k + per : g.k;
-    p.a = operand_of(g.a, g.a_m, g.a_k, s.vector[i] & 1);
-    p.b = operand_of(g.b, g.b_n, g.b_k, s.vector[i] & 2);
-    p.a.first = p.m;
-    p.b.first = p.n;
-    p.a.rows = g.m;
-    p.b.rows = g.n;
-    p.a.k_end = p.b.k_end = p.k_end;
+    p.k = p.split * g.per;
+    p.k_end = p.k + g.per < g.k ? p.k + g.per : g.k;
     return p;
 }
+
+/* One side of a block: this thread's fours of 64 rows, K along k. */
+template <int K, bool ALONG> struct feed {
+    enum { rows = ALONG ? 1 : K / 16 };
+    const float *p[rows]; /* of its rows; NULL behind the last */
+    int row, k;
+};
+
+template <int K, bool ALONG>
+static __device__ __forceinline__ feed<K, ALONG> feed_open(const float *p, const gemm_axis &rows, int first, int end)
+{
+    feed<K, ALONG> f;
+
+UNROLL
+    for (int i = 0; i < feed<K, ALONG>::rows; i++) {
+        int row;
+        part_of<K>(ALONG, i, &row, &f.k);
+        f.row = first + row;
+        f.p[i] = f.row < end ? p + axis_at(rows, f.row) : NULL;
+    }
+    return f;
+}
+
+/* Four numbers that cannot be read at once; `here`: the first of them. */
+template <bool ALONG>
+static __device__ __forceinline__ void four_get(const float *here, const gemm_axis &x, int at, int end, float v[4])
+{
+    int64_t first = ALONG ? axis_at(x, at) : 0;
+
+UNROLL
+    for (int q = 0; q < 4; q++)
+        if (at + q < end)
+            v[q] = here[axis_at(x, at + q) - first];
+}
+
+/* Numbers k0 .. k0+K-1 along k, zeros behind its end and the rows'. */
+template <int K, bool ALONG>
+static __device__ __forceinline__ void feed_get(const feed<K, ALONG> &f, const gemm_axis &rows, int end, const gemm_axis &k,
+                                                int k0, int k_end, bool fours, float v[K / 16][4])
+{
+UNROLL
+    for (int i = 0; i < K / 16; i++) {
+        const float *p = f.p[ALONG ? 0 : i];
+        int at = k0 + f.k + (ALONG ? i : 0);
+UNROLL
+        for (int q = 0; q < 4; q++)
+            v[i][q] = 0;
+        if (!p || at >= k_end)
+            continue;
+        if (fours)
+            load4(v[i], p + axis_at(k, at));
+        else if (ALONG)
+            four_get<true>(p + axis_at(k, at), rows, f.row, end, v[i]);
+        else
+            four_get<false>(p, k, at, k_end, v[i]);
+    }
+}
+
+/* ---- results ---- */
 
 /* A number as tables hold it. */
 static __device__ __forceinline__ void number_put(void *c, int64_t at, float v, nn_gpu_precision as)
@@ -124,23 +196,83 @@ static __device__ __forceinline__ void number_put(void *c, int64_t at, float v, 
         ((float *)c)[at] = v;
 }
 
-static __device__ __forceinline__ void gemm_put(const nn_gpu_gemm &g, const gemm_part &p, int m, int n, float v)
-{
-    int64_t at;
+/* Where a thread's numbers go: pairs of columns 2 j, 2 j + 1 of row i are acc[i][2 j], [2 j + 1]; in floats,
+ * -1: not there. Sums of a split go to work. */
+typedef struct gemm_places {
+    int64_t row[4];
+    int64_t col[2][2];
+} gemm_places;
 
-    m += p.m;
-    n += p.n;
-    if (m >= g.m || n >= g.n)
-        return;
-    if (g.splits > 1) {
-        g.work[((int64_t)p.split * g.m + m) * g.n + n] = v;
-        return;
+static __device__ __forceinline__ gemm_places places_of(const gemm_product &g, const gemm_part &p, const int row[4], const int col[2])
+{
+    gemm_places to;
+
+UNROLL
+    for (int i = 0; i < 4; i++) {
+        int m = p.m + row[i];
+        to.row[i] = m >= g.m ? -1 : g.splits > 1 ? ((int64_t)p.split * g.m + m) * g.n : axis_at(g.c_m, m);
     }
-    at = axis_at(g.c_m, m) + axis_at(g.c_n, n);
-    if (g.add)
-        ((float *)g.c)[at] += v;
+UNROLL
+    for (int j = 0; j < 4; j++) {
+        int n = p.n + col[j / 2] + j % 2;
+        to.col[j / 2][j % 2] = n >= g.n ? -1 : g.splits > 1 ? n : axis_at(g.c_n, n);
+    }
+    return to;
+}
+
+static __device__ __forceinline__ void pairs_put(float *c, bool add, const gemm_places &to, const float acc[4][4])
+{
+UNROLL
+    for (int q = 0; q < 8; q++) {
+        float *p = c + to.row[q / 2] + to.col[q % 2][0], old[2] = { 0, 0 };
+        if (to.row[q / 2] < 0 || to.col[q % 2][0] < 0)
+            continue;
+        if (add)
+            load2(old, p);
+        store2(p, old[0] + acc[q / 2][q % 2 * 2], old[1] + acc[q / 2][q % 2 * 2 + 1]);
+    }
+}
+
+static __device__ __forceinline__ void words_put(uint16_t *c, nn_gpu_precision as, const gemm_places &to, const float acc[4][4])
+{
+UNROLL
+    for (int q = 0; q < 8; q++) {
+        const float *v = &acc[q / 2][q % 2 * 2];
+        if (to.row[q / 2] >= 0 && to.col[q % 2][0] >= 0)
+            *(uint32_t *)(c + to.row[q / 2] + to.col[q % 2][0]) = as == NN_GPU_BF16 ? bf16_pair(v[0], v[1]) : fp16_pair(v[0], v[1]);
+    }
+}
+
+static __device__ __forceinline__ void numbers_put(const gemm_product &g, const gemm_places &to, const float acc[4][4])
+{
+UNROLL
+    for (int q = 0; q < 16; q++) {
+        int64_t row = to.row[q / 4], col = to.col[q / 2 % 2][q % 2];
+        if (row < 0 || col < 0)
+            continue;
+        if (g.splits > 1)
+            g.work[row + col] = acc[q / 4][q % 4];
+        else if (g.add)
+            ((float *)g.c)[row + col] += acc[q / 4][q % 4];
+        else
+            number_put(g.c, row + col, acc[q / 4][q % 4], g.c_as);
+    }
+}
+
+/* Rows row[i] of the block, pairs of columns from col[j]. */
+static __device__ __forceinline__ void gemm_put(const gemm_product &g, const gemm_part &p, const int row[4], const int col[2],
+                                                const float acc[4][4])
+{
+    gemm_places to = places_of(g, p, row, col);
+
+    if (!g.pairs || (g.splits == 1 && g.c_as == NN_GPU_TF32))
+        numbers_put(g, to, acc);
+    else if (g.splits > 1)
+        pairs_put(g.work, false, to, acc);
+    else if (g.c_as == NN_GPU_FP32)
+        pairs_put((float *)g.c, g.add, to, acc);
     else
-        number_put(g.c, at, v, g.c_as);
+        words_put((uint16_t *)g.c, g.c_as, to, acc);
 }
 
 /* ---- float32 ---------------------------------------------------------------------------- */
@@ -166,29 +298,46 @@ UNROLL
             acc[i][j] += a[i] * b[j];
 }
 
+template <bool A, bool B>
+static __device__ __forceinline__ void fp32_block(const gemm_product &g, const gemm_part &p, gemm_side a, gemm_side b, float acc[4][4])
+{
+    float va[1][4], vb[1][4];
+    feed<GEMM_K, A> fa = feed_open<GEMM_K, A>(g.a, g.a_m, p.m, g.m);
+    feed<GEMM_K, B> fb = feed_open<GEMM_K, B>(g.b, g.b_n, p.n, g.n);
+
+    for (int k = p.k;; k += GEMM_K) { /* fetched while the one before is multiplied */
+        feed_get(fa, g.a_m, g.m, g.a_k, k, p.k_end, g.a_fours, va);
+        feed_get(fb, g.b_n, g.n, g.b_k, k, p.k_end, g.b_fours, vb);
+UNROLL
+        for (int kk = 0; kk < GEMM_K && k > p.k; kk++)
+            gemm_step(acc, &a[kk][threadIdx.x / 16 * 4], &b[kk][threadIdx.x % 16 * 4]);
+        if (k >= p.k_end)
+            break;
+        __syncthreads();
+        gemm_side_put(A, va[0], a);
+        gemm_side_put(B, vb[0], b);
+        __syncthreads();
+    }
+}
+
 __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(const __grid_constant__ gemm_group s)
 {
     __shared__ __align__(16) gemm_side a, b;
     int i = gemm_find(s), ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4;
-    gemm_part p = gemm_open(s, i);
-    float acc[4][4] = { { 0 } }, va[1][4], vb[1][4];
+    int row[4] = { ty, ty + 1, ty + 2, ty + 3 }, col[2] = { tx, tx + 2 };
+    const gemm_product &g = s.product[i];
+    gemm_part p = gemm_open(g, (int)blockIdx.x - s.block[i]);
+    float acc[4][4] = { { 0 } };
 
-    operand_fetch<GEMM_K>(p.a, p.k, va);
-    operand_fetch<GEMM_K>(p.b, p.k, vb);
-    for (int k = p.k; k < p.k_end; k += GEMM_K) {
-        gemm_side_put(p.a.along, va[0], a);
-        gemm_side_put(p.b.along, vb[0], b);
-        __syncthreads();
-        operand_fetch<GEMM_K>(p.a, k + GEMM_K, va);
-        operand_fetch<GEMM_K>(p.b, k + GEMM_K, vb);
-UNROLL
-        for (int kk = 0; kk < GEMM_K; kk++)
-            gemm_step(acc, &a[kk][ty], &b[kk][tx]);
-        __syncthreads();
-    }
-UNROLL
-    for (int q = 0; q < 16; q++)
-        gemm_put(s.product[i], p, ty + q / 4, tx + q % 4, acc[q / 4][q % 4]);
+    if (g.a_along && g.b_along)
+        fp32_block<true, true>(g, p, a, b, acc);
+    else if (g.a_along)
+        fp32_block<true, false>(g, p, a, b, acc);
+    else if (g.b_along)
+        fp32_block<false, true>(g, p, a, b, acc);
+    else
+        fp32_block<false, false>(g, p, a, b, acc);
+    gemm_put(g, p, row, col, acc);
 }
 
 /* ---- tensor cores -------------------------------------------------------------------------- */
@@ -229,62 +378,88 @@ UNROLL
     }
 }
 
-template <int P>
-static __device__ __forceinline__ void side_put_all(bool along, const float v[mma_kind<P>::k / 16][4], mma_side<P> *to)
+template <int P, bool ALONG>
+static __device__ __forceinline__ void side_put_all(const float v[mma_kind<P>::k / 16][4], mma_side<P> *to)
 {
-    const int per = mma_kind<P>::per;
+    const int K = mma_kind<P>::k, per = mma_kind<P>::per;
 
-    if (along) {
+    if constexpr (ALONG) {
         side_put_along<P>(v, to);
-        return;
-    }
+    } else {
 UNROLL
-    for (int i = 0; i < mma_kind<P>::k / 16; i++) {
-        int row, k;
-        part_of<mma_kind<P>::k>(false, i, &row, &k);
-UNROLL
-        for (int w = 0; w < 4 / per; w++)
-            side_put<P>(to, row, k / per + w, v[i][w * per], v[i][w * per + per - 1]);
+        for (int i = 0; i < K / 16 * 4; i += per) {
+            int row, k;
+            part_of<K>(false, i / 4, &row, &k);
+            side_put<P>(to, row, (k + i % 4) / per, v[i / 4][i % 4], v[i / 4][i % 4 + per - 1]);
+        }
     }
 }
 
-template <int P> __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_mma(const __grid_constant__ gemm_group s)
+template <int P, bool A, bool B>
+static __device__ __forceinline__ void mma_block(const gemm_product &g, const gemm_part &p, mma_side<P> *a, mma_side<P> *b, float acc[4][4])
 {
     const int K = mma_kind<P>::k;
-    __shared__ mma_side<P> a, b;
-    int i = gemm_find(s);
-    gemm_part p = gemm_open(s, i);
-    float acc[4][4] = { { 0 } }, va[K / 16][4], vb[K / 16][4];
+    float va[K / 16][4], vb[K / 16][4];
+    feed<K, A> fa = feed_open<K, A>(g.a, g.a_m, p.m, g.m);
+    feed<K, B> fb = feed_open<K, B>(g.b, g.b_n, p.n, g.n);
 
-    operand_fetch<K>(p.a, p.k, va);
-    operand_fetch<K>(p.b, p.k, vb);
-    for (int k = p.k; k < p.k_end; k += K) {
-        side_put_all<P>(p.a.along, va, &a);
-        side_put_all<P>(p.b.along, vb, &b);
+    for (int k = p.k;; k += K) { /* fetched while the one before is multiplied */
+        feed_get(fa, g.a_m, g.m, g.a_k, k, p.k_end, g.a_fours, va);
+        feed_get(fb, g.b_n, g.n, g.b_k, k, p.k_end, g.b_fours, vb);
+        if (k > p.k)
+            mma_tile<P>(acc, *a, *b, false);
+        if (k >= p.k_end)
+            break;
         __syncthreads();
-        operand_fetch<K>(p.a, k + K, va);
-        operand_fetch<K>(p.b, k + K, vb);
-        mma_tile<P>(acc, a, b, false);
+        side_put_all<P, A>(va, a);
+        side_put_all<P, B>(vb, b);
         __syncthreads();
     }
-UNROLL
-    for (int q = 0; q < 16; q++)
-        gemm_put(s.product[i], p, mma_row(q / 8, q / 2 % 2), mma_col(q / 4 % 2) + q % 2, acc[q / 4][q % 4]);
 }
 
-/* c from the parts of k, in order; blocks as in the group, of 256 numbers. */
+template <int P>
+__global__ void __launch_bounds__(GEMM_THREADS, mma_kind<P>::x3 ? 2 : 3) gemm_mma(const __grid_constant__ gemm_group s)
+{
+    __shared__ mma_side<P> a, b;
+    int i = gemm_find(s), row[4] = { mma_row(0, 0), mma_row(0, 1), mma_row(1, 0), mma_row(1, 1) }, col[2] = { mma_col(0), mma_col(1) };
+    const gemm_product &g = s.product[i];
+    gemm_part p = gemm_open(g, (int)blockIdx.x - s.block[i]);
+    float acc[4][4] = { { 0 } }, by_row[4][4];
+
+    if (g.a_along && g.b_along)
+        mma_block<P, true, true>(g, p, &a, &b, acc);
+    else if (g.a_along)
+        mma_block<P, true, false>(g, p, &a, &b, acc);
+    else if (g.b_along)
+        mma_block<P, false, true>(g, p, &a, &b, acc);
+    else
+        mma_block<P, false, false>(g, p, &a, &b, acc);
+UNROLL
+    for (int q = 0; q < 16; q++)
+        by_row[q / 4][q % 4] = acc[q / 8 * 2 + q / 2 % 2][q / 4 % 2 * 2 + q % 2];
+    gemm_put(g, p, row, col, by_row);
+}
+
+/* c from the parts of k, a block 32 numbers of a product: thread t % 32 of them, the parts t / 32 and every
+ * eighth after it; then those eight sums, in order. */
 __global__ void gemm_parts(const __grid_constant__ gemm_group s)
 {
-    int which = gemm_find(s);
-    const nn_gpu_gemm &g = s.product[which];
-    int64_t i = (int64_t)((int)blockIdx.x - s.block[which]) * blockDim.x + threadIdx.x, size = (int64_t)g.m * g.n;
+    __shared__ float part[8][PARTS_WIDE];
+    int which = gemm_find(s), lane = (int)threadIdx.x % PARTS_WIDE, slice = (int)threadIdx.x / PARTS_WIDE;
+    const gemm_product &g = s.product[which];
+    int64_t i = (int64_t)((int)blockIdx.x - s.block[which]) * PARTS_WIDE + lane, size = (int64_t)g.m * g.n;
     float sum = 0, *c;
 
-    if (i >= size)
-        return;
 UNROLL_BY(8)
-    for (int k = 0; k < g.splits; k++)
+    for (int k = slice; k < g.splits && i < size; k += 8)
         sum += g.work[k * size + i];
+    part[slice][lane] = sum;
+    __syncthreads();
+    if (slice || i >= size)
+        return;
+UNROLL
+    for (int k = 1; k < 8; k++)
+        sum += part[k][lane];
     c = (float *)g.c + axis_at(g.c_m, (int)(i / g.n)) + axis_at(g.c_n, (int)(i % g.n));
     *c = g.add ? *c + sum : sum;
 }

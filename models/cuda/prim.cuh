@@ -8,6 +8,7 @@
  *   mma_bf16(c, a, b), mma_fp16(..)        c += a b, m16n8k16, fragments as in PTX
  *   mma_tf32(c, a, b)                      c += a b, m16n8k8
  *   load4(v, p)                            16 bytes at once; p is a multiple of 16
+ *   load2(v, p), store2(p, x, y)           8 bytes at once; p is a multiple of 8
  *   copy_async(to, from, bytes)            16 bytes to shared memory, zeros behind `bytes`;
  *                                          both are multiples of 16
  *   copy_close()                           what was begun since the last one is a group
@@ -98,6 +99,19 @@ static __device__ __forceinline__ void load4(float v[4], const float *p)
     v[1] = q.y;
     v[2] = q.z;
     v[3] = q.w;
+}
+
+static __device__ __forceinline__ void load2(float v[2], const float *p)
+{
+    float2 q = *reinterpret_cast<const float2 *>(p);
+
+    v[0] = q.x;
+    v[1] = q.y;
+}
+
+static __device__ __forceinline__ void store2(float *p, float x, float y)
+{
+    *reinterpret_cast<float2 *>(p) = make_float2(x, y);
 }
 
 static __device__ __forceinline__ void copy_async(void *to, const void *from, int bytes)

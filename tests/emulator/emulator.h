@@ -298,16 +298,29 @@ template <class T> EMU_OWN static T warp_xor(T value, int mask, int line = __bui
 
 /* ---- vector loads and asynchronous copies ------------------------------------------ */
 
-static void emu_aligned(const void *p)
+static void emu_aligned(const void *p, unsigned to = 16)
 {
-    if ((uintptr_t)p % 16)
-        emu_fail("16 bytes at an address that is no multiple of 16");
+    if ((uintptr_t)p % to)
+        emu_fail("8 or 16 bytes at an address that is no multiple of them");
 }
 
 [[maybe_unused]] static void load4(float v[4], const float *p)
 {
     emu_aligned(p);
     memcpy(v, p, 4 * sizeof *v);
+}
+
+[[maybe_unused]] static void load2(float v[2], const float *p)
+{
+    emu_aligned(p, 8);
+    memcpy(v, p, 2 * sizeof *v);
+}
+
+[[maybe_unused]] static void store2(float *p, float x, float y)
+{
+    emu_aligned(p, 8);
+    p[0] = x;
+    p[1] = y;
 }
 
 static void emu_copy_arrive(const emu_copy *c)

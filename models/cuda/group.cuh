@@ -1,0 +1,77 @@
+/* models/cuda/group.cuh - a product of the caller as gemm.cuh wants it; on the host. */
+#ifndef NN_CUDA_GROUP_CUH
+#define NN_CUDA_GROUP_CUH
+
+/* For i < 2^31: magic = 2^(31 + l) / inner rounded up, l the bits of inner - 1, is too large by e < inner <= 2^l
+ * parts of 2^(31 + l), so i e is less than one. */
+static gemm_axis axis_of(const nn_gpu_axis *x, int64_t extent)
+{
+    gemm_axis a = { 0, 0, x->inner, (int32_t)x->outer_step, (int32_t)x->inner_step };
+    int l = 0;
+
+    if (extent <= x->inner)
+        return a;
+    if (x->inner == 1) {
+        a.inner_step = a.outer_step;
+        return a;
+    }
+    while ((int64_t)1 << l < x->inner)
+        l++;
+    a.magic = (uint32_t)((((uint64_t)1 << (31 + l)) + (uint64_t)x->inner - 1) / (uint64_t)x->inner);
+    a.shift = l - 1;
+    return a;
+}
+
+/* Whether groups of `wide` numbers along an axis, which it is contiguous along or not, begin at multiples of it. */
+static bool axis_wide(const gemm_axis *x, int extent, bool along, int wide)
+{
+    bool whole = !x->magic;
+
+    if (along)
+        return x->inner_step == 1 && extent % wide == 0 && (whole || (x->inner % wide == 0 && x->outer_step % wide == 0));
+    return x->inner_step % wide == 0 && (whole || x->outer_step % wide == 0);
+}
+
+static bool operand_fours(const float *p, const gemm_axis *row, int rows, const gemm_axis *k, int n_k, bool along)
+{
+    return (uintptr_t)p % 16 == 0 && axis_wide(row, rows, along, 4) && axis_wide(k, n_k, !along, 4);
+}
+
+static bool result_pairs(const gemm_product *p)
+{
+    if (p->splits > 1)
+        return (uintptr_t)p->work % 8 == 0 && p->n % 2 == 0;
+    return (uintptr_t)p->c % 8 == 0 && axis_wide(&p->c_m, p->m, false, 2) && axis_wide(&p->c_n, p->n, true, 2);
+}
+
+static gemm_product product_of(const nn_gpu_gemm *g)
+{
+    int per = (g->k + g->splits - 1) / g->splits;
+    gemm_product p = {};
+
+    p.m = g->m;
+    p.n = g->n;
+    p.k = g->k;
+    p.splits = g->splits;
+    p.per = (per + SPLIT_K - 1) / SPLIT_K * SPLIT_K;
+    p.add = g->add;
+    p.c_as = g->c_as;
+    p.a_m = axis_of(&g->a_m, g->m);
+    p.a_k = axis_of(&g->a_k, g->k);
+    p.b_k = axis_of(&g->b_k, g->k);
+    p.b_n = axis_of(&g->b_n, g->n);
+    p.c_m = axis_of(&g->c_m, g->m);
+    p.c_n = axis_of(&g->c_n, g->n);
+    p.a = g->a;
+    p.b = g->b;
+    p.c = g->c;
+    p.work = g->work;
+    p.a_along = p.a_m.inner_step == 1;
+    p.b_along = p.b_n.inner_step == 1;
+    p.a_fours = operand_fours(p.a, &p.a_m, p.m, &p.a_k, p.k, p.a_along);
+    p.b_fours = operand_fours(p.b, &p.b_n, p.n, &p.b_k, p.k, p.b_along);
+    p.pairs = result_pairs(&p);
+    return p;
+}
+
+#endif
