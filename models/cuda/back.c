@@ -59,11 +59,8 @@ static void project_back(nn_cuda_step *s)
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
         nn_cuda_join(&all, nn_cuda_linear_grad(&z, s->z, s->dy));
         nn_cuda_join(&all, nn_cuda_linear_back(&z, s->dy, e->dz, false));
-        if (!x.l->n_in)
-            continue;
-        nn_cuda_join(&all, nn_cuda_linear_grad(&x, s->x, s->dy));
-        if (s->dx)
-            nn_cuda_join(&all, nn_cuda_linear_back(&x, s->dy, s->dx, false));
+        if (x.l->n_in)
+            nn_cuda_join(&all, nn_cuda_linear_grad(&x, s->x, s->dy));
     }
     nn_cuda_group_run(&all);
 }
@@ -87,6 +84,7 @@ static void edges_back(nn_cuda_step *s)
     e->ops->attend_back(e->gpu, &a);
 }
 
+/* And of the features, by projection and queries. */
 static void query_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -94,12 +92,18 @@ static void query_back(nn_cuda_step *s)
     nn_cuda_group all = { .e = e };
 
     for (int d = 0; d < NN_DEGREES; d++) {
-        nn_cuda_rows r = rows_of(s, &m->query[d], d, &m->in, &m->q);
-        if (!r.l->n_in)
-            continue;
-        nn_cuda_join(&all, nn_cuda_linear_grad(&r, s->x, e->dq));
-        if (s->dx)
-            nn_cuda_join(&all, nn_cuda_linear_back(&r, e->dq, s->dx, true));
+        nn_cuda_rows q = rows_of(s, &m->query[d], d, &m->in, &m->q);
+        nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
+        bool projected = d < m->out.n_degrees && x.l->n_in;
+        if (q.l->n_in)
+            nn_cuda_join(&all, nn_cuda_linear_grad(&q, s->x, e->dq));
+        if (s->dx && projected) {
+            nn_gpu_gemm of_x = nn_cuda_linear_back(&x, s->dy, s->dx, false);
+            of_x.more = q.l->n_in > 0;
+            nn_cuda_join(&all, of_x);
+        }
+        if (s->dx && q.l->n_in)
+            nn_cuda_join(&all, nn_cuda_linear_back(&q, e->dq, s->dx, !projected));
     }
     nn_cuda_group_run(&all);
 }

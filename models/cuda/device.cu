@@ -325,8 +325,9 @@ static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
         int64_t tiles = (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, GEMM_TILE) * p->splits;
         if (!tiles)
             continue;
-        s.product[s.n] = product_of(p);
-        s.block[s.n + 1] = s.block[s.n] + (int32_t)tiles;
+        bool goes_on = i > 0 && a[i - 1].more;
+        s.product[s.n] = product_of(p, goes_on ? &s.product[s.n - 1] : NULL);
+        s.block[s.n + 1] = s.block[s.n] + (goes_on ? 0 : (int32_t)tiles);
         s.n++;
     }
     if (!s.n)

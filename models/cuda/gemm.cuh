@@ -17,10 +17,11 @@ typedef struct gemm_axis {
 } gemm_axis;
 
 /* along: an operand is contiguous along its rows (m, n), not along k; fours: it can be read 16 bytes
- * at once; pairs: two numbers of c or work side by side can be written at once. per: of k, a split. */
+ * at once; pairs: two numbers of c or work side by side can be written at once; more: the sum goes on with the
+ * next product. per: of k, a split. */
 typedef struct gemm_product {
     int32_t m, n, k, splits, per;
-    bool add, a_along, b_along, a_fours, b_fours, pairs;
+    bool add, more, a_along, b_along, a_fours, b_fours, pairs;
     nn_gpu_precision c_as;
     gemm_axis a_m, a_k, b_k, b_n, c_m, c_n;
     const float *a, *b;
@@ -298,25 +299,29 @@ UNROLL
             acc[i][j] += a[i] * b[j];
 }
 
+/* The sum of a product and of those that it goes on with, which are along as it is. */
 template <bool A, bool B>
-static __device__ __forceinline__ void fp32_block(const gemm_product &g, const gemm_part &p, gemm_side a, gemm_side b, float acc[4][4])
+static __device__ __forceinline__ void fp32_block(const gemm_product *g, gemm_part p, gemm_side a, gemm_side b, float acc[4][4])
 {
     float va[1][4], vb[1][4];
-    feed<GEMM_K, A> fa = feed_open<GEMM_K, A>(g.a, g.a_m, p.m, g.m);
-    feed<GEMM_K, B> fb = feed_open<GEMM_K, B>(g.b, g.b_n, p.n, g.n);
 
-    for (int k = p.k;; k += GEMM_K) { /* fetched while the one before is multiplied */
-        feed_get(fa, g.a_m, g.m, g.a_k, k, p.k_end, g.a_fours, va);
-        feed_get(fb, g.b_n, g.n, g.b_k, k, p.k_end, g.b_fours, vb);
+UNROLL_BY(1)
+    for (const gemm_product *next = g; next; next = next->more ? next + 1 : NULL, p.k = 0, p.k_end = next ? next->k : 0) {
+        feed<GEMM_K, A> fa = feed_open<GEMM_K, A>(next->a, next->a_m, p.m, next->m);
+        feed<GEMM_K, B> fb = feed_open<GEMM_K, B>(next->b, next->b_n, p.n, next->n);
+        for (int k = p.k;; k += GEMM_K) { /* fetched while the one before is multiplied */
+            feed_get(fa, next->a_m, next->m, next->a_k, k, p.k_end, next->a_fours, va);
+            feed_get(fb, next->b_n, next->n, next->b_k, k, p.k_end, next->b_fours, vb);
 UNROLL
-        for (int kk = 0; kk < GEMM_K && k > p.k; kk++)
-            gemm_step(acc, &a[kk][threadIdx.x / 16 * 4], &b[kk][threadIdx.x % 16 * 4]);
-        if (k >= p.k_end)
-            break;
-        __syncthreads();
-        gemm_side_put(A, va[0], a);
-        gemm_side_put(B, vb[0], b);
-        __syncthreads();
+            for (int kk = 0; kk < GEMM_K && k > p.k; kk++)
+                gemm_step(acc, &a[kk][threadIdx.x / 16 * 4], &b[kk][threadIdx.x % 16 * 4]);
+            __syncthreads();
+            if (k >= p.k_end)
+                break;
+            gemm_side_put(A, va[0], a);
+            gemm_side_put(B, vb[0], b);
+            __syncthreads();
+        }
     }
 }
 
@@ -330,13 +335,13 @@ __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(const __grid_consta
     float acc[4][4] = { { 0 } };
 
     if (g.a_along && g.b_along)
-        fp32_block<true, true>(g, p, a, b, acc);
+        fp32_block<true, true>(&g, p, a, b, acc);
     else if (g.a_along)
-        fp32_block<true, false>(g, p, a, b, acc);
+        fp32_block<true, false>(&g, p, a, b, acc);
     else if (g.b_along)
-        fp32_block<false, true>(g, p, a, b, acc);
+        fp32_block<false, true>(&g, p, a, b, acc);
     else
-        fp32_block<false, false>(g, p, a, b, acc);
+        fp32_block<false, false>(&g, p, a, b, acc);
     gemm_put(g, p, row, col, acc);
 }
 
@@ -396,24 +401,27 @@ UNROLL
 }
 
 template <int P, bool A, bool B>
-static __device__ __forceinline__ void mma_block(const gemm_product &g, const gemm_part &p, mma_side<P> *a, mma_side<P> *b, float acc[4][4])
+static __device__ __forceinline__ void mma_block(const gemm_product *g, gemm_part p, mma_side<P> *a, mma_side<P> *b, float acc[4][4])
 {
     const int K = mma_kind<P>::k;
     float va[K / 16][4], vb[K / 16][4];
-    feed<K, A> fa = feed_open<K, A>(g.a, g.a_m, p.m, g.m);
-    feed<K, B> fb = feed_open<K, B>(g.b, g.b_n, p.n, g.n);
 
-    for (int k = p.k;; k += K) { /* fetched while the one before is multiplied */
-        feed_get(fa, g.a_m, g.m, g.a_k, k, p.k_end, g.a_fours, va);
-        feed_get(fb, g.b_n, g.n, g.b_k, k, p.k_end, g.b_fours, vb);
-        if (k > p.k)
-            mma_tile<P>(acc, *a, *b, false);
-        if (k >= p.k_end)
-            break;
-        __syncthreads();
-        side_put_all<P, A>(va, a);
-        side_put_all<P, B>(vb, b);
-        __syncthreads();
+UNROLL_BY(1)
+    for (; g; g = g->more ? g + 1 : NULL, p.k = 0, p.k_end = g ? g->k : 0) {
+        feed<K, A> fa = feed_open<K, A>(g->a, g->a_m, p.m, g->m);
+        feed<K, B> fb = feed_open<K, B>(g->b, g->b_n, p.n, g->n);
+        for (int k = p.k;; k += K) { /* fetched while the one before is multiplied */
+            feed_get(fa, g->a_m, g->m, g->a_k, k, p.k_end, g->a_fours, va);
+            feed_get(fb, g->b_n, g->n, g->b_k, k, p.k_end, g->b_fours, vb);
+            if (k > p.k)
+                mma_tile<P>(acc, *a, *b, false);
+            __syncthreads();
+            if (k >= p.k_end)
+                break;
+            side_put_all<P, A>(va, a);
+            side_put_all<P, B>(vb, b);
+            __syncthreads();
+        }
     }
 }
 
@@ -427,13 +435,13 @@ __global__ void __launch_bounds__(GEMM_THREADS, mma_kind<P>::x3 ? 2 : 3) gemm_mm
     float acc[4][4] = { { 0 } }, by_row[4][4];
 
     if (g.a_along && g.b_along)
-        mma_block<P, true, true>(g, p, &a, &b, acc);
+        mma_block<P, true, true>(&g, p, &a, &b, acc);
     else if (g.a_along)
-        mma_block<P, true, false>(g, p, &a, &b, acc);
+        mma_block<P, true, false>(&g, p, &a, &b, acc);
     else if (g.b_along)
-        mma_block<P, false, true>(g, p, &a, &b, acc);
+        mma_block<P, false, true>(&g, p, &a, &b, acc);
     else
-        mma_block<P, false, false>(g, p, &a, &b, acc);
+        mma_block<P, false, false>(&g, p, &a, &b, acc);
 UNROLL
     for (int q = 0; q < 16; q++)
         by_row[q / 4][q % 4] = acc[q / 8 * 2 + q / 2 % 2][q / 4 % 2 * 2 + q % 2];

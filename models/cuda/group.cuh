@@ -44,7 +44,9 @@ static bool result_pairs(const gemm_product *p)
     return (uintptr_t)p->c % 8 == 0 && axis_wide(&p->c_m, p->m, false, 2) && axis_wide(&p->c_n, p->n, true, 2);
 }
 
-static gemm_product product_of(const nn_gpu_gemm *g)
+/* Any operand can be read as if it were along or not, one number after the other: a sum that goes on is read as
+ * it began. */
+static gemm_product product_of(const nn_gpu_gemm *g, const gemm_product *begun)
 {
     int per = (g->k + g->splits - 1) / g->splits;
     gemm_product p = {};
@@ -55,6 +57,7 @@ static gemm_product product_of(const nn_gpu_gemm *g)
     p.splits = g->splits;
     p.per = (per + SPLIT_K - 1) / SPLIT_K * SPLIT_K;
     p.add = g->add;
+    p.more = g->more;
     p.c_as = g->c_as;
     p.a_m = axis_of(&g->a_m, g->m);
     p.a_k = axis_of(&g->a_k, g->k);
@@ -66,8 +69,8 @@ static gemm_product product_of(const nn_gpu_gemm *g)
     p.b = g->b;
     p.c = g->c;
     p.work = g->work;
-    p.a_along = p.a_m.inner_step == 1;
-    p.b_along = p.b_n.inner_step == 1;
+    p.a_along = begun ? begun->a_along : p.a_m.inner_step == 1;
+    p.b_along = begun ? begun->b_along : p.b_n.inner_step == 1;
     p.a_fours = operand_fours(p.a, &p.a_m, p.m, &p.a_k, p.k, p.a_along);
     p.b_fours = operand_fours(p.b, &p.b_n, p.n, &p.b_k, p.k, p.b_along);
     p.pairs = result_pairs(&p);

@@ -70,10 +70,11 @@ typedef struct nn_gpu_axis {
 
 /* c[m][n] (=, +=) sum over k of a[m][k] b[k][n]. splits > 1: k is cut in so many
  * parts, added in order; work is then [splits][m][n]. c_as: what c is kept as, without
- * splits and `add`: float32, float32 with the bits of tf32 alone, or 16-bit numbers. */
+ * splits and `add`: float32, float32 with the bits of tf32 alone, or 16-bit numbers. more: the next
+ * one's sum over its k, of its a and b, is added to this one's; it has the same m, n and c, and no splits. */
 typedef struct nn_gpu_gemm {
     int32_t m, n, k, splits;
-    bool add;
+    bool add, more;
     nn_gpu_precision precision, c_as;
     nn_gpu_axis a_m, a_k, b_k, b_n, c_m, c_n;
     const float *a, *b;

@@ -55,7 +55,7 @@ void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p)
 
     if (!p.k && p.add)
         return;
-    if (g->n == NN_GPU_GROUP)
+    if (g->n + p.more >= NN_GPU_GROUP)
         nn_cuda_group_run(g);
     if (p.splits > 1) {
         p.work = g->e->work + g->work;

@@ -121,18 +121,19 @@ void nn_cuda_attend(nn_cuda_step *s)
 void nn_cuda_attention(nn_cuda_step *s)
 {
     const nn_cuda_module *m = s->m;
-    nn_cuda_group first = { .e = s->e }, second = { .e = s->e };
+    nn_cuda_group all = { .e = s->e };
 
     nn_cuda_attend(s);
     for (int d = 0; d < m->out.n_degrees; d++) {
         nn_cuda_rows z = rows_of(s, &m->project_z[d], d, &m->z, &m->out);
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
-        nn_cuda_join(&first, nn_cuda_linear_run(&z, s->z, s->y, false));
-        if (x.l->n_in)
-            nn_cuda_join(&second, nn_cuda_linear_run(&x, s->x, s->y, true));
+        nn_gpu_gemm of_z = nn_cuda_linear_run(&z, s->z, s->y, false);
+        of_z.more = x.l->n_in > 0;
+        nn_cuda_join(&all, of_z);
+        if (of_z.more)
+            nn_cuda_join(&all, nn_cuda_linear_run(&x, s->x, s->y, false));
     }
-    nn_cuda_group_run(&first);
-    nn_cuda_group_run(&second);
+    nn_cuda_group_run(&all);
 }
 
 void nn_cuda_norm(nn_cuda_step *s)
