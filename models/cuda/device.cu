@@ -315,19 +315,33 @@ static void parts_launch(nn_gpu *g, gemm_group *s)
     launched(g, "gemm_parts");
 }
 
+/* So many tiles one below the other for a block that there are GEMM_BLOCKS of them or more. */
+static int32_t group_rows(const nn_gpu_gemm *a, int32_t n)
+{
+    int64_t tiles = 0;
+
+    for (int32_t i = 0; i < n; i++)
+        if (i == 0 || !a[i - 1].more)
+            tiles += (int64_t)blocks(a[i].n, GEMM_TILE) * blocks(a[i].m, GEMM_TILE) * a[i].splits;
+    tiles /= GEMM_BLOCKS;
+    return GEMM_TILE * (tiles < 1 ? 1 : tiles > GEMM_DOWN ? GEMM_DOWN : (int32_t)tiles);
+}
+
 /* All of one precision. */
 static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
+    int32_t rows = a->precision == NN_GPU_FP32 ? GEMM_TILE : group_rows(a, n);
     gemm_group s = {};
 
     for (int32_t i = 0; i < n; i++) {
         const nn_gpu_gemm *p = &a[i];
-        int64_t tiles = (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, GEMM_TILE) * p->splits;
-        if (!tiles)
+        bool goes_on = i > 0 && p[-1].more;
+        int64_t parts = (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, rows) * p->splits;
+        if (!parts)
             continue;
-        bool goes_on = i > 0 && a[i - 1].more;
         s.product[s.n] = product_of(p, goes_on ? &s.product[s.n - 1] : NULL);
-        s.block[s.n + 1] = s.block[s.n] + (goes_on ? 0 : (int32_t)tiles);
+        s.product[s.n].rows = rows;
+        s.block[s.n + 1] = s.block[s.n] + (goes_on ? 0 : (int32_t)parts);
         s.n++;
     }
     if (!s.n)

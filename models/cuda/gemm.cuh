@@ -8,7 +8,7 @@
 #ifndef NN_CUDA_GEMM_CUH
 #define NN_CUDA_GEMM_CUH
 
-enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32, PARTS_WIDE = 32 };
+enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32, PARTS_WIDE = 32, GEMM_BLOCKS = 264, GEMM_DOWN = 8 };
 
 /* i / inner is the high half of i * magic, shifted; one that is whole has magic 0. */
 typedef struct gemm_axis {
@@ -18,9 +18,9 @@ typedef struct gemm_axis {
 
 /* along: an operand is contiguous along its rows (m, n), not along k; fours: it can be read 16 bytes
  * at once; pairs: two numbers of c or work side by side can be written at once; more: the sum goes on with the
- * next product. per: of k, a split. */
+ * next product. per: of k, a split. rows: of a block, a multiple of GEMM_TILE. */
 typedef struct gemm_product {
-    int32_t m, n, k, splits, per;
+    int32_t m, n, k, splits, per, rows;
     bool add, more, a_along, b_along, a_fours, b_fours, pairs;
     nn_gpu_precision c_as;
     gemm_axis a_m, a_k, b_k, b_n, c_m, c_n;
@@ -99,7 +99,7 @@ UNROLL
 /* ---- which product, which part of it ------------------------------------------------- */
 
 typedef struct gemm_part {
-    int m, n, split, k, k_end; /* first row and column */
+    int m, m_end, n, split, k, k_end; /* rows from m on, columns from n on */
 } gemm_part;
 
 static __device__ __forceinline__ int gemm_find(const gemm_group &s)
@@ -114,11 +114,12 @@ UNROLL
 
 static __device__ __forceinline__ gemm_part gemm_open(const gemm_product &g, int at)
 {
-    int across = (g.n + GEMM_TILE - 1) / GEMM_TILE, down = (g.m + GEMM_TILE - 1) / GEMM_TILE;
+    int across = (g.n + GEMM_TILE - 1) / GEMM_TILE, down = (g.m + g.rows - 1) / g.rows;
     gemm_part p;
 
     p.n = at % across * GEMM_TILE;
-    p.m = at / across % down * GEMM_TILE;
+    p.m = at / across % down * g.rows;
+    p.m_end = p.m + g.rows < g.m ? p.m + g.rows : g.m;
     p.split = at / across / down;
     p.k = p.split * g.per;
     p.k_end = p.k + g.per < g.k ? p.k + g.per : g.k;
@@ -201,7 +202,7 @@ static __device__ __forceinline__ void number_put(void *c, int64_t at, float v, 
  * -1: not there. Sums of a split go to work. */
 typedef struct gemm_places {
     int64_t row[4];
-    int64_t col[2][2];
+    int32_t col[2][2];
 } gemm_places;
 
 static __device__ __forceinline__ gemm_places places_of(const gemm_product &g, const gemm_part &p, const int row[4], const int col[2])
@@ -216,7 +217,7 @@ UNROLL
 UNROLL
     for (int j = 0; j < 4; j++) {
         int n = p.n + col[j / 2] + j % 2;
-        to.col[j / 2][j % 2] = n >= g.n ? -1 : g.splits > 1 ? n : axis_at(g.c_n, n);
+        to.col[j / 2][j % 2] = n >= g.n ? -1 : g.splits > 1 ? n : (int32_t)axis_at(g.c_n, n);
     }
     return to;
 }
@@ -248,7 +249,8 @@ static __device__ __forceinline__ void numbers_put(const gemm_product &g, const 
 {
 UNROLL
     for (int q = 0; q < 16; q++) {
-        int64_t row = to.row[q / 4], col = to.col[q / 2 % 2][q % 2];
+        int64_t row = to.row[q / 4];
+        int32_t col = to.col[q / 2 % 2][q % 2];
         if (row < 0 || col < 0)
             continue;
         if (g.splits > 1)
@@ -383,69 +385,103 @@ UNROLL
     }
 }
 
-template <int P, bool ALONG>
-static __device__ __forceinline__ void side_put_all(const float v[mma_kind<P>::k / 16][4], mma_side<P> *to)
-{
-    const int K = mma_kind<P>::k, per = mma_kind<P>::per;
+/* What a block multiplies next: some numbers along k of product i. */
+typedef struct gemm_walk {
+    int i, m, k, k_end;
+} gemm_walk;
 
-    if constexpr (ALONG) {
-        side_put_along<P>(v, to);
-    } else {
-UNROLL
-        for (int i = 0; i < K / 16 * 4; i += per) {
-            int row, k;
-            part_of<K>(false, i / 4, &row, &k);
-            side_put<P>(to, row, (k + i % 4) / per, v[i / 4][i % 4], v[i / 4][i % 4 + per - 1]);
-        }
-    }
+static __device__ __forceinline__ gemm_walk walk_on(const gemm_group &s, const gemm_walk &w, int first, const gemm_part &p, int by)
+{
+    if (w.k + by < w.k_end)
+        return gemm_walk{ w.i, w.m, w.k + by, w.k_end };
+    if (s.product[w.i].more)
+        return gemm_walk{ w.i + 1, w.m, 0, s.product[w.i + 1].k };
+    return gemm_walk{ first, w.m + GEMM_TILE, p.k, p.k_end };
 }
 
-template <int P, bool A, bool B>
-static __device__ __forceinline__ void mma_block(const gemm_product *g, gemm_part p, mma_side<P> *a, mma_side<P> *b, float acc[4][4])
+static __device__ __forceinline__ void mma_put(const gemm_product &g, gemm_part p, int m, float acc[4][4])
+{
+    int row[4] = { mma_row(0, 0), mma_row(0, 1), mma_row(1, 0), mma_row(1, 1) }, col[2] = { mma_col(0), mma_col(1) };
+    float by_row[4][4];
+
+UNROLL
+    for (int q = 0; q < 16; q++) {
+        by_row[q / 4][q % 4] = acc[q / 8 * 2 + q / 2 % 2][q / 4 % 2 * 2 + q % 2];
+        acc[q / 8 * 2 + q / 2 % 2][q / 4 % 2 * 2 + q % 2] = 0;
+    }
+    p.m = m;
+    gemm_put(g, p, row, col, by_row);
+}
+
+template <int P> static __device__ __forceinline__ void side_get(const float *x, const gemm_axis &rows, int first, int end,
+                                                                 const gemm_axis &k, const gemm_walk &w, bool along,
+                                                                 bool fours, float v[mma_kind<P>::k / 16][4])
 {
     const int K = mma_kind<P>::k;
-    float va[K / 16][4], vb[K / 16][4];
 
-UNROLL_BY(1)
-    for (; g; g = g->more ? g + 1 : NULL, p.k = 0, p.k_end = g ? g->k : 0) {
-        feed<K, A> fa = feed_open<K, A>(g->a, g->a_m, p.m, g->m);
-        feed<K, B> fb = feed_open<K, B>(g->b, g->b_n, p.n, g->n);
-        for (int k = p.k;; k += K) { /* fetched while the one before is multiplied */
-            feed_get(fa, g->a_m, g->m, g->a_k, k, p.k_end, g->a_fours, va);
-            feed_get(fb, g->b_n, g->n, g->b_k, k, p.k_end, g->b_fours, vb);
-            if (k > p.k)
-                mma_tile<P>(acc, *a, *b, false);
-            __syncthreads();
-            if (k >= p.k_end)
-                break;
-            side_put_all<P, A>(va, a);
-            side_put_all<P, B>(vb, b);
-            __syncthreads();
-        }
+    if (along) {
+        feed<K, true> f = feed_open<K, true>(x, rows, first, end);
+        feed_get(f, rows, end, k, w.k, w.k_end, fours, v);
+    } else {
+        feed<K, false> f = feed_open<K, false>(x, rows, first, end);
+        feed_get(f, rows, end, k, w.k, w.k_end, fours, v);
     }
 }
 
 template <int P>
-__global__ void __launch_bounds__(GEMM_THREADS, mma_kind<P>::x3 ? 2 : 3) gemm_mma(const __grid_constant__ gemm_group s)
+static __device__ __forceinline__ void side_put_all(bool along, const float v[mma_kind<P>::k / 16][4], mma_side<P> *to)
 {
+    const int K = mma_kind<P>::k, per = mma_kind<P>::per;
+
+    if (along) {
+        side_put_along<P>(v, to);
+        return;
+    }
+UNROLL
+    for (int i = 0; i < K / 16 * 4; i += per) {
+        int row, k;
+        part_of<K>(false, i / 4, &row, &k);
+        side_put<P>(to, row, (k + i % 4) / per, v[i / 4][i % 4], v[i / 4][i % 4 + per - 1]);
+    }
+}
+
+/* A block's tiles, one below the other, of a product and of those that its sum goes on with. What comes next is fetched
+ * while this is multiplied and written. */
+template <int P>
+__global__ void __launch_bounds__(GEMM_THREADS, mma_kind<P>::x3 || mma_kind<P>::per == 1 ? 2 : 3)
+    gemm_mma(const __grid_constant__ gemm_group s)
+{
+    const int K = mma_kind<P>::k;
     __shared__ mma_side<P> a, b;
-    int i = gemm_find(s), row[4] = { mma_row(0, 0), mma_row(0, 1), mma_row(1, 0), mma_row(1, 1) }, col[2] = { mma_col(0), mma_col(1) };
+    int i = gemm_find(s);
     const gemm_product &g = s.product[i];
     gemm_part p = gemm_open(g, (int)blockIdx.x - s.block[i]);
-    float acc[4][4] = { { 0 } }, by_row[4][4];
+    bool still = !g.more && p.k_end - p.k <= K; /* all tiles have the same b */
+    float acc[4][4] = { { 0 } }, va[K / 16][4], vb[K / 16][4];
+    gemm_walk now = { i, -1, 0, 0 }, next = { i, p.m, p.k, p.k_end };
 
-    if (g.a_along && g.b_along)
-        mma_block<P, true, true>(&g, p, &a, &b, acc);
-    else if (g.a_along)
-        mma_block<P, true, false>(&g, p, &a, &b, acc);
-    else if (g.b_along)
-        mma_block<P, false, true>(&g, p, &a, &b, acc);
-    else
-        mma_block<P, false, false>(&g, p, &a, &b, acc);
-UNROLL
-    for (int q = 0; q < 16; q++)
-        by_row[q / 4][q % 4] = acc[q / 8 * 2 + q / 2 % 2][q / 4 % 2 * 2 + q % 2];
-    gemm_put(g, p, row, col, by_row);
+UNROLL_BY(1)
+    for (;;) {
+        const gemm_product &x = s.product[next.i];
+        bool go_on = next.m < p.m_end, new_b = go_on && (!still || now.m < 0);
+        if (go_on)
+            side_get<P>(x.a, x.a_m, next.m, g.m, x.a_k, next, x.a_along, x.a_fours, va);
+        if (new_b)
+            side_get<P>(x.b, x.b_n, p.n, g.n, x.b_k, next, x.b_along, x.b_fours, vb);
+        if (now.m >= 0)
+            mma_tile<P>(acc, a, b, false);
+        if (now.m >= 0 && next.m != now.m)
+            mma_put(g, p, now.m, acc);
+        if (!go_on)
+            return;
+        __syncthreads();
+        side_put_all<P>(x.a_along, va, &a);
+        if (new_b)
+            side_put_all<P>(x.b_along, vb, &b);
+        __syncthreads();
+        now = next;
+        next = walk_on(s, now, i, p, K);
+    }
 }
 
 /* c from the parts of k, a block 32 numbers of a product: thread t % 32 of them, the parts t / 32 and every
