@@ -7,7 +7,7 @@
  *   tf32_round(x)                          float -> the bits of a tf32 number, to nearest
  *   mma_bf16(c, a, b), mma_fp16(..)        c += a b, m16n8k16, fragments as in PTX
  *   mma_tf32(c, a, b)                      c += a b, m16n8k8
- *   load4(v, p)                            16 bytes at once; p is a multiple of 16
+ *   load4(v, p), store4(p, v)              16 bytes at once; p is a multiple of 16
  *   copy_async(to, from, bytes)            16 bytes to shared memory, zeros behind `bytes`;
  *                                          both are multiples of 16
  *   copy_close()                           what was begun since the last one is a group
@@ -98,6 +98,11 @@ static __device__ __forceinline__ void load4(float v[4], const float *p)
     v[1] = q.y;
     v[2] = q.z;
     v[3] = q.w;
+}
+
+static __device__ __forceinline__ void store4(float *p, const float v[4])
+{
+    *reinterpret_cast<float4 *>(p) = make_float4(v[0], v[1], v[2], v[3]);
 }
 
 static __device__ __forceinline__ void copy_async(void *to, const void *from, int bytes)

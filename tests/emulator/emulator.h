@@ -310,6 +310,12 @@ static void emu_aligned(const void *p)
     memcpy(v, p, 4 * sizeof *v);
 }
 
+[[maybe_unused]] static void store4(float *p, const float v[4])
+{
+    emu_aligned(p);
+    memcpy(p, v, 4 * sizeof *v);
+}
+
 static void emu_copy_arrive(const emu_copy *c)
 {
     memcpy(c->to, c->from, (size_t)c->bytes);
