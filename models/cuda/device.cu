@@ -396,13 +396,6 @@ static void op_unfold(nn_gpu *g, const nn_gpu_fold *a)
     launched(g, "unfold");
 }
 
-static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
-{
-    if (a->n_rows)
-        LAUNCH(turn_run, blocks(a->n_rows, WARPS), WARPS * 32, 0, g->stream, *a);
-    launched(g, "turn");
-}
-
 static void op_dot(nn_gpu *g, const nn_gpu_dot *a)
 {
     unsigned channels = channels_of(&a->t.edges);
@@ -411,13 +404,6 @@ static void op_dot(nn_gpu *g, const nn_gpu_dot *a)
         LAUNCH(dot_run, blocks(a->t.n_rows, WARPS), WARPS * 32, WARPS * channels * sizeof(float), g->stream, *a,
                (int)channels);
     launched(g, "dot");
-}
-
-static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
-{
-    if (a->n_nodes)
-        LAUNCH(sum_run, blocks(a->n_nodes, WARPS), WARPS * 32, 0, g->stream, *a);
-    launched(g, "sum");
 }
 
 static void op_scale(nn_gpu *g, const nn_gpu_scale *a)

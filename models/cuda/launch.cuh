@@ -98,20 +98,90 @@ static bool op_conv(nn_gpu *g, const nn_gpu_conv *c)
     return false;
 }
 
+/* ---- nodes and their edges ---- */
+
+/* Whether fours of channels are 16 bytes that begin at a multiple of 16. */
+static bool turn_fours(const nn_gpu_turn *t)
+{
+    bool fours = ((uintptr_t)t->x | (uintptr_t)t->y) % 16 == 0 && (t->nodes.size | t->edges.size) % 4 == 0;
+
+    for (int l = 0; l < NN_GPU_DEGREES; l++)
+        for (int c = 0; c < 2 * l + 1 && t->edges.ch[l]; c++)
+            fours = fours && (t->edges.ch[l] | t->nodes.at[l] | t->edges.at[l][c]) % 4 == 0;
+    return fours;
+}
+
+static void shape_join(edge_shape *s, const nn_gpu_turn *t)
+{
+    s->fours = s->fours && turn_fours(t);
+    for (int l = 0; l < NN_GPU_DEGREES; l++) {
+        s->degrees = t->edges.ch[l] ? (l + 1 > s->degrees ? l + 1 : s->degrees) : s->degrees;
+        s->channels = t->edges.ch[l] > s->channels ? t->edges.ch[l] : s->channels;
+    }
+}
+
+/* Of a launch over what `a` and, if not NULL, `b` are, whose sums go `to`. */
+static edge_shape edge_shape_of(const nn_gpu_turn *a, const nn_gpu_turn *b, const float *to)
+{
+    edge_shape s = { 1, 0, 1, 1, (uintptr_t)to % 16 == 0 };
+
+    shape_join(&s, a);
+    if (b)
+        shape_join(&s, b);
+    while (s.group < 32 && s.group * (s.fours ? 4 : 1) < s.channels)
+        s.group *= 2;
+    return s;
+}
+
+enum { EDGE_ROOM = 32, EDGE_SHARED = 24 << 10 }; /* a warp looks up as many frames at once */
+
+/* Bytes of shared memory for `room` edges, or where that is 0 as many as are good. */
+static size_t edge_room(edge_shape *s, int frame_size, bool dots)
+{
+    size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)s->degrees * (size_t)s->channels : 0)) * sizeof(float);
+
+    if (!s->room)
+        s->room = each * EDGE_ROOM <= EDGE_SHARED ? EDGE_ROOM : each < EDGE_SHARED ? (int)(EDGE_SHARED / each) : 1;
+    return (size_t)s->room * each;
+}
+
+static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
+{
+    edge_shape s = edge_shape_of(a, NULL, NULL);
+
+    s.room = 32 / s.group;
+    if (a->n_rows)
+        LAUNCH(turn_run, blocks(a->n_rows, s.room), (unsigned)s.degrees * 32, edge_room(&s, a->frame_size, false), g->stream, *a, s);
+    launched(g, "turn");
+}
+
+static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
+{
+    edge_shape s = edge_shape_of(&a->t, NULL, a->to);
+    size_t bytes = edge_room(&s, a->t.frame_size, false);
+
+    if (a->n_nodes)
+        LAUNCH(sum_run, blocks(a->n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+    launched(g, "sum");
+}
+
 static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
 {
+    edge_shape s = edge_shape_of(&a->sum.t, NULL, a->sum.to);
+    size_t bytes = edge_room(&s, a->sum.t.frame_size, false);
+
     if (a->sum.n_nodes)
-        LAUNCH(attend_run, blocks(a->sum.n_nodes, WARPS), WARPS * 32, 0, g->stream, *a);
+        LAUNCH(attend_run, blocks(a->sum.n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
     launched(g, "attend");
 }
 
 static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
 {
-    unsigned channels = channels_of(&a->dalpha.t.edges);
+    edge_shape s = edge_shape_of(&a->dvalue, &a->dkey, a->dq.to);
+    size_t bytes = edge_room(&s, a->dq.t.frame_size, true);
 
     if (a->dq.n_nodes)
-        LAUNCH(attend_grad, blocks(a->dq.n_nodes, WARPS), WARPS * 32, WARPS * channels * sizeof(float), g->stream, *a,
-               (int)channels);
+        LAUNCH(attend_grad, blocks(a->dq.n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
     launched(g, "attend_back");
 }
 

@@ -7,8 +7,8 @@
  *   tf32_round(x)                          float -> the bits of a tf32 number, to nearest
  *   mma_bf16(c, a, b), mma_fp16(..)        c += a b, m16n8k16, fragments as in PTX
  *   mma_tf32(c, a, b)                      c += a b, m16n8k8
- *   load4(v, p)                            16 bytes at once; p is a multiple of 16
  *   load2(v, p), store2(p, x, y)           8 bytes at once; p is a multiple of 8
+ *   load4(v, p), store4(p, v)              16 bytes at once; p is a multiple of 16
  *   copy_async(to, from, bytes)            16 bytes to shared memory, zeros behind `bytes`;
  *                                          both are multiples of 16
  *   copy_close()                           what was begun since the last one is a group
@@ -112,6 +112,11 @@ static __device__ __forceinline__ void load2(float v[2], const float *p)
 static __device__ __forceinline__ void store2(float *p, float x, float y)
 {
     *reinterpret_cast<float2 *>(p) = make_float2(x, y);
+}
+
+static __device__ __forceinline__ void store4(float *p, const float v[4])
+{
+    *reinterpret_cast<float4 *>(p) = make_float4(v[0], v[1], v[2], v[3]);
 }
 
 static __device__ __forceinline__ void copy_async(void *to, const void *from, int bytes)

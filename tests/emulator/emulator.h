@@ -323,6 +323,12 @@ static void emu_aligned(const void *p, unsigned to = 16)
     p[1] = y;
 }
 
+[[maybe_unused]] static void store4(float *p, const float v[4])
+{
+    emu_aligned(p);
+    memcpy(p, v, 4 * sizeof *v);
+}
+
 static void emu_copy_arrive(const emu_copy *c)
 {
     memcpy(c->to, c->from, (size_t)c->bytes);
