@@ -362,7 +362,7 @@ static void op_column_sum(nn_gpu *g, const nn_gpu_column_sum *a)
 static void op_frames(nn_gpu *g, const nn_gpu_frames *a)
 {
     if (a->n_pairs && a->l_max > 0)
-        LAUNCH(frames_make, blocks(a->n_pairs, WARPS), WARPS * 32, 0, g->stream, *a);
+        LAUNCH(frames_make, blocks(a->n_pairs, FRAME_PAIRS), FRAME_WARPS * 32, 0, g->stream, *a);
     launched(g, "frames");
 }
 

@@ -95,7 +95,7 @@ typedef struct nn_gpu_term {
     double w;
 } nn_gpu_term;
 
-typedef struct nn_gpu_frame_rule { /* nn_frame_rule */
+typedef struct nn_gpu_frame_rule { /* nn_frame_rule: of every degree, terms of i = 0, then of 1, .. */
     int32_t n[NN_GPU_DEGREES + 1]; /* the last is padding */
     nn_gpu_term term[NN_GPU_DEGREES][NN_GPU_TERMS];
 } nn_gpu_frame_rule;

@@ -17,8 +17,30 @@ static __device__ __forceinline__ int warp_of_grid(void)
 
 /* ---- frames: nn_frame_make, nn_frame_extend, nn_frame_reverse ---- */
 
-/* Row i of Q = [x' r z'] for i = lane < 3. */
-static __device__ void frame_first(const float *vec, int i, double *q)
+enum { FRAME_PAIRS = 32, FRAME_WARPS = 16, FRAME_LD = FRAME_PAIRS + 1, FRAME_STEPS = NN_GPU_DEGREES - 2 };
+
+/* The rule of D_2.., whose terms of row i are first[i] .. first[i+1]-1. */
+typedef struct frame_terms {
+    nn_gpu_term term[FRAME_STEPS][NN_GPU_TERMS];
+    int first[FRAME_STEPS][NN_GPU_FREQS + 1];
+} frame_terms;
+
+static __device__ void frame_terms_load(frame_terms *to, const nn_gpu_frame_rule *rule, int from, int l_max)
+{
+    int l = from + (int)threadIdx.x / NN_GPU_TERMS, t = (int)threadIdx.x % NN_GPU_TERMS;
+    nn_gpu_term term;
+
+    if (l > l_max || t >= rule->n[l])
+        return;
+    to->term[l - 2][t] = term = rule->term[l][t];
+    if (!t || rule->term[l][t - 1].i != term.i)
+        to->first[l - 2][term.i] = t;
+    if (t == rule->n[l] - 1)
+        to->first[l - 2][term.i + 1] = t + 1;
+}
+
+/* Q = [x' r z'] of one pair; its entries are FRAME_LD apart. */
+static __device__ void frame_first(const float *vec, double *q)
 {
     double r[3] = { vec[0], vec[1], vec[2] }, x[3] = { 0, 0, 0 }, length, s;
     int k = 0;
@@ -40,53 +62,64 @@ UNROLL
         x[c] = c == (k + 1) % 3 ? r[(c + 1) % 3] : c == (k + 2) % 3 ? -r[(c + 2) % 3] : 0;
     s = 1 / sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
 UNROLL
-    for (int c = 0; c < 3; c++)
-        if (c == i) {
-            q[3 * i] = x[c] * s;
-            q[3 * i + 1] = r[c];
-            q[3 * i + 2] = x[(c + 1) % 3] * s * r[(c + 2) % 3] - x[(c + 2) % 3] * s * r[(c + 1) % 3];
-        }
+    for (int c = 0; c < 3; c++) {
+        q[3 * c * FRAME_LD] = x[c] * s;
+        q[(3 * c + 1) * FRAME_LD] = r[c];
+        q[(3 * c + 2) * FRAME_LD] = x[(c + 1) % 3] * s * r[(c + 2) % 3] - x[(c + 2) % 3] * s * r[(c + 1) % 3];
+    }
 }
 
-/* Entry of D_l from D_(l-1) and D_1. */
-static __device__ double frame_entry(const nn_gpu_frame_rule *rule, int l, const double *d, int i, int k)
+/* Entry (i, k) of D_l from D_(l-1) and D_1. */
+static __device__ __forceinline__ double frame_entry(const frame_terms &rule, int l, const double *d, int i, int k)
 {
-    const nn_gpu_term *term = rule->term[l];
-    const double *below = d + frame_at(l - 1);
+    const nn_gpu_term *term = rule.term[l - 2];
+    const int *first = rule.first[l - 2];
+    const double *below = d + frame_at(l - 1) * FRAME_LD;
     double sum = 0;
 
-    for (int a = 0; a < rule->n[l]; a++)
-        for (int b = 0; b < rule->n[l]; b++)
-            if (term[a].i == i && term[b].i == k)
-                sum += (2 * l + 1) * term[a].w * term[b].w * below[term[a].j * (2 * l - 1) + term[b].j]
-                    * d[term[a].k * 3 + term[b].k];
+    for (int a = first[i]; a < first[i + 1]; a++)
+        for (int b = first[k]; b < first[k + 1]; b++)
+            sum += (2 * l + 1) * term[a].w * term[b].w * below[(term[a].j * (2 * l - 1) + term[b].j) * FRAME_LD]
+                * d[(term[a].k * 3 + term[b].k) * FRAME_LD];
     return sum;
 }
 
-__global__ void frames_make(nn_gpu_frames f)
+/* Whether entry e of a frame is the same in that of the reverse edge; else its sign changes. */
+static __device__ __forceinline__ bool frame_keeps(int e)
 {
-    __shared__ double all[WARPS][NN_GPU_FRAME];
-    int pair = warp_of_grid(), lane = (int)threadIdx.x % 32, from = f.vec ? 2 : 4;
-    double *d = all[threadIdx.x / 32];
+    int l = 1;
 
-    if (pair >= f.n_pairs)
-        return;
-    if (f.vec && lane < 3)
-        frame_first(f.vec + 3 * (int64_t)pair, lane, d);
-    for (int i = lane; !f.vec && i < frame_at(4); i += 32)
-        d[i] = f.stored[(int64_t)pair * frame_at(4) + i];
-    __syncwarp();
+    while (e >= frame_at(l + 1))
+        l++;
+    return (l % 2 == 0) == ((e - frame_at(l)) % (2 * l + 1) >= l);
+}
+
+/* A lane is a pair, so that all lanes take the same terms; a warp is an entry, then, where frames go out, a pair. */
+__global__ void __launch_bounds__(FRAME_WARPS * 32) frames_make(nn_gpu_frames f)
+{
+    __shared__ double all[NN_GPU_FRAME * FRAME_LD];
+    __shared__ frame_terms rule;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, from = f.vec ? 2 : 4;
+    int first = (int)blockIdx.x * FRAME_PAIRS, n = f.n_pairs - first < FRAME_PAIRS ? f.n_pairs - first : FRAME_PAIRS;
+
+    frame_terms_load(&rule, f.rule, from, f.l_max);
+    if (f.vec && warp == FRAME_WARPS - 1 && lane < n)
+        frame_first(f.vec + 3 * (int64_t)(first + lane), all + lane);
+    for (int pair = warp; !f.vec && pair < n; pair += FRAME_WARPS)
+        for (int e = lane; e < frame_at(4); e += 32)
+            all[e * FRAME_LD + pair] = f.stored[(int64_t)(first + pair) * frame_at(4) + e];
+    __syncthreads();
     for (int l = from; l <= f.l_max; l++) {
-        int n = 2 * l + 1;
-        for (int i = lane; i < n * n; i += 32)
-            d[frame_at(l) + i] = frame_entry(f.rule, l, d, i / n, i % n);
-        __syncwarp();
+        int side = 2 * l + 1;
+        for (int e = warp; e < side * side && lane < n; e += FRAME_WARPS)
+            all[(frame_at(l) + e) * FRAME_LD + lane] = frame_entry(rule, l, all + lane, e / side, e % side);
+        __syncthreads();
     }
-    for (int l = 1; l <= f.l_max; l++)
-        for (int i = lane; i < (2 * l + 1) * (2 * l + 1); i += 32) {
-            float v = (float)d[frame_at(l) + i], *to = f.d + 2 * (int64_t)pair * f.size + frame_at(l) + i;
+    for (int pair = warp; pair < n; pair += FRAME_WARPS)
+        for (int e = lane; e < f.size; e += 32) {
+            float v = (float)all[e * FRAME_LD + pair], *to = f.d + 2 * (int64_t)(first + pair) * f.size + e;
             to[0] = v;
-            to[f.size] = (l % 2 == 0) == (i % (2 * l + 1) >= l) ? v : -v;
+            to[f.size] = frame_keeps(e) ? v : -v;
         }
 }
 
