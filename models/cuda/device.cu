@@ -382,20 +382,15 @@ static void op_hidden_back(nn_gpu *g, const nn_gpu_hidden *a)
     launched(g, "hidden_back");
 }
 
-static dim3 fold_grid(const nn_gpu_fold *a)
-{
-    return dim3(blocks(a->most_out, 32), (unsigned)a->most_in, (unsigned)a->n_paths);
-}
-
 static void op_fold(nn_gpu *g, const nn_gpu_fold *a)
 {
-    LAUNCH(fold_run, fold_grid(a), 256, 0, g->stream, *a);
+    LAUNCH(fold_run, (unsigned)(a->n_tiles * (H / FOLD_SIDE)), FOLD_THREADS, 0, g->stream, *a);
     launched(g, "fold");
 }
 
 static void op_unfold(nn_gpu *g, const nn_gpu_fold *a)
 {
-    LAUNCH(fold_back, fold_grid(a), 256, 0, g->stream, *a);
+    LAUNCH(fold_back, (unsigned)(a->n_tiles * (H / FOLD_SIDE)), FOLD_THREADS, 0, g->stream, *a);
     launched(g, "unfold");
 }
 

@@ -88,6 +88,7 @@ struct nn_engine {
     int32_t n_fences, most_fences;
     /* the model, on the device */
     nn_gpu_path *path;
+    nn_gpu_fold_tile *tile;
     nn_gpu_net *net;
     nn_gpu_frame_rule *rule;
     float *params, *fold;

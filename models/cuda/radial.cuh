@@ -10,6 +10,12 @@ static __device__ __forceinline__ int frame_at(int l)
     return (4 * l * l * l - l) / 3 - 1;
 }
 
+/* Rows or columns of a table with the filling. */
+static __device__ __forceinline__ int padded(int n)
+{
+    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
+}
+
 static __device__ __forceinline__ int warp_of_grid(void)
 {
     return (int)(blockIdx.x * WARPS + threadIdx.x / 32);
@@ -281,73 +287,151 @@ UNROLL
 
 /* ---- the last radial layer, from frequencies J to orders m (spec performance 2.1) ---- */
 
-static __device__ __forceinline__ int padded(int n)
+/* A block has FOLD_SIDE hidden units of FOLD_SIDE channels in and out: along each of the three, in the array where it
+ * is the fastest, that is a sector of memory (32 bytes). A thread has FOLD_EACH of them, FOLD_STEP apart. */
+enum { FOLD_SIDE = NN_GPU_FOLD, FOLD_EACH = 2, FOLD_THREADS = FOLD_SIDE * FOLD_SIDE * FOLD_SIDE / FOLD_EACH,
+       FOLD_STEP = FOLD_SIDE / FOLD_EACH, FOLD_LD = FOLD_SIDE * FOLD_SIDE + 4 };
+
+typedef struct fold_shared {
+    __align__(16) nn_gpu_path path;
+    float part[NN_GPU_FREQS][FOLD_SIDE][FOLD_LD]; /* number, hidden unit, channel out and in */
+} fold_shared;
+
+static_assert(sizeof(nn_gpu_path) % 16 == 0 && sizeof(nn_gpu_path) / 16 <= FOLD_THREADS, "a path is copied by sixteens");
+
+/* The channels of the tile that there are, its first hidden unit, and the thread's numbers; row: of the parameters, of
+ * hidden unit x of channels y -> z, and so far is it to the thread's next. */
+typedef struct fold_block {
+    nn_gpu_fold_tile tile;
+    int n_freq, n_in, n_out, unit, x, y, z;
+    int64_t row, row_step;
+} fold_block;
+
+/* The path is in shared memory after the next barrier. */
+static __device__ __forceinline__ fold_block fold_open(const nn_gpu_fold &f, fold_shared *s)
 {
-    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
+    nn_gpu_fold_tile tile = f.tile[blockIdx.x / (H / FOLD_SIDE)];
+    const nn_gpu_path *p = f.path + tile.path;
+    int t = (int)threadIdx.x, unit = (int)blockIdx.x % (H / FOLD_SIDE) * FOLD_SIDE;
+    int x = t % FOLD_SIDE, y = t / FOLD_SIDE % FOLD_SIDE, z = t / (FOLD_SIDE * FOLD_SIDE);
+    int64_t row = (int64_t)(tile.o + z) * p->c_in + tile.i + y, out = (int64_t)p->c_in * p->group_freqs * H;
+    float part[4];
+
+    if (t < (int)sizeof *p / 16) {
+        load4(part, (const float *)p + 4 * t);
+        memcpy((char *)&s->path + 16 * t, part, sizeof part);
+    }
+    return fold_block{ tile, p->n_freq, p->c_in - tile.i, p->c_out - tile.o, unit, x, y, z,
+                       p->w + (row * p->group_freqs + p->f0) * H + unit + x, FOLD_STEP * out };
 }
 
-/* Column of number q (a_m: q = m; b_m: q = low + m) of channels i -> o. */
-static __device__ __forceinline__ int64_t fold_column(const nn_gpu_fold &f, const nn_gpu_path &p, int q, int i, int o,
-                                                      bool turned)
+static __device__ __forceinline__ bool fold_there(const fold_block &b, int e, int freq)
 {
-    int low = p.d_in < p.d_out ? p.d_in : p.d_out, b = q > low, m = b ? q - low : q;
-    int64_t n_k = padded(f.in.half[m]), n_n = padded(f.out.half[m]);
-    int64_t k = f.in.at[p.d_in][p.d_in + m] - f.in.order[m] + i, n = f.out.at[p.d_out][p.d_out + m] - f.out.order[m] + o;
-
-    return f.at[m] + b * n_k * n_n + (turned ? n * n_k + k : k * n_n + n);
+    return freq < b.n_freq && b.y < b.n_in && b.z + e * FOLD_STEP < b.n_out;
 }
 
-static __device__ __forceinline__ int64_t fold_row(const nn_gpu_path &p, int freq, int i, int o)
+/* All frequencies of what a thread has. */
+static __device__ __forceinline__ void fold_load(const fold_block &b, const float *from, float w[FOLD_EACH][NN_GPU_FREQS])
 {
-    return p.w + (((int64_t)o * p.c_in + i) * p.group_freqs + p.f0 + freq) * H;
+UNROLL
+    for (int e = 0; e < FOLD_EACH; e++)
+UNROLL
+        for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+            w[e][freq] = fold_there(b, e, freq) ? from[b.row + e * b.row_step + freq * H] : 0;
 }
 
-/* 32 channels out of one channel in of one path; 256 threads. */
-__global__ void fold_run(nn_gpu_fold f)
+/* Number q of channels i -> o of the tile: z hidden unit, and in the table as is x out and y in, in the turned
+ * one x in and y out. */
+static __device__ __forceinline__ int64_t fold_column(const nn_gpu_path &p, const fold_block &b, int turned, int q)
 {
-    __shared__ float w[NN_GPU_FREQS][32][33];
-    const nn_gpu_path &p = f.path[blockIdx.z];
-    int i = (int)blockIdx.y, o0 = (int)blockIdx.x * 32, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int slow = (turned ? b.tile.o : b.tile.i) + b.y, fast = (turned ? b.tile.i : b.tile.o) + b.x;
 
-    if (i >= p.c_in || o0 >= p.c_out)
-        return;
-    for (int q = 0; q < p.n_freq; q++)
-        for (int o = warp; o < 32; o += 8)
-            w[q][o][lane] = o0 + o < p.c_out ? f.params[fold_row(p, q, i, o0 + o) + lane] : 0;
+    return (b.unit + b.z) * p.size + p.at[turned][q] + slow * p.step[turned][q] + fast;
+}
+
+__global__ void __launch_bounds__(FOLD_THREADS) fold_run(nn_gpu_fold f)
+{
+    __shared__ fold_shared s;
+    fold_block b = fold_open(f, &s);
+    const nn_gpu_path &p = s.path;
+    float w[FOLD_EACH][NN_GPU_FREQS];
+
+    fold_load(b, f.params, w);
     __syncthreads();
-    for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
-        int64_t col = fold_column(f, p, q, i, o0 + lane, false), turned = fold_column(f, p, q, i, o0 + lane, true);
-        for (int k = warp; k < H; k += 8) {
-            float sum = 0;
-            for (int freq = 0; freq < p.n_freq; freq++)
-                sum += p.coef[q][freq] * w[freq][lane][k];
-            f.folded[0][k * f.size + col] = sum;
-            f.folded[1][k * f.size + turned] = sum;
+UNROLL_BY(1)
+    for (int q = 0; q < b.n_freq; q++) {
+        float sum[FOLD_EACH] = { 0 };
+UNROLL
+        for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+UNROLL
+            for (int e = 0; e < FOLD_EACH; e++)
+                sum[e] += p.coef[q][freq] * w[e][freq];
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+            s.part[q][b.x][(b.z + e * FOLD_STEP) * FOLD_SIDE + b.y] = sum[e];
+    }
+    __syncthreads();
+UNROLL_BY(2)
+    for (int q = 0; q < b.n_freq; q++) {
+        float *to = f.folded + p.table[0] + fold_column(p, b, 0, q), *turned = f.folded + p.table[1] + fold_column(p, b, 1, q);
+        int64_t step = FOLD_STEP * p.size;
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++) {
+            const float *part = s.part[q][b.z + e * FOLD_STEP];
+            if (b.x < b.n_out && b.y < b.n_in)
+                to[e * step] = part[b.x * FOLD_SIDE + b.y];
+            if (b.x < b.n_in && b.y < b.n_out)
+                turned[e * step] = part[b.y * FOLD_SIDE + b.x];
         }
     }
 }
 
-__global__ void fold_back(nn_gpu_fold f)
+/* The block's part of dfolded, all loads before the first store. */
+static __device__ __forceinline__ void fold_back_load(const nn_gpu_fold &f, const fold_block &b, fold_shared *s)
 {
-    __shared__ float d[NN_GPU_FREQS][32][33];
-    const nn_gpu_path &p = f.path[blockIdx.z];
-    int i = (int)blockIdx.y, o0 = (int)blockIdx.x * 32, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    bool there = b.x < b.n_out && b.y < b.n_in;
+    int64_t step = FOLD_STEP * s->path.size;
+    float d[FOLD_EACH][NN_GPU_FREQS];
 
-    if (i >= p.c_in || o0 >= p.c_out)
-        return;
-    for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
-        int64_t col = fold_column(f, p, q, i, o0 + lane, false);
-        for (int k = warp; k < H; k += 8)
-            d[q][lane][k] = f.dfolded[k * f.size + col];
+UNROLL
+    for (int q = 0; q < NN_GPU_FREQS; q++) {
+        int64_t column = fold_column(s->path, b, 0, q); /* of no number: anywhere */
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+            d[e][q] = there && q < b.n_freq ? f.dfolded[column + e * step] : 0;
     }
+UNROLL
+    for (int q = 0; q < NN_GPU_FREQS; q++)
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+            s->part[q][b.z + e * FOLD_STEP][b.x * FOLD_SIDE + b.y] = d[e][q];
+}
+
+__global__ void __launch_bounds__(FOLD_THREADS, 4) fold_back(nn_gpu_fold f)
+{
+    __shared__ fold_shared s;
+    fold_block b = fold_open(f, &s);
+    float grad[FOLD_EACH][NN_GPU_FREQS], sum[FOLD_EACH][NN_GPU_FREQS] = {};
+
+    fold_load(b, f.grad, grad);
     __syncthreads();
-    for (int freq = 0; freq < p.n_freq; freq++)
-        for (int o = warp; o < 32 && o0 + o < p.c_out; o += 8) {
-            float sum = 0;
-            for (int q = 0; q < p.n_freq; q++)
-                sum += p.coef[q][freq] * d[q][o][lane];
-            f.grad[fold_row(p, freq, i, o0 + o) + lane] += sum;
-        }
+    fold_back_load(f, b, &s);
+    __syncthreads();
+UNROLL_BY(1)
+    for (int q = 0; q < b.n_freq; q++) {
+        const float *d = s.part[q][b.x] + b.z * FOLD_SIDE + b.y;
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+UNROLL
+            for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+                sum[e][freq] += s.path.coef[q][freq] * d[e * FOLD_STEP * FOLD_SIDE];
+    }
+UNROLL
+    for (int e = 0; e < FOLD_EACH; e++)
+UNROLL
+        for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+            if (fold_there(b, e, freq))
+                f.grad[b.row + e * b.row_step + freq * H] = grad[e][freq] + sum[e][freq];
 }
 
 #endif
