@@ -109,8 +109,7 @@ void nn_cuda_norm_back(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
     nn_gpu_norm a = { .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = e->params,
-                      .x = s->x, .dy = s->dy, .dx = s->dx, .dbias = e->dbias, .dgain = e->dgain,
-                      .work = e->work, .grad = e->grad };
+                      .x = s->x, .dy = s->dy, .dx = s->dx, .work = e->work, .grad = e->grad };
 
     for (int d = 0; d < NN_DEGREES; d++) {
         a.gain[d] = m->gain[d];

@@ -436,10 +436,13 @@ static void op_norm(nn_gpu *g, const nn_gpu_norm *a)
 
 static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
 {
-    if (a->n_nodes)
-        LAUNCH(norm_grad, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
-    LAUNCH(norm_parts, dim3(blocks(a->channels, 32), NN_GPU_PARTS, 2), 256, 0, g->stream, *a);
-    LAUNCH(norm_sums, dim3(blocks(a->channels, 128), 2), 128, 0, g->stream, *a);
+    int32_t most = 0;
+
+    for (int l = 0; l < a->nodes.n_degrees; l++)
+        most = a->nodes.ch[l] > most ? a->nodes.ch[l] : most;
+    LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, WARPS * 2 * (size_t)most * sizeof(float),
+           g->stream, *a);
+    LAUNCH(norm_sums, dim3(blocks(a->channels, 32), 2), 256, 0, g->stream, *a);
     launched(g, "norm_back");
 }
 

@@ -107,7 +107,6 @@ struct nn_engine {
     float *dalpha;                 /* [n_rows][most_heads]                       */
     float *dz, *dq;                /* [nodes][most_node]                         */
     float *dnode[2];
-    float *dbias, *dgain;          /* [nodes][most_channels]                     */
     float *pooled, *hidden, *y, *dpooled, *dhidden, *dy; /* [graphs][..]         */
     int32_t *pool_from;
     float **act, **edge, **alpha, **z, **q; /* [n_modules]                       */

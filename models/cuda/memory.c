@@ -152,8 +152,6 @@ static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
     e->dq = cut_floats(c, n * (size_t)p->most_node);
     e->dnode[0] = cut_floats(c, n * (size_t)p->most_node);
     e->dnode[1] = cut_floats(c, n * (size_t)p->most_node);
-    e->dbias = cut_floats(c, n * (size_t)p->most_channels);
-    e->dgain = cut_floats(c, n * (size_t)p->most_channels);
     e->dpooled = cut_floats(c, g * (size_t)p->head[0].n_in);
     e->dhidden = cut_floats(c, g * (size_t)p->head[0].n_out);
     e->dy = cut_floats(c, g * (size_t)p->head[1].n_out);

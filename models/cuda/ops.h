@@ -39,7 +39,7 @@ enum {
     NN_GPU_PAD = 8,          /* rows and columns of tables: 16 bytes of 16-bit numbers */
     NN_GPU_GROUP = 16,       /* products in one launch, at most               */
     NN_GPU_OUTER = 512,      /* rows of a cell that one block sums            */
-    NN_GPU_PARTS = 64,       /* of a sum over nodes                           */
+    NN_GPU_PARTS = 256,      /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
     NN_GPU_MARKS = 8,        /* places in the order of work that can be waited for */
     NN_GPU_SEGMENTS = 11,    /* of a step, each a graph                       */
@@ -267,16 +267,15 @@ typedef struct nn_gpu_attend_back {
 
 /* ---- nodes and graphs (ops 11, 12, 13) ---- */
 
-/* Op 11. gain[l], bias[l]: places in the parameters. back writes dx, and for every
- * node and channel (degrees end to end) the gradients of bias and gain, and adds
- * their sums over nodes to grad. */
+/* Op 11. gain[l], bias[l]: places in the parameters. back writes dx and
+ * adds the gradients of bias and gain to grad. */
 typedef struct nn_gpu_norm {
     int32_t n_nodes, channels;
     nn_gpu_nodes nodes;
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
     const float *params, *x, *dy;
-    float *y, *dx, *dbias, *dgain; /* the last two [n_nodes][channels]           */
-    float *work, *grad;            /* work [2][NN_GPU_PARTS][channels]           */
+    float *y, *dx;
+    float *work, *grad;            /* work [2][NN_GPU_PARTS][channels]: bias, gain; degrees end to end */
 } nn_gpu_norm;
 
 typedef enum nn_gpu_pooling { NN_GPU_POOL_MAX, NN_GPU_POOL_MEAN, NN_GPU_POOL_SUM } nn_gpu_pooling;
