@@ -3,17 +3,6 @@
 
 /* ---- convolutions ---------------------------------------------------------------------- */
 
-static void unfold(nn_engine *e, const nn_cuda_conv *c)
-{
-    nn_gpu_fold f = { .n_paths = c->n_paths, .most_in = c->most_in, .most_out = c->most_out, .size = c->size,
-                      .path = e->path + c->path, .in = c->in_edges, .out = c->out_edges, .dfolded = e->dfold,
-                      .grad = e->grad };
-
-    for (int m = 0; m < NN_GPU_DEGREES; m++)
-        f.at[m] = c->at[m];
-    e->ops->unfold(e->gpu, &f);
-}
-
 /* From the gradient of the edges' outputs, which is in s->edge; adds to dx. Rows of a chunk
  * belong to no other: the gradient of their inputs takes the inputs' place. */
 static void conv_back(nn_cuda_step *s)
@@ -30,8 +19,9 @@ static void conv_back(nn_cuda_step *s)
         if (s->dx)
             nn_cuda_product(e, c, &k, true, s->edge, e->x_edge);
     }
-    if (e->prep.n_cells)
-        unfold(e, c);
+    if (e->prep.n_cells && c->n_tiles)
+        e->ops->unfold(e->gpu, &(nn_gpu_fold){ .n_tiles = c->n_tiles, .tile = e->tile + c->tile, .path = e->path,
+                                               .dfolded = e->dfold, .grad = e->grad });
     if (s->dx) {
         nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, true, &c->in, &c->in_edges, e->x_edge);
         sum.add = true;
@@ -123,8 +113,7 @@ void nn_cuda_norm_back(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
     nn_gpu_norm a = { .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = e->params,
-                      .x = s->x, .dy = s->dy, .dx = s->dx, .dbias = e->dbias, .dgain = e->dgain,
-                      .work = e->work, .grad = e->grad };
+                      .x = s->x, .dy = s->dy, .dx = s->dx, .work = e->work, .grad = e->grad };
 
     for (int d = 0; d < NN_DEGREES; d++) {
         a.gain[d] = m->gain[d];

@@ -359,7 +359,7 @@ static void op_column_sum(nn_gpu *g, const nn_gpu_column_sum *a)
 static void op_frames(nn_gpu *g, const nn_gpu_frames *a)
 {
     if (a->n_pairs && a->l_max > 0)
-        LAUNCH(frames_make, blocks(a->n_pairs, WARPS), WARPS * 32, 0, g->stream, *a);
+        LAUNCH(frames_make, blocks(a->n_pairs, FRAME_PAIRS), FRAME_WARPS * 32, 0, g->stream, *a);
     launched(g, "frames");
 }
 
@@ -379,20 +379,15 @@ static void op_hidden_back(nn_gpu *g, const nn_gpu_hidden *a)
     launched(g, "hidden_back");
 }
 
-static dim3 fold_grid(const nn_gpu_fold *a)
-{
-    return dim3(blocks(a->most_out, 32), (unsigned)a->most_in, (unsigned)a->n_paths);
-}
-
 static void op_fold(nn_gpu *g, const nn_gpu_fold *a)
 {
-    LAUNCH(fold_run, fold_grid(a), 256, 0, g->stream, *a);
+    LAUNCH(fold_run, (unsigned)(a->n_tiles * (H / FOLD_SIDE)), FOLD_THREADS, 0, g->stream, *a);
     launched(g, "fold");
 }
 
 static void op_unfold(nn_gpu *g, const nn_gpu_fold *a)
 {
-    LAUNCH(fold_back, fold_grid(a), 256, 0, g->stream, *a);
+    LAUNCH(fold_back, (unsigned)(a->n_tiles * (H / FOLD_SIDE)), FOLD_THREADS, 0, g->stream, *a);
     launched(g, "unfold");
 }
 
@@ -424,10 +419,13 @@ static void op_norm(nn_gpu *g, const nn_gpu_norm *a)
 
 static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
 {
-    if (a->n_nodes)
-        LAUNCH(norm_grad, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
-    LAUNCH(norm_parts, dim3(blocks(a->channels, 32), NN_GPU_PARTS, 2), 256, 0, g->stream, *a);
-    LAUNCH(norm_sums, dim3(blocks(a->channels, 128), 2), 128, 0, g->stream, *a);
+    int32_t most = 0;
+
+    for (int l = 0; l < a->nodes.n_degrees; l++)
+        most = a->nodes.ch[l] > most ? a->nodes.ch[l] : most;
+    LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, WARPS * 2 * (size_t)most * sizeof(float),
+           g->stream, *a);
+    LAUNCH(norm_sums, dim3(blocks(a->channels, 32), 2), 256, 0, g->stream, *a);
     launched(g, "norm_back");
 }
 

@@ -62,6 +62,7 @@ static pl_code model_open(nn_engine *e, pl_error *err)
     nn_cuda_model_cut(e, &c);
     rule_make(rule);
     e->ops->upload(e->gpu, e->path, p->path, (size_t)p->n_paths * sizeof *p->path);
+    e->ops->upload(e->gpu, e->tile, p->tile, (size_t)p->n_tiles * sizeof *p->tile);
     e->ops->upload(e->gpu, e->net, p->net, (size_t)p->n_nets * sizeof *p->net);
     e->ops->upload(e->gpu, e->rule, rule, sizeof *rule);
     e->ops->zero(e->gpu, e->fold, p->fold_size * sizeof *e->fold); /* the filling of tables stays so */

@@ -88,6 +88,7 @@ struct nn_engine {
     int32_t n_fences, most_fences;
     /* the model, on the device */
     nn_gpu_path *path;
+    nn_gpu_fold_tile *tile;
     nn_gpu_net *net;
     nn_gpu_frame_rule *rule;
     float *params, *fold;
@@ -106,7 +107,6 @@ struct nn_engine {
     float *dalpha;                 /* [n_rows][most_heads]                       */
     float *dz, *dq;                /* [nodes][most_node]                         */
     float *dnode[2];
-    float *dbias, *dgain;          /* [nodes][most_channels]                     */
     float *pooled, *hidden, *y, *dpooled, *dhidden, *dy; /* [graphs][..]         */
     int32_t *pool_from;
     float **act, **edge, **alpha, **z, **q; /* [n_modules]                       */

@@ -59,6 +59,7 @@ void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c)
     const nn_cuda_plan *p = e->plan;
 
     e->path = nn_cuda_cut(c, (size_t)p->n_paths, sizeof *p->path);
+    e->tile = nn_cuda_cut(c, (size_t)p->n_tiles, sizeof *p->tile);
     e->net = nn_cuda_cut(c, (size_t)p->n_nets, sizeof *p->net);
     e->rule = nn_cuda_cut(c, 1, sizeof *e->rule);
     e->params = cut_floats(c, (size_t)nn_cuda_pieces((int64_t)p->model->n_floats) * NN_GPU_SQUARES); /* ranks send whole pieces */
@@ -151,8 +152,6 @@ static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
     e->dq = cut_floats(c, n * (size_t)p->most_node);
     e->dnode[0] = cut_floats(c, n * (size_t)p->most_node);
     e->dnode[1] = cut_floats(c, n * (size_t)p->most_node);
-    e->dbias = cut_floats(c, n * (size_t)p->most_channels);
-    e->dgain = cut_floats(c, n * (size_t)p->most_channels);
     e->dpooled = cut_floats(c, g * (size_t)p->head[0].n_in);
     e->dhidden = cut_floats(c, g * (size_t)p->head[0].n_out);
     e->dy = cut_floats(c, g * (size_t)p->head[1].n_out);

@@ -2,147 +2,227 @@
 #ifndef NN_CUDA_NODES_CUH
 #define NN_CUDA_NODES_CUH
 
-/* One node and degree; lanes along channels. */
+/* One degree of one node; lanes along channels. */
 typedef struct norm_part {
-    int ch, dim;
-    const float *x, *gain, *bias;
+    int ch;
+    const float *x, *dy, *gain, *bias; /* dy NULL: forward */
     float mean, rstd;
 } norm_part;
 
-static __device__ __forceinline__ float norm_size(const norm_part &p, int k)
-{
-    float sum = 0, s;
+/* ONE: no more channels than lanes. Then all of them are loaded once, else whenever they are needed. */
+template <int DIM, bool ONE> struct norm_kind {
+    static constexpr int dim = DIM;
+    static constexpr bool one = ONE;
+};
 
-    for (int c = 0; c < p.dim; c++)
-        sum += p.x[c * p.ch + k] * p.x[c * p.ch + k];
-    s = sqrtf(sum);
-    return s > 0x1p-24f ? s : 0x1p-24f;
+template <bool ONE, class F> static __device__ __forceinline__ void norm_dispatch(int l, const F &f)
+{
+    if (l == 0)
+        f(norm_kind<1, ONE>());
+    else if (l == 1)
+        f(norm_kind<3, ONE>());
+    else if (l == 2)
+        f(norm_kind<5, ONE>());
+    else if (l == 3)
+        f(norm_kind<7, ONE>());
+    else
+        f(norm_kind<9, ONE>());
 }
 
-static __device__ norm_part norm_open(const nn_gpu_norm &a, int node, int l)
+template <bool ONE> static __device__ __forceinline__ int norm_rounds(int ch)
 {
-    norm_part p = { a.nodes.ch[l], 2 * l + 1, a.x + (int64_t)node * a.nodes.size + a.nodes.at[l],
-                    a.params + a.gain[l], a.params + a.bias[l], 0, 0 };
+    return ONE ? 1 : (ch + 31) / 32;
+}
+
+/* Of a channel that there is not, all is 0. */
+template <int DIM> struct norm_channel {
+    float x[DIM], dy[DIM], size, gain, bias;
+    float hat, u, along, ds; /* along: dy . x; ds: gradient of u */
+};
+
+template <int DIM> static __device__ __forceinline__ norm_channel<DIM> norm_load(const norm_part &p, int k)
+{
+    norm_channel<DIM> c = {};
     float sum = 0;
 
-    for (int k = (int)threadIdx.x % 32; k < p.ch; k += 32)
-        sum += norm_size(p, k);
+    if (k >= p.ch)
+        return c;
+UNROLL
+    for (int i = 0; i < DIM; i++)
+        c.x[i] = p.x[i * p.ch + k];
+UNROLL
+    for (int i = 0; i < DIM && p.dy; i++)
+        c.dy[i] = p.dy[i * p.ch + k];
+    c.gain = p.gain[k];
+    c.bias = p.bias[k];
+UNROLL
+    for (int i = 0; i < DIM; i++)
+        sum += c.x[i] * c.x[i];
+    sum = sqrtf(sum);
+    c.size = sum > 0x1p-24f ? sum : 0x1p-24f;
+    return c;
+}
+
+template <int DIM, bool ONE>
+static __device__ __forceinline__ norm_channel<DIM> norm_at(const norm_part &p, const norm_channel<DIM> &first, int k)
+{
+    return ONE ? first : norm_load<DIM>(p, k);
+}
+
+template <int DIM, bool ONE>
+static __device__ __forceinline__ norm_part norm_open(const nn_gpu_norm &a, int node, const float *dy, norm_channel<DIM> *first)
+{
+    int l = DIM / 2, lane = (int)threadIdx.x % 32;
+    int64_t at = (int64_t)node * a.nodes.size + a.nodes.at[l];
+    norm_part p = { a.nodes.ch[l], a.x + at, dy ? dy + at : NULL, a.params + a.gain[l], a.params + a.bias[l], 0, 0 };
+    float sum = 0;
+
+    *first = norm_load<DIM>(p, lane);
+UNROLL_BY(1)
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++)
+        sum += norm_at<DIM, ONE>(p, *first, 32 * i + lane).size;
     p.mean = warp_sum(sum) / (float)p.ch;
     sum = 0;
-    for (int k = (int)threadIdx.x % 32; k < p.ch; k += 32) {
-        float off = norm_size(p, k) - p.mean;
-        sum += off * off;
+UNROLL_BY(1)
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        float off = norm_at<DIM, ONE>(p, *first, 32 * i + lane).size - p.mean;
+        sum += 32 * i + lane < p.ch ? off * off : 0;
     }
     p.rstd = 1 / sqrtf(warp_sum(sum) / (float)p.ch + 1e-5f);
     return p;
 }
 
-__global__ void norm_run(nn_gpu_norm a)
+template <int DIM, bool ONE> static __device__ __forceinline__ void norm_one(const nn_gpu_norm &a, int node)
 {
-    int node = warp_of_grid(), l = (int)blockIdx.y;
-    float *y;
-    norm_part p;
+    norm_channel<DIM> first;
+    norm_part p = norm_open<DIM, ONE>(a, node, NULL, &first);
+    float *y = a.y + (int64_t)node * a.nodes.size + a.nodes.at[DIM / 2];
 
-    if (node >= a.n_nodes || !a.nodes.ch[l])
-        return;
-    p = norm_open(a, node, l);
-    y = a.y + (int64_t)node * a.nodes.size + a.nodes.at[l];
-    for (int k = (int)threadIdx.x % 32; k < p.ch; k += 32) {
-        float size = norm_size(p, k), u = p.gain[k] * ((size - p.mean) * p.rstd) + p.bias[k];
-        float factor = u > 0 ? u / size : 0;
-        for (int c = 0; c < p.dim; c++)
-            y[c * p.ch + k] = p.x[c * p.ch + k] * factor;
+UNROLL_BY(1)
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        int k = 32 * i + (int)threadIdx.x % 32;
+        norm_channel<DIM> c = norm_at<DIM, ONE>(p, first, k);
+        float u = c.gain * ((c.size - p.mean) * p.rstd) + c.bias, factor = u > 0 ? u / c.size : 0;
+UNROLL
+        for (int d = 0; d < DIM; d++)
+            if (k < p.ch)
+                y[d * p.ch + k] = c.x[d] * factor;
     }
 }
 
-typedef struct norm_channel {
-    float size, hat, u, along, ds; /* along: dy . x; ds: gradient of u */
-} norm_channel;
-
-static __device__ __forceinline__ norm_channel norm_channel_open(const norm_part &p, const float *dy, int k)
+/* A block has one degree of WARPS nodes. */
+__global__ void __launch_bounds__(WARPS * 32) norm_run(nn_gpu_norm a)
 {
-    norm_channel c;
+    int node = warp_of_grid(), l = (int)blockIdx.y, ch = a.nodes.ch[l];
+    auto run = [&](auto kind) { norm_one<decltype(kind)::dim, decltype(kind)::one>(a, node); };
 
-    c.size = norm_size(p, k);
+    if (node >= a.n_nodes || !ch)
+        return;
+    if (ch <= 32)
+        norm_dispatch<true>(l, run);
+    else
+        norm_dispatch<false>(l, run);
+}
+
+template <int DIM, bool ONE>
+static __device__ __forceinline__ norm_channel<DIM> norm_slope(const norm_part &p, const norm_channel<DIM> &first, int k)
+{
+    norm_channel<DIM> c = norm_at<DIM, ONE>(p, first, k);
+
     c.hat = (c.size - p.mean) * p.rstd;
-    c.u = p.gain[k] * c.hat + p.bias[k];
+    c.u = c.gain * c.hat + c.bias;
     c.along = 0;
-    for (int i = 0; i < p.dim; i++)
-        c.along += dy[i * p.ch + k] * p.x[i * p.ch + k];
+UNROLL
+    for (int i = 0; i < DIM; i++)
+        c.along += c.dy[i] * c.x[i];
     c.ds = c.u > 0 ? c.along / c.size : 0;
     return c;
 }
 
-static __device__ void norm_channel_back(const norm_part &p, const float *dy, float *dx, int k, float mean, float dot)
+/* dx of one node; the gradients of bias and gain are added to sum [2][channels]. */
+template <int DIM, bool ONE> static __device__ __forceinline__ void norm_node_back(const nn_gpu_norm &a, int node, float *sum)
 {
-    norm_channel c = norm_channel_open(p, dy, k);
-    float factor = c.u > 0 ? c.u / c.size : 0;
-    float dn = p.rstd * (p.gain[k] * c.ds - mean - c.hat * dot) - c.along * factor / c.size;
-    float along = c.size > 0x1p-24f ? dn / c.size : 0;
+    float *dx = a.dx + (int64_t)node * a.nodes.size + a.nodes.at[DIM / 2], mean = 0, dot = 0;
+    norm_channel<DIM> first;
+    norm_part p = norm_open<DIM, ONE>(a, node, a.dy, &first);
 
-    for (int i = 0; i < p.dim; i++)
-        dx[i * p.ch + k] = dy[i * p.ch + k] * factor + along * p.x[i * p.ch + k];
-}
-
-__global__ void norm_grad(nn_gpu_norm a)
-{
-    int node = warp_of_grid(), l = (int)blockIdx.y, skip = 0;
-    float mean = 0, dot = 0;
-    const float *dy;
-    norm_part p;
-
-    if (node >= a.n_nodes || !a.nodes.ch[l])
-        return;
-    p = norm_open(a, node, l);
-    dy = a.dy + (int64_t)node * a.nodes.size + a.nodes.at[l];
-    for (int i = 0; i < l; i++)
-        skip += a.nodes.ch[i];
-    for (int k = (int)threadIdx.x % 32; k < p.ch; k += 32) {
-        norm_channel c = norm_channel_open(p, dy, k);
-        mean += p.gain[k] * c.ds;
-        dot += p.gain[k] * c.ds * c.hat;
-        a.dbias[(int64_t)node * a.channels + skip + k] = c.ds;
-        a.dgain[(int64_t)node * a.channels + skip + k] = c.ds * c.hat;
+UNROLL_BY(1)
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        int k = 32 * i + (int)threadIdx.x % 32;
+        norm_channel<DIM> c = norm_slope<DIM, ONE>(p, first, k);
+        mean += c.gain * c.ds;
+        dot += c.gain * c.ds * c.hat;
+        if (k < p.ch) {
+            sum[k] += c.ds;
+            sum[p.ch + k] += c.ds * c.hat;
+        }
     }
     mean = warp_sum(mean) / (float)p.ch;
     dot = warp_sum(dot) / (float)p.ch;
-    for (int k = (int)threadIdx.x % 32; k < p.ch; k += 32)
-        norm_channel_back(p, dy, a.dx + (int64_t)node * a.nodes.size + a.nodes.at[l], k, mean, dot);
+UNROLL_BY(1)
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        int k = 32 * i + (int)threadIdx.x % 32;
+        norm_channel<DIM> c = norm_slope<DIM, ONE>(p, first, k);
+        float factor = c.u > 0 ? c.u / c.size : 0;
+        float dn = p.rstd * (c.gain * c.ds - mean - c.hat * dot) - c.along * factor / c.size;
+        float along = c.size > 0x1p-24f ? dn / c.size : 0;
+UNROLL
+        for (int d = 0; d < DIM; d++)
+            if (k < p.ch)
+                dx[d * p.ch + k] = c.dy[d] * factor + along * c.x[d];
+    }
 }
 
-/* ---- sums over nodes: parts of them by 8 warps a block, then the parts in order ---- */
+/* A block has one degree of the nodes of part blockIdx.x; shared: gradients of bias, then of gain, by each warp. */
+__global__ void __launch_bounds__(WARPS * 32) norm_grad(nn_gpu_norm a)
+{
+    SHARED_BYTES(shared);
+    int l = (int)blockIdx.y, ch = a.nodes.ch[l], warp = (int)threadIdx.x / 32, skip = 0;
+    int per = (a.n_nodes + NN_GPU_PARTS - 1) / NN_GPU_PARTS, first = (int)blockIdx.x * per;
+    int end = first + per < a.n_nodes ? first + per : a.n_nodes;
+    float *all = (float *)shared, *sum = all + warp * 2 * ch;
+    auto run = [&](auto kind) {
+        for (int node = first + warp; node < end; node += WARPS)
+            norm_node_back<decltype(kind)::dim, decltype(kind)::one>(a, node, sum);
+    };
 
-__global__ void norm_parts(nn_gpu_norm a)
+    for (int k = (int)threadIdx.x; k < WARPS * 2 * ch; k += WARPS * 32)
+        all[k] = 0;
+    __syncthreads();
+    if (ch && ch <= 32)
+        norm_dispatch<true>(l, run);
+    else if (ch)
+        norm_dispatch<false>(l, run);
+    __syncthreads();
+    for (int i = 0; i < l; i++)
+        skip += a.nodes.ch[i];
+    for (int k = (int)threadIdx.x; k < 2 * ch; k += WARPS * 32) {
+        float v = 0;
+UNROLL
+        for (int i = 0; i < WARPS; i++)
+            v += all[i * 2 * ch + k];
+        a.work[((int64_t)(k >= ch) * NN_GPU_PARTS + blockIdx.x) * a.channels + skip + k % ch] = v;
+    }
+}
+
+/* Parts in order by every eighth, then the eighths. */
+__global__ void __launch_bounds__(256) norm_sums(nn_gpu_norm a)
 {
     __shared__ float part[8][32];
-    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, col = (int)blockIdx.x * 32 + lane;
-    int per = (a.n_nodes + NN_GPU_PARTS - 1) / NN_GPU_PARTS, first = (int)blockIdx.y * per;
-    int end = first + per < a.n_nodes ? first + per : a.n_nodes;
-    const float *x = blockIdx.z ? a.dgain : a.dbias;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, col = (int)blockIdx.x * 32 + lane, l = 0, k = col;
+    const float *from = a.work + ((int64_t)blockIdx.y * NN_GPU_PARTS + warp) * a.channels + col;
     float sum = 0;
 
-UNROLL_BY(4)
-    for (int node = first + warp; node < end; node += 8)
-        sum += col < a.channels ? x[(int64_t)node * a.channels + col] : 0;
+UNROLL
+    for (int i = 0; i < NN_GPU_PARTS / 8; i++)
+        sum += col < a.channels ? from[(int64_t)i * 8 * a.channels] : 0;
     part[warp][lane] = sum;
     __syncthreads();
+    if (warp || col >= a.channels)
+        return;
+UNROLL
     for (int i = 1; i < 8; i++)
         sum += part[i][lane];
-    if (warp == 0 && col < a.channels)
-        a.work[((int64_t)blockIdx.z * NN_GPU_PARTS + blockIdx.y) * a.channels + col] = sum;
-}
-
-__global__ void norm_sums(nn_gpu_norm a)
-{
-    int col = (int)(blockIdx.x * blockDim.x + threadIdx.x), l = 0, k = col;
-    const float *part = a.work + (int64_t)blockIdx.y * NN_GPU_PARTS * a.channels + col;
-    float sum = 0;
-
-    if (col >= a.channels)
-        return;
-UNROLL_BY(8)
-    for (int i = 0; i < NN_GPU_PARTS; i++)
-        sum += part[(int64_t)i * a.channels];
     for (; k >= a.nodes.ch[l]; l++)
         k -= a.nodes.ch[l];
     a.grad[(blockIdx.y ? a.gain[l] : a.bias[l]) + k] += sum;

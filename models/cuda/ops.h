@@ -28,17 +28,18 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 7,
+    NN_GPU_ABI = 8,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
     NN_GPU_FRAME = 164,      /* NN_FRAME_ALL                                 */
     NN_GPU_TERMS = 40,
     NN_GPU_TILE = 64,        /* rows of one cell worked on together, at most */
+    NN_GPU_FOLD = 8,         /* channels in and out of a fold's tile          */
     NN_GPU_PAD = 8,          /* rows and columns of tables: 16 bytes of 16-bit numbers */
     NN_GPU_GROUP = 16,       /* products in one launch, at most               */
     NN_GPU_OUTER = 512,      /* rows of a cell that one block sums            */
-    NN_GPU_PARTS = 64,       /* of a sum over nodes                           */
+    NN_GPU_PARTS = 256,      /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
     NN_GPU_MARKS = 8,        /* places in the order of work that can be waited for */
     NN_GPU_SEGMENTS = 11,    /* of a step, each a graph                       */
@@ -96,7 +97,7 @@ typedef struct nn_gpu_term {
     double w;
 } nn_gpu_term;
 
-typedef struct nn_gpu_frame_rule { /* nn_frame_rule */
+typedef struct nn_gpu_frame_rule { /* nn_frame_rule: of every degree, terms of i = 0, then of 1, .. */
     int32_t n[NN_GPU_DEGREES + 1]; /* the last is padding */
     nn_gpu_term term[NN_GPU_DEGREES][NN_GPU_TERMS];
 } nn_gpu_frame_rule;
@@ -128,26 +129,32 @@ typedef struct nn_gpu_hidden {
     float *grad;
 } nn_gpu_hidden;
 
-/* A path (d_in, d_out) of a convolution's last radial layers; `w` is the place of
- * its group's matrix in the parameters, row (o*c_in + i)*group_freqs + f0 + f. */
+/* A path (d_in, d_out) of a convolution's last radial layers; `w` is the place of its group's matrix in the
+ * parameters, row (o*c_in + i)*group_freqs + f0 + f. Number q (a_m: q = m; b_m: q = min + m) of channels i -> o is
+ * column at[0][q] + i*step[0][q] + o of the table [hidden unit][size] that begins at table[0], and of the turned
+ * one at[1][q] + o*step[1][q] + i. */
 typedef struct nn_gpu_path {
-    int32_t d_in, d_out, n_freq, f0, group_freqs, c_in, c_out, pad;
-    int64_t w;
-    float coef[NN_GPU_FREQS][NN_GPU_FREQS]; /* nn_frame_coef */
+    float coef[NN_GPU_FREQS][NN_GPU_FREQS + 3]; /* nn_frame_coef; rows, and all, of 16 bytes */
+    int64_t w, size, table[2], at[2][NN_GPU_FREQS];
+    int32_t n_freq, f0, group_freqs, c_in, c_out, step[2][NN_GPU_FREQS], pad;
 } nn_gpu_path;
+
+/* Channels i .. i + NN_GPU_FOLD - 1 in and o .. out of a path, as far as there are so many. */
+typedef struct nn_gpu_fold_tile {
+    int32_t path, i, o;
+} nn_gpu_fold_tile;
 
 /* Op 4. A table has, for every order m, matrix a [k[m]][n[m]] and (m > 0) matrix b
  * behind it; k counts channels in, n channels out (turned: the other way round). Rows
  * and columns of both are filled up to multiples of NN_GPU_PAD: nobody writes the
- * filling of `folded`, which is zero. folded[hidden unit][size], as is and turned.
- * unfold adds to grad, from a table that is not turned. */
+ * filling of `folded`, which is zero. fold: any tiles. unfold: tiles of one convolution, from a
+ * table that is not turned, whose beginning is dfolded; adds to grad. */
 typedef struct nn_gpu_fold {
-    int32_t n_paths, most_in, most_out;
-    int64_t size, at[NN_GPU_DEGREES];
+    int32_t n_tiles;
+    const nn_gpu_fold_tile *tile;
     const nn_gpu_path *path;
-    nn_gpu_edges in, out;
     const float *params;
-    float *folded[2];
+    float *folded;
     const float *dfolded;
     float *grad;
 } nn_gpu_fold;
@@ -261,16 +268,15 @@ typedef struct nn_gpu_attend_back {
 
 /* ---- nodes and graphs (ops 11, 12, 13) ---- */
 
-/* Op 11. gain[l], bias[l]: places in the parameters. back writes dx, and for every
- * node and channel (degrees end to end) the gradients of bias and gain, and adds
- * their sums over nodes to grad. */
+/* Op 11. gain[l], bias[l]: places in the parameters. back writes dx and
+ * adds the gradients of bias and gain to grad. */
 typedef struct nn_gpu_norm {
     int32_t n_nodes, channels;
     nn_gpu_nodes nodes;
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
     const float *params, *x, *dy;
-    float *y, *dx, *dbias, *dgain; /* the last two [n_nodes][channels]           */
-    float *work, *grad;            /* work [2][NN_GPU_PARTS][channels]           */
+    float *y, *dx;
+    float *work, *grad;            /* work [2][NN_GPU_PARTS][channels]: bias, gain; degrees end to end */
 } nn_gpu_norm;
 
 typedef enum nn_gpu_pooling { NN_GPU_POOL_MAX, NN_GPU_POOL_MEAN, NN_GPU_POOL_SUM } nn_gpu_pooling;

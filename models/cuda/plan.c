@@ -97,21 +97,6 @@ static void net_add(builder *b, const nn_group *g)
 
 /* ---- convolutions ------------------------------------------------------------------- */
 
-static void path_add(builder *b, const nn_group *g, const nn_path *p)
-{
-    nn_gpu_path *to = &b->plan->path[b->plan->n_paths++];
-    double coef[NN_GPU_FREQS][NN_GPU_FREQS];
-
-    *to = (nn_gpu_path){ .d_in = p->d_in, .d_out = p->d_out, .n_freq = p->n_freq, .f0 = p->f0,
-                         .group_freqs = g->n_freq, .c_in = g->c_in, .c_out = g->c_out, .w = place(b, g->w2) };
-    nn_frame_coef(p->d_in, p->d_out, coef);
-    if (g->unit_00 && p->d_in == 0 && p->d_out == 0)
-        coef[0][0] = 1;
-    for (int q = 0; q < NN_GPU_FREQS; q++)
-        for (int f = 0; f < NN_GPU_FREQS; f++)
-            to->coef[q][f] = (float)coef[q][f];
-}
-
 static int64_t padded(int32_t n)
 {
     return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
@@ -138,6 +123,39 @@ static nn_cuda_region region_of(const nn_cuda_conv *c, const nn_path *p, int m, 
     return (nn_cuda_region){ .count = c_in * c_out, .inner = turned ? c_in : c_out,
                              .at = c->at[m] + b * n_k * n_n + (turned ? n * n_k + k : k * n_n + n),
                              .outer_step = turned ? n_k : n_n };
+}
+
+static void coef_fill(nn_gpu_path *to, const nn_group *g, const nn_path *p)
+{
+    double coef[NN_GPU_FREQS][NN_GPU_FREQS];
+
+    nn_frame_coef(p->d_in, p->d_out, coef);
+    if (g->unit_00 && p->d_in == 0 && p->d_out == 0)
+        coef[0][0] = 1;
+    for (int q = 0; q < NN_GPU_FREQS; q++)
+        for (int f = 0; f < NN_GPU_FREQS; f++)
+            to->coef[q][f] = (float)coef[q][f];
+}
+
+static void path_add(builder *b, const nn_cuda_conv *c, const nn_group *g, const nn_path *p)
+{
+    nn_cuda_plan *plan = b->plan;
+    nn_gpu_path *to = &plan->path[plan->n_paths];
+    int low = p->d_in < p->d_out ? p->d_in : p->d_out;
+
+    *to = (nn_gpu_path){ .n_freq = p->n_freq, .f0 = p->f0, .group_freqs = g->n_freq, .c_in = g->c_in, .c_out = g->c_out,
+                         .w = place(b, g->w2), .size = c->size, .table = { c->fold[0], c->fold[1] } };
+    for (int t = 0; t < 2; t++)
+        for (int q = 0; q < p->n_freq; q++) {
+            nn_cuda_region r = region_of(c, p, q > low ? q - low : q, q > low, t);
+            to->at[t][q] = r.at;
+            to->step[t][q] = (int32_t)r.outer_step;
+        }
+    coef_fill(to, g, p);
+    for (int i = 0; i < g->c_in; i += NN_GPU_FOLD)
+        for (int o = 0; o < g->c_out; o += NN_GPU_FOLD)
+            plan->tile[plan->n_tiles++] = (nn_gpu_fold_tile){ plan->n_paths, i, o };
+    plan->n_paths++;
 }
 
 static void regions_of_path(nn_cuda_conv *c, int32_t net, const nn_path *p)
@@ -182,21 +200,20 @@ static void conv_add(builder *b, nn_cuda_conv *c, const nn_conv *def)
     c->in_edges = edges_of(&def->in);
     c->out_edges = edges_of(&def->out);
     c->net = p->n_nets;
-    c->path = p->n_paths;
+    c->tile = p->n_tiles;
     table_shape(c);
-    for (int g = 0; g < def->n_groups; g++) {
-        net_add(b, &def->group[g]);
-        most(&c->most_in, def->group[g].c_in);
-        most(&c->most_out, def->group[g].c_out);
-        for (int k = 0; k < def->group[g].n_paths; k++)
-            path_add(b, &def->group[g], &def->group[g].path[k]);
-    }
-    c->n_paths = p->n_paths - c->path;
-    regions_fill(b, c);
     for (int t = 0; t < 2; t++) {
         c->fold[t] = (int64_t)p->fold_size;
         p->fold_size += (size_t)c->size * NN_GPU_H;
     }
+    for (int g = 0; g < def->n_groups; g++) {
+        net_add(b, &def->group[g]);
+        for (int k = 0; k < def->group[g].n_paths; k++)
+            path_add(b, c, &def->group[g], &def->group[g].path[k]);
+        c->n_paths += def->group[g].n_paths;
+    }
+    c->n_tiles = p->n_tiles - c->tile;
+    regions_fill(b, c);
     p->most_table = p->most_table > c->size ? p->most_table : c->size;
     for (int d = 0; d < NN_DEGREES; d++)
         if (def->self[d] >= 0 && def->in.ch[d] && def->out.ch[d])
@@ -300,28 +317,37 @@ static void head_add(builder *b)
     }
 }
 
-static int32_t group_count(const nn_se3 *model)
+/* How many radial networks, paths and tiles of folding there are. */
+static void parts_count(const nn_se3 *model, int32_t *nets, int32_t *paths, int32_t *tiles)
 {
-    int32_t n = 0;
-
-    for (int i = 0; i < model->n_modules; i++)
-        n += model->module[i].kind == NN_ATTENTION ? model->module[i].u.attention.conv.n_groups
-            : model->module[i].kind == NN_CONV ? model->module[i].u.conv.n_groups : 0;
-    return n;
+    for (int i = 0; i < model->n_modules; i++) {
+        const nn_module *m = &model->module[i];
+        const nn_conv *c = m->kind == NN_ATTENTION ? &m->u.attention.conv : &m->u.conv;
+        for (int k = 0; m->kind != NN_NORM && k < c->n_groups; k++) {
+            const nn_group *g = &c->group[k];
+            int32_t n_in = (g->c_in + NN_GPU_FOLD - 1) / NN_GPU_FOLD, n_out = (g->c_out + NN_GPU_FOLD - 1) / NN_GPU_FOLD;
+            *nets += 1;
+            *paths += g->n_paths;
+            *tiles += g->n_paths * n_in * n_out;
+        }
+    }
 }
 
 pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err)
 {
     builder b = { PL_NEW(mem, nn_cuda_plan, 1), model, mem, false };
     nn_cuda_plan *p = b.plan;
+    int32_t nets = 0, paths = 0, tiles = 0;
 
+    parts_count(model, &nets, &paths, &tiles);
     if (p) {
         p->model = model;
         p->module = PL_NEW(mem, nn_cuda_module, model->n_modules);
-        p->net = PL_NEW(mem, nn_gpu_net, group_count(model) + 1);
-        p->path = PL_NEW(mem, nn_gpu_path, model->n_modules * NN_DEGREES * NN_DEGREES);
+        p->net = PL_NEW(mem, nn_gpu_net, nets + 1);
+        p->path = PL_NEW(mem, nn_gpu_path, paths + 1);
+        p->tile = PL_NEW(mem, nn_gpu_fold_tile, tiles + 1);
     }
-    if (!p || !p->module || !p->net || !p->path)
+    if (!p || !p->module || !p->net || !p->path || !p->tile)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
     if (model->head[0] < 0)
         return pl_fail(err, PL_ECONFIG, "the cuda engine computes whole models, not single layers");

@@ -29,7 +29,7 @@ typedef struct nn_cuda_conv {
     nn_gpu_nodes in, out;
     nn_gpu_edges in_edges, out_edges, value, key; /* value, key: parts of out_edges */
     int32_t net;                  /* number of its first radial network          */
-    int32_t path, n_paths, most_in, most_out;
+    int32_t n_paths, tile, n_tiles; /* of folding: its first                    */
     int64_t at[NN_GPU_DEGREES], size;    /* of a table                           */
     bool padded;                  /* some of it is filling                       */
     int64_t fold[2];              /* places of the folded matrices: as is, turned */
@@ -53,10 +53,11 @@ typedef struct nn_cuda_module {
 
 typedef struct nn_cuda_plan {
     const nn_se3 *model;
-    int32_t n_modules, l_max, n_nets, n_paths, n_scalars;
+    int32_t n_modules, l_max, n_nets, n_paths, n_tiles, n_scalars;
     nn_cuda_module *module;
     nn_gpu_net *net;              /* [n_nets]                                    */
     nn_gpu_path *path;            /* [n_paths]                                   */
+    nn_gpu_fold_tile *tile;       /* [n_tiles]                                   */
     nn_gpu_nodes input;
     nn_cuda_linear head[2];
     int64_t head_bias[2];

@@ -10,6 +10,12 @@ static __device__ __forceinline__ int frame_at(int l)
     return (4 * l * l * l - l) / 3 - 1;
 }
 
+/* Rows or columns of a table with the filling. */
+static __device__ __forceinline__ int padded(int n)
+{
+    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
+}
+
 static __device__ __forceinline__ int warp_of_grid(void)
 {
     return (int)(blockIdx.x * WARPS + threadIdx.x / 32);
@@ -17,8 +23,30 @@ static __device__ __forceinline__ int warp_of_grid(void)
 
 /* ---- frames: nn_frame_make, nn_frame_extend, nn_frame_reverse ---- */
 
-/* Row i of Q = [x' r z'] for i = lane < 3. */
-static __device__ void frame_first(const float *vec, int i, double *q)
+enum { FRAME_PAIRS = 32, FRAME_WARPS = 16, FRAME_LD = FRAME_PAIRS + 1, FRAME_STEPS = NN_GPU_DEGREES - 2 };
+
+/* The rule of D_2.., whose terms of row i are first[i] .. first[i+1]-1. */
+typedef struct frame_terms {
+    nn_gpu_term term[FRAME_STEPS][NN_GPU_TERMS];
+    int first[FRAME_STEPS][NN_GPU_FREQS + 1];
+} frame_terms;
+
+static __device__ void frame_terms_load(frame_terms *to, const nn_gpu_frame_rule *rule, int from, int l_max)
+{
+    int l = from + (int)threadIdx.x / NN_GPU_TERMS, t = (int)threadIdx.x % NN_GPU_TERMS;
+    nn_gpu_term term;
+
+    if (l > l_max || t >= rule->n[l])
+        return;
+    to->term[l - 2][t] = term = rule->term[l][t];
+    if (!t || rule->term[l][t - 1].i != term.i)
+        to->first[l - 2][term.i] = t;
+    if (t == rule->n[l] - 1)
+        to->first[l - 2][term.i + 1] = t + 1;
+}
+
+/* Q = [x' r z'] of one pair; its entries are FRAME_LD apart. */
+static __device__ void frame_first(const float *vec, double *q)
 {
     double r[3] = { vec[0], vec[1], vec[2] }, x[3] = { 0, 0, 0 }, length, s;
     int k = 0;
@@ -40,53 +68,64 @@ UNROLL
         x[c] = c == (k + 1) % 3 ? r[(c + 1) % 3] : c == (k + 2) % 3 ? -r[(c + 2) % 3] : 0;
     s = 1 / sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
 UNROLL
-    for (int c = 0; c < 3; c++)
-        if (c == i) {
-            q[3 * i] = x[c] * s;
-            q[3 * i + 1] = r[c];
-            q[3 * i + 2] = x[(c + 1) % 3] * s * r[(c + 2) % 3] - x[(c + 2) % 3] * s * r[(c + 1) % 3];
-        }
+    for (int c = 0; c < 3; c++) {
+        q[3 * c * FRAME_LD] = x[c] * s;
+        q[(3 * c + 1) * FRAME_LD] = r[c];
+        q[(3 * c + 2) * FRAME_LD] = x[(c + 1) % 3] * s * r[(c + 2) % 3] - x[(c + 2) % 3] * s * r[(c + 1) % 3];
+    }
 }
 
-/* Entry of D_l from D_(l-1) and D_1. */
-static __device__ double frame_entry(const nn_gpu_frame_rule *rule, int l, const double *d, int i, int k)
+/* Entry (i, k) of D_l from D_(l-1) and D_1. */
+static __device__ __forceinline__ double frame_entry(const frame_terms &rule, int l, const double *d, int i, int k)
 {
-    const nn_gpu_term *term = rule->term[l];
-    const double *below = d + frame_at(l - 1);
+    const nn_gpu_term *term = rule.term[l - 2];
+    const int *first = rule.first[l - 2];
+    const double *below = d + frame_at(l - 1) * FRAME_LD;
     double sum = 0;
 
-    for (int a = 0; a < rule->n[l]; a++)
-        for (int b = 0; b < rule->n[l]; b++)
-            if (term[a].i == i && term[b].i == k)
-                sum += (2 * l + 1) * term[a].w * term[b].w * below[term[a].j * (2 * l - 1) + term[b].j]
-                    * d[term[a].k * 3 + term[b].k];
+    for (int a = first[i]; a < first[i + 1]; a++)
+        for (int b = first[k]; b < first[k + 1]; b++)
+            sum += (2 * l + 1) * term[a].w * term[b].w * below[(term[a].j * (2 * l - 1) + term[b].j) * FRAME_LD]
+                * d[(term[a].k * 3 + term[b].k) * FRAME_LD];
     return sum;
 }
 
-__global__ void frames_make(nn_gpu_frames f)
+/* Whether entry e of a frame is the same in that of the reverse edge; else its sign changes. */
+static __device__ __forceinline__ bool frame_keeps(int e)
 {
-    __shared__ double all[WARPS][NN_GPU_FRAME];
-    int pair = warp_of_grid(), lane = (int)threadIdx.x % 32, from = f.vec ? 2 : 4;
-    double *d = all[threadIdx.x / 32];
+    int l = 1;
 
-    if (pair >= f.n_pairs)
-        return;
-    if (f.vec && lane < 3)
-        frame_first(f.vec + 3 * (int64_t)pair, lane, d);
-    for (int i = lane; !f.vec && i < frame_at(4); i += 32)
-        d[i] = f.stored[(int64_t)pair * frame_at(4) + i];
-    __syncwarp();
+    while (e >= frame_at(l + 1))
+        l++;
+    return (l % 2 == 0) == ((e - frame_at(l)) % (2 * l + 1) >= l);
+}
+
+/* A lane is a pair, so that all lanes take the same terms; a warp is an entry, then, where frames go out, a pair. */
+__global__ void __launch_bounds__(FRAME_WARPS * 32) frames_make(nn_gpu_frames f)
+{
+    __shared__ double all[NN_GPU_FRAME * FRAME_LD];
+    __shared__ frame_terms rule;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, from = f.vec ? 2 : 4;
+    int first = (int)blockIdx.x * FRAME_PAIRS, n = f.n_pairs - first < FRAME_PAIRS ? f.n_pairs - first : FRAME_PAIRS;
+
+    frame_terms_load(&rule, f.rule, from, f.l_max);
+    if (f.vec && warp == FRAME_WARPS - 1 && lane < n)
+        frame_first(f.vec + 3 * (int64_t)(first + lane), all + lane);
+    for (int pair = warp; !f.vec && pair < n; pair += FRAME_WARPS)
+        for (int e = lane; e < frame_at(4); e += 32)
+            all[e * FRAME_LD + pair] = f.stored[(int64_t)(first + pair) * frame_at(4) + e];
+    __syncthreads();
     for (int l = from; l <= f.l_max; l++) {
-        int n = 2 * l + 1;
-        for (int i = lane; i < n * n; i += 32)
-            d[frame_at(l) + i] = frame_entry(f.rule, l, d, i / n, i % n);
-        __syncwarp();
+        int side = 2 * l + 1;
+        for (int e = warp; e < side * side && lane < n; e += FRAME_WARPS)
+            all[(frame_at(l) + e) * FRAME_LD + lane] = frame_entry(rule, l, all + lane, e / side, e % side);
+        __syncthreads();
     }
-    for (int l = 1; l <= f.l_max; l++)
-        for (int i = lane; i < (2 * l + 1) * (2 * l + 1); i += 32) {
-            float v = (float)d[frame_at(l) + i], *to = f.d + 2 * (int64_t)pair * f.size + frame_at(l) + i;
+    for (int pair = warp; pair < n; pair += FRAME_WARPS)
+        for (int e = lane; e < f.size; e += 32) {
+            float v = (float)all[e * FRAME_LD + pair], *to = f.d + 2 * (int64_t)(first + pair) * f.size + e;
             to[0] = v;
-            to[f.size] = (l % 2 == 0) == (i % (2 * l + 1) >= l) ? v : -v;
+            to[f.size] = frame_keeps(e) ? v : -v;
         }
 }
 
@@ -248,73 +287,151 @@ UNROLL
 
 /* ---- the last radial layer, from frequencies J to orders m (spec performance 2.1) ---- */
 
-static __device__ __forceinline__ int padded(int n)
+/* A block has FOLD_SIDE hidden units of FOLD_SIDE channels in and out: along each of the three, in the array where it
+ * is the fastest, that is a sector of memory (32 bytes). A thread has FOLD_EACH of them, FOLD_STEP apart. */
+enum { FOLD_SIDE = NN_GPU_FOLD, FOLD_EACH = 2, FOLD_THREADS = FOLD_SIDE * FOLD_SIDE * FOLD_SIDE / FOLD_EACH,
+       FOLD_STEP = FOLD_SIDE / FOLD_EACH, FOLD_LD = FOLD_SIDE * FOLD_SIDE + 4 };
+
+typedef struct fold_shared {
+    __align__(16) nn_gpu_path path;
+    float part[NN_GPU_FREQS][FOLD_SIDE][FOLD_LD]; /* number, hidden unit, channel out and in */
+} fold_shared;
+
+static_assert(sizeof(nn_gpu_path) % 16 == 0 && sizeof(nn_gpu_path) / 16 <= FOLD_THREADS, "a path is copied by sixteens");
+
+/* The channels of the tile that there are, its first hidden unit, and the thread's numbers; row: of the parameters, of
+ * hidden unit x of channels y -> z, and so far is it to the thread's next. */
+typedef struct fold_block {
+    nn_gpu_fold_tile tile;
+    int n_freq, n_in, n_out, unit, x, y, z;
+    int64_t row, row_step;
+} fold_block;
+
+/* The path is in shared memory after the next barrier. */
+static __device__ __forceinline__ fold_block fold_open(const nn_gpu_fold &f, fold_shared *s)
 {
-    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
+    nn_gpu_fold_tile tile = f.tile[blockIdx.x / (H / FOLD_SIDE)];
+    const nn_gpu_path *p = f.path + tile.path;
+    int t = (int)threadIdx.x, unit = (int)blockIdx.x % (H / FOLD_SIDE) * FOLD_SIDE;
+    int x = t % FOLD_SIDE, y = t / FOLD_SIDE % FOLD_SIDE, z = t / (FOLD_SIDE * FOLD_SIDE);
+    int64_t row = (int64_t)(tile.o + z) * p->c_in + tile.i + y, out = (int64_t)p->c_in * p->group_freqs * H;
+    float part[4];
+
+    if (t < (int)sizeof *p / 16) {
+        load4(part, (const float *)p + 4 * t);
+        memcpy((char *)&s->path + 16 * t, part, sizeof part);
+    }
+    return fold_block{ tile, p->n_freq, p->c_in - tile.i, p->c_out - tile.o, unit, x, y, z,
+                       p->w + (row * p->group_freqs + p->f0) * H + unit + x, FOLD_STEP * out };
 }
 
-/* Column of number q (a_m: q = m; b_m: q = low + m) of channels i -> o. */
-static __device__ __forceinline__ int64_t fold_column(const nn_gpu_fold &f, const nn_gpu_path &p, int q, int i, int o,
-                                                      bool turned)
+static __device__ __forceinline__ bool fold_there(const fold_block &b, int e, int freq)
 {
-    int low = p.d_in < p.d_out ? p.d_in : p.d_out, b = q > low, m = b ? q - low : q;
-    int64_t n_k = padded(f.in.half[m]), n_n = padded(f.out.half[m]);
-    int64_t k = f.in.at[p.d_in][p.d_in + m] - f.in.order[m] + i, n = f.out.at[p.d_out][p.d_out + m] - f.out.order[m] + o;
-
-    return f.at[m] + b * n_k * n_n + (turned ? n * n_k + k : k * n_n + n);
+    return freq < b.n_freq && b.y < b.n_in && b.z + e * FOLD_STEP < b.n_out;
 }
 
-static __device__ __forceinline__ int64_t fold_row(const nn_gpu_path &p, int freq, int i, int o)
+/* All frequencies of what a thread has. */
+static __device__ __forceinline__ void fold_load(const fold_block &b, const float *from, float w[FOLD_EACH][NN_GPU_FREQS])
 {
-    return p.w + (((int64_t)o * p.c_in + i) * p.group_freqs + p.f0 + freq) * H;
+UNROLL
+    for (int e = 0; e < FOLD_EACH; e++)
+UNROLL
+        for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+            w[e][freq] = fold_there(b, e, freq) ? from[b.row + e * b.row_step + freq * H] : 0;
 }
 
-/* 32 channels out of one channel in of one path; 256 threads. */
-__global__ void fold_run(nn_gpu_fold f)
+/* Number q of channels i -> o of the tile: z hidden unit, and in the table as is x out and y in, in the turned
+ * one x in and y out. */
+static __device__ __forceinline__ int64_t fold_column(const nn_gpu_path &p, const fold_block &b, int turned, int q)
 {
-    __shared__ float w[NN_GPU_FREQS][32][33];
-    const nn_gpu_path &p = f.path[blockIdx.z];
-    int i = (int)blockIdx.y, o0 = (int)blockIdx.x * 32, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int slow = (turned ? b.tile.o : b.tile.i) + b.y, fast = (turned ? b.tile.i : b.tile.o) + b.x;
 
-    if (i >= p.c_in || o0 >= p.c_out)
-        return;
-    for (int q = 0; q < p.n_freq; q++)
-        for (int o = warp; o < 32; o += 8)
-            w[q][o][lane] = o0 + o < p.c_out ? f.params[fold_row(p, q, i, o0 + o) + lane] : 0;
+    return (b.unit + b.z) * p.size + p.at[turned][q] + slow * p.step[turned][q] + fast;
+}
+
+__global__ void __launch_bounds__(FOLD_THREADS) fold_run(nn_gpu_fold f)
+{
+    __shared__ fold_shared s;
+    fold_block b = fold_open(f, &s);
+    const nn_gpu_path &p = s.path;
+    float w[FOLD_EACH][NN_GPU_FREQS];
+
+    fold_load(b, f.params, w);
     __syncthreads();
-    for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
-        int64_t col = fold_column(f, p, q, i, o0 + lane, false), turned = fold_column(f, p, q, i, o0 + lane, true);
-        for (int k = warp; k < H; k += 8) {
-            float sum = 0;
-            for (int freq = 0; freq < p.n_freq; freq++)
-                sum += p.coef[q][freq] * w[freq][lane][k];
-            f.folded[0][k * f.size + col] = sum;
-            f.folded[1][k * f.size + turned] = sum;
+UNROLL_BY(1)
+    for (int q = 0; q < b.n_freq; q++) {
+        float sum[FOLD_EACH] = { 0 };
+UNROLL
+        for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+UNROLL
+            for (int e = 0; e < FOLD_EACH; e++)
+                sum[e] += p.coef[q][freq] * w[e][freq];
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+            s.part[q][b.x][(b.z + e * FOLD_STEP) * FOLD_SIDE + b.y] = sum[e];
+    }
+    __syncthreads();
+UNROLL_BY(2)
+    for (int q = 0; q < b.n_freq; q++) {
+        float *to = f.folded + p.table[0] + fold_column(p, b, 0, q), *turned = f.folded + p.table[1] + fold_column(p, b, 1, q);
+        int64_t step = FOLD_STEP * p.size;
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++) {
+            const float *part = s.part[q][b.z + e * FOLD_STEP];
+            if (b.x < b.n_out && b.y < b.n_in)
+                to[e * step] = part[b.x * FOLD_SIDE + b.y];
+            if (b.x < b.n_in && b.y < b.n_out)
+                turned[e * step] = part[b.y * FOLD_SIDE + b.x];
         }
     }
 }
 
-__global__ void fold_back(nn_gpu_fold f)
+/* The block's part of dfolded, all loads before the first store. */
+static __device__ __forceinline__ void fold_back_load(const nn_gpu_fold &f, const fold_block &b, fold_shared *s)
 {
-    __shared__ float d[NN_GPU_FREQS][32][33];
-    const nn_gpu_path &p = f.path[blockIdx.z];
-    int i = (int)blockIdx.y, o0 = (int)blockIdx.x * 32, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    bool there = b.x < b.n_out && b.y < b.n_in;
+    int64_t step = FOLD_STEP * s->path.size;
+    float d[FOLD_EACH][NN_GPU_FREQS];
 
-    if (i >= p.c_in || o0 >= p.c_out)
-        return;
-    for (int q = 0; q < p.n_freq && o0 + lane < p.c_out; q++) {
-        int64_t col = fold_column(f, p, q, i, o0 + lane, false);
-        for (int k = warp; k < H; k += 8)
-            d[q][lane][k] = f.dfolded[k * f.size + col];
+UNROLL
+    for (int q = 0; q < NN_GPU_FREQS; q++) {
+        int64_t column = fold_column(s->path, b, 0, q); /* of no number: anywhere */
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+            d[e][q] = there && q < b.n_freq ? f.dfolded[column + e * step] : 0;
     }
+UNROLL
+    for (int q = 0; q < NN_GPU_FREQS; q++)
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+            s->part[q][b.z + e * FOLD_STEP][b.x * FOLD_SIDE + b.y] = d[e][q];
+}
+
+__global__ void __launch_bounds__(FOLD_THREADS, 4) fold_back(nn_gpu_fold f)
+{
+    __shared__ fold_shared s;
+    fold_block b = fold_open(f, &s);
+    float grad[FOLD_EACH][NN_GPU_FREQS], sum[FOLD_EACH][NN_GPU_FREQS] = {};
+
+    fold_load(b, f.grad, grad);
     __syncthreads();
-    for (int freq = 0; freq < p.n_freq; freq++)
-        for (int o = warp; o < 32 && o0 + o < p.c_out; o += 8) {
-            float sum = 0;
-            for (int q = 0; q < p.n_freq; q++)
-                sum += p.coef[q][freq] * d[q][o][lane];
-            f.grad[fold_row(p, freq, i, o0 + o) + lane] += sum;
-        }
+    fold_back_load(f, b, &s);
+    __syncthreads();
+UNROLL_BY(1)
+    for (int q = 0; q < b.n_freq; q++) {
+        const float *d = s.part[q][b.x] + b.z * FOLD_SIDE + b.y;
+UNROLL
+        for (int e = 0; e < FOLD_EACH; e++)
+UNROLL
+            for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+                sum[e][freq] += s.path.coef[q][freq] * d[e * FOLD_STEP * FOLD_SIDE];
+    }
+UNROLL
+    for (int e = 0; e < FOLD_EACH; e++)
+UNROLL
+        for (int freq = 0; freq < NN_GPU_FREQS; freq++)
+            if (fold_there(b, e, freq))
+                f.grad[b.row + e * b.row_step + freq * H] = grad[e][freq] + sum[e][freq];
 }
 
 #endif

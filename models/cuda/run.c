@@ -5,16 +5,10 @@
 
 void nn_cuda_fold(nn_engine *e)
 {
-    for (int i = 0; i < e->plan->n_modules; i++) {
-        const nn_cuda_conv *c = &e->plan->module[i].conv;
-        nn_gpu_fold f = { .n_paths = c->n_paths, .most_in = c->most_in, .most_out = c->most_out, .size = c->size,
-                          .path = e->path + c->path, .in = c->in_edges, .out = c->out_edges, .params = e->params,
-                          .folded = { e->fold + c->fold[0], e->fold + c->fold[1] } };
-        for (int m = 0; m < NN_GPU_DEGREES; m++)
-            f.at[m] = c->at[m];
-        if (c->n_paths)
-            e->ops->fold(e->gpu, &f);
-    }
+    nn_gpu_fold f = { .n_tiles = e->plan->n_tiles, .tile = e->tile, .path = e->path, .params = e->params, .folded = e->fold };
+
+    if (f.n_tiles)
+        e->ops->fold(e->gpu, &f);
 }
 
 void nn_cuda_geometry(nn_engine *e)
