@@ -301,17 +301,18 @@ static void group_launch(nn_gpu *g, const gemm_group *s, nn_gpu_precision precis
 }
 
 /* Adds up the parts of products whose k was cut. */
-static void parts_launch(nn_gpu *g, gemm_group *s)
+static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
-    int32_t n = 0;
+    gemm_group s = {};
 
-    for (int32_t i = 0; i < s->n; i++) {
-        s->block[i] = n;
-        n += s->product[i].splits > 1 ? (int32_t)blocks((int64_t)s->product[i].m * s->product[i].n, PARTS_WIDE) : 0;
-    }
-    s->block[s->n] = n;
-    if (n)
-        LAUNCH(gemm_parts, (unsigned)n, 8 * PARTS_WIDE, 0, g->stream, *s);
+    for (int32_t i = 0; i < n; i++)
+        if (a[i].splits > 1 && a[i].m && a[i].n) {
+            s.product[s.n] = product_of(&a[i], NULL);
+            s.block[s.n + 1] = s.block[s.n] + (int32_t)blocks((int64_t)a[i].m * a[i].n, PARTS_WIDE);
+            s.n++;
+        }
+    if (s.n)
+        LAUNCH(gemm_parts, (unsigned)s.block[s.n], 8 * PARTS_WIDE, 0, g->stream, s);
     launched(g, "gemm_parts");
 }
 
@@ -340,6 +341,8 @@ static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
         if (!parts)
             continue;
         s.product[s.n] = product_of(p, goes_on ? &s.product[s.n - 1] : NULL);
+        if (p->splits > 1)
+            s.product[s.n] = product_parts(s.product[s.n]);
         s.product[s.n].rows = rows;
         s.block[s.n + 1] = s.block[s.n] + (goes_on ? 0 : (int32_t)parts);
         s.n++;
@@ -347,7 +350,7 @@ static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
     if (!s.n)
         return;
     group_launch(g, &s, a->precision);
-    parts_launch(g, &s);
+    parts_launch(g, a, n);
 }
 
 static void op_column_sum(nn_gpu *g, const nn_gpu_column_sum *a)

@@ -198,26 +198,26 @@ static __device__ __forceinline__ void number_put(void *c, int64_t at, float v, 
         ((float *)c)[at] = v;
 }
 
-/* Where a thread's numbers go: pairs of columns 2 j, 2 j + 1 of row i are acc[i][2 j], [2 j + 1]; in floats,
- * -1: not there. Sums of a split go to work. */
+/* Where a thread's numbers go, in floats, -1: nowhere; acc[i][j] is of row i and column j. A split's sums are a
+ * matrix of their own in c. */
 typedef struct gemm_places {
     int64_t row[4];
-    int32_t col[2][2];
+    int32_t col[4];
 } gemm_places;
 
+/* Rows row[i] of the block, columns col[j] and the next. */
 static __device__ __forceinline__ gemm_places places_of(const gemm_product &g, const gemm_part &p, const int row[4], const int col[2])
 {
+    int64_t base = (int64_t)p.split * g.m * g.n;
     gemm_places to;
 
 UNROLL
-    for (int i = 0; i < 4; i++) {
-        int m = p.m + row[i];
-        to.row[i] = m >= g.m ? -1 : g.splits > 1 ? ((int64_t)p.split * g.m + m) * g.n : axis_at(g.c_m, m);
-    }
+    for (int i = 0; i < 4; i++)
+        to.row[i] = p.m + row[i] < g.m ? base + axis_at(g.c_m, p.m + row[i]) : -1;
 UNROLL
     for (int j = 0; j < 4; j++) {
         int n = p.n + col[j / 2] + j % 2;
-        to.col[j / 2][j % 2] = n >= g.n ? -1 : g.splits > 1 ? n : (int32_t)axis_at(g.c_n, n);
+        to.col[j] = n < g.n ? (int32_t)axis_at(g.c_n, n) : -1;
     }
     return to;
 }
@@ -226,12 +226,13 @@ static __device__ __forceinline__ void pairs_put(float *c, bool add, const gemm_
 {
 UNROLL
     for (int q = 0; q < 8; q++) {
-        float *p = c + to.row[q / 2] + to.col[q % 2][0], old[2] = { 0, 0 };
-        if (to.row[q / 2] < 0 || to.col[q % 2][0] < 0)
+        const float *v = &acc[q / 2][q % 2 * 2];
+        float *p = c + to.row[q / 2] + to.col[q % 2 * 2], old[2] = { 0, 0 };
+        if (to.row[q / 2] < 0 || to.col[q % 2 * 2] < 0)
             continue;
         if (add)
             load2(old, p);
-        store2(p, old[0] + acc[q / 2][q % 2 * 2], old[1] + acc[q / 2][q % 2 * 2 + 1]);
+        store2(p, old[0] + v[0], old[1] + v[1]);
     }
 }
 
@@ -240,8 +241,8 @@ static __device__ __forceinline__ void words_put(uint16_t *c, nn_gpu_precision a
 UNROLL
     for (int q = 0; q < 8; q++) {
         const float *v = &acc[q / 2][q % 2 * 2];
-        if (to.row[q / 2] >= 0 && to.col[q % 2][0] >= 0)
-            *(uint32_t *)(c + to.row[q / 2] + to.col[q % 2][0]) = as == NN_GPU_BF16 ? bf16_pair(v[0], v[1]) : fp16_pair(v[0], v[1]);
+        if (to.row[q / 2] >= 0 && to.col[q % 2 * 2] >= 0)
+            *(uint32_t *)(c + to.row[q / 2] + to.col[q % 2 * 2]) = as == NN_GPU_BF16 ? bf16_pair(v[0], v[1]) : fp16_pair(v[0], v[1]);
     }
 }
 
@@ -249,29 +250,23 @@ static __device__ __forceinline__ void numbers_put(const gemm_product &g, const 
 {
 UNROLL
     for (int q = 0; q < 16; q++) {
-        int64_t row = to.row[q / 4];
-        int32_t col = to.col[q / 2 % 2][q % 2];
-        if (row < 0 || col < 0)
+        int64_t at = to.row[q / 4] + to.col[q % 4];
+        if (to.row[q / 4] < 0 || to.col[q % 4] < 0)
             continue;
-        if (g.splits > 1)
-            g.work[row + col] = acc[q / 4][q % 4];
-        else if (g.add)
-            ((float *)g.c)[row + col] += acc[q / 4][q % 4];
+        if (g.add)
+            ((float *)g.c)[at] += acc[q / 4][q % 4];
         else
-            number_put(g.c, row + col, acc[q / 4][q % 4], g.c_as);
+            number_put(g.c, at, acc[q / 4][q % 4], g.c_as);
     }
 }
 
-/* Rows row[i] of the block, pairs of columns from col[j]. */
 static __device__ __forceinline__ void gemm_put(const gemm_product &g, const gemm_part &p, const int row[4], const int col[2],
                                                 const float acc[4][4])
 {
     gemm_places to = places_of(g, p, row, col);
 
-    if (!g.pairs || (g.splits == 1 && g.c_as == NN_GPU_TF32))
+    if (!g.pairs || g.c_as == NN_GPU_TF32)
         numbers_put(g, to, acc);
-    else if (g.splits > 1)
-        pairs_put(g.work, false, to, acc);
     else if (g.c_as == NN_GPU_FP32)
         pairs_put((float *)g.c, g.add, to, acc);
     else
@@ -456,7 +451,9 @@ __global__ void __launch_bounds__(GEMM_THREADS, mma_kind<P>::x3 || mma_kind<P>::
     int i = gemm_find(s);
     const gemm_product &g = s.product[i];
     gemm_part p = gemm_open(g, (int)blockIdx.x - s.block[i]);
+    int below = (int)threadIdx.x / 128 * 32;
     bool still = !g.more && p.k_end - p.k <= K; /* all tiles have the same b */
+    bool here = p.n + (int)threadIdx.x / 32 % 4 * 16 < g.n; /* else this warp has nothing to multiply */
     float acc[4][4] = { { 0 } }, va[K / 16][4], vb[K / 16][4];
     gemm_walk now = { i, -1, 0, 0 }, next = { i, p.m, p.k, p.k_end };
 
@@ -468,9 +465,9 @@ UNROLL_BY(1)
             side_get<P>(x.a, x.a_m, next.m, g.m, x.a_k, next, x.a_along, x.a_fours, va);
         if (new_b)
             side_get<P>(x.b, x.b_n, p.n, g.n, x.b_k, next, x.b_along, x.b_fours, vb);
-        if (now.m >= 0)
+        if (now.m >= 0 && here && now.m + below < g.m)
             mma_tile<P>(acc, a, b, false);
-        if (now.m >= 0 && next.m != now.m)
+        if (now.m >= 0 && next.m != now.m && here && now.m + below < g.m)
             mma_put(g, p, now.m, acc);
         if (!go_on)
             return;
@@ -494,9 +491,16 @@ __global__ void gemm_parts(const __grid_constant__ gemm_group s)
     int64_t i = (int64_t)((int)blockIdx.x - s.block[which]) * PARTS_WIDE + lane, size = (int64_t)g.m * g.n;
     float sum = 0, *c;
 
-UNROLL_BY(8)
-    for (int k = slice; k < g.splits && i < size; k += 8)
-        sum += g.work[k * size + i];
+UNROLL_BY(1)
+    for (int k = slice; k < g.splits; k += 64) {
+        float v[8];
+UNROLL
+        for (int q = 0; q < 8; q++)
+            v[q] = k + 8 * q < g.splits && i < size ? g.work[(k + 8 * q) * size + i] : 0;
+UNROLL
+        for (int q = 0; q < 8; q++)
+            sum += v[q];
+    }
     part[slice][lane] = sum;
     __syncthreads();
     if (slice || i >= size)
@@ -504,7 +508,7 @@ UNROLL_BY(8)
 UNROLL
     for (int k = 1; k < 8; k++)
         sum += part[k][lane];
-    c = (float *)g.c + axis_at(g.c_m, (int)(i / g.n)) + axis_at(g.c_n, (int)(i % g.n));
+    c = (float *)g.c + axis_at(g.c_m, (int)i / g.n) + axis_at(g.c_n, (int)i % g.n);
     *c = g.add ? *c + sum : sum;
 }
 
@@ -515,8 +519,16 @@ __global__ void column_sums(nn_gpu_column_sum s)
     int col = (int)blockIdx.x * 32 + (int)threadIdx.x % 32, lane = (int)threadIdx.x / 32;
     float sum = 0;
 
-    for (int row = lane; row < s.rows && col < s.cols; row += 8)
-        sum += s.x[(int64_t)row * s.ld + col];
+UNROLL_BY(1)
+    for (int row = lane; row < s.rows; row += 64) {
+        float v[8];
+UNROLL
+        for (int q = 0; q < 8; q++)
+            v[q] = row + 8 * q < s.rows && col < s.cols ? s.x[(int64_t)(row + 8 * q) * s.ld + col] : 0;
+UNROLL
+        for (int q = 0; q < 8; q++)
+            sum += v[q];
+    }
     part[lane][threadIdx.x % 32] = sum;
     __syncthreads();
     for (int i = 1; i < 8; i++)

@@ -39,8 +39,6 @@ static bool operand_fours(const float *p, const gemm_axis *row, int rows, const 
 
 static bool result_pairs(const gemm_product *p)
 {
-    if (p->splits > 1)
-        return (uintptr_t)p->work % 8 == 0 && p->n % 2 == 0;
     return (uintptr_t)p->c % 8 == 0 && axis_wide(&p->c_m, p->m, false, 2) && axis_wide(&p->c_n, p->n, true, 2);
 }
 
@@ -74,6 +72,18 @@ static gemm_product product_of(const nn_gpu_gemm *g, const gemm_product *begun)
     p.a_fours = operand_fours(p.a, &p.a_m, p.m, &p.a_k, p.k, p.a_along);
     p.b_fours = operand_fours(p.b, &p.b_n, p.n, &p.b_k, p.k, p.b_along);
     p.pairs = result_pairs(&p);
+    return p;
+}
+
+/* The same for the parts of k alone, which go to work one after the other. */
+static gemm_product product_parts(gemm_product p)
+{
+    p.c = p.work;
+    p.c_m = gemm_axis{ 0, 0, 0, 0, p.n };
+    p.c_n = gemm_axis{ 0, 0, 0, 0, 1 };
+    p.c_as = NN_GPU_FP32;
+    p.add = false;
+    p.pairs = result_pairs(&p) && p.n % 2 == 0;
     return p;
 }
 
