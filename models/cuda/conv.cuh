@@ -4,8 +4,11 @@
  * A block is one tile and one order m. The tile's features, times the weights of the
  * cell's two nodes, wait in shared memory as words (mma.cuh): [node][row], plus, then
  * minus. The tables come in stages of MMA_WORDS words of up to TILE_COLS columns, by
- * asynchronous copies that are TILE_STAGES - 1 stages ahead. Warps: 2 by rows, 4 by
- * columns, eight columns at a time in turn. No sum depends on how rows share tiles. */
+ * asynchronous copies that are TILE_STAGES - 1 stages ahead; the first begin before the
+ * features. Warps: 2 by rows, 4 by columns, eight columns at a time in turn. Before and
+ * after, a thread has a row's W channels: four that lie together, or one. What is loaded
+ * is loaded for all degrees at once, before it is needed: here latency is all that costs.
+ * No sum depends on how rows share tiles. */
 #ifndef NN_CUDA_CONV_CUH
 #define NN_CUDA_CONV_CUH
 
@@ -21,9 +24,28 @@ template <int P> struct tile_kind {
     };
 };
 
-typedef struct tile_memory { /* in words */
-    int wide, ld, side;      /* a sign's words, a row's, one node's             */
+/* Whether channels can be read and written in fours: of x before the products, of y after them. */
+enum { TILE_X4 = 1, TILE_Y4 = 2 };
+
+typedef struct __align__(8) tile_pair {
+    float plus, minus;
+} tile_pair;
+
+/* Of a tile's rows: their nodes, for x and for q, and by degree and component what it gives to
+ * components +m and -m in the edge's frame: two columns of D. The last is against bank conflicts. */
+typedef struct tile_heads {
+    int node[2][NN_GPU_TILE];
+    tile_pair col[NN_GPU_TILE][NN_GPU_DEGREES * NN_GPU_DEGREES + 1];
+} tile_heads;
+
+typedef struct tile_memory {  /* in words */
+    int wide, ld, side;       /* a sign's words, a row's, one node's             */
+    int nodes;                /* 2, or 1 without interpolation                   */
+    int apart;                /* their tables, in 16 bytes                       */
+    const char *table;        /* matrix a of the first                           */
     uint32_t *x, *stage;
+    float (*phi)[2];          /* [row]                                           */
+    tile_heads *heads;
 } tile_memory;
 
 static __host__ __device__ __forceinline__ int tile_words(int n_k, int per)
@@ -38,117 +60,176 @@ static __host__ __device__ __forceinline__ int tile_stage(void)
 
 template <int P> static __host__ __device__ __forceinline__ tile_memory tile_memory_of(char *bytes, int n_k, int m)
 {
-    tile_memory t;
+    tile_memory t = {};
 
     t.wide = tile_words(n_k, mma_kind<P>::per);
     t.ld = (m ? 2 : 1) * t.wide + 4;
     t.side = NN_GPU_TILE * t.ld * (1 + mma_kind<P>::x3);
     t.stage = (uint32_t *)bytes;
-    t.x = t.stage + TILE_STAGES * tile_stage();
+    t.phi = (float(*)[2])(t.stage + TILE_STAGES * tile_stage());
+    t.x = (uint32_t *)(t.phi + NN_GPU_TILE);
+    t.heads = (tile_heads *)(t.x + 2 * t.side);
     return t;
 }
 
 /* ---- the features ------------------------------------------------------------------- */
 
-/* Number k of a sign of row `row`, for node j of the cell. */
-template <int P>
-static __device__ __forceinline__ void tile_put(const tile_memory &t, int j, int row, int sign, int k, float v)
+/* Numbers k .. of a sign of row `row`, times phi, for the cell's nodes. */
+template <int P, int W>
+static __device__ __forceinline__ void tile_put(const tile_memory &t, int row, int sign, int k, const float v[W])
 {
-    uint32_t *to = t.x + j * t.side + row * t.ld;
-    int at = sign * t.wide * mma_kind<P>::per + k;
-    uint32_t w = word_of<P>(v, 0);
+    uint32_t *to = t.x + row * t.ld + sign * t.wide;
 
-    if (mma_kind<P>::per == 1) {
-        to[at] = w;
-        return;
+UNROLL
+    for (int j = 0; j < 2; j++) {
+        float u[W];
+        if (j >= t.nodes)
+            break;
+UNROLL
+        for (int w = 0; w < W; w++)
+            u[w] = v[w] * t.phi[row][j];
+        words_put<P, W>(to + j * t.side, NN_GPU_TILE * t.ld, k, u);
     }
-    ((uint16_t *)to)[at] = (uint16_t)w;
-    if (mma_kind<P>::x3)
-        ((uint16_t *)(to + NN_GPU_TILE * t.ld))[at] = (uint16_t)word_rest(v, 0, w);
 }
 
-/* The same for both nodes; rows and filling that nobody writes must be zero before. */
+/* Weights, and zeros behind channels and in rows that only fill up fragments: nobody reads their sums. */
 template <int P>
-static __device__ __forceinline__ void tile_put_both(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
-                                                     int row, int sign, int k, float v)
+static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
-    tile_put<P>(t, 0, row, sign, k, v * phi_of(s, p.first + row, 0));
-    if (p.tile->node[1] >= 0)
-        tile_put<P>(t, 1, row, sign, k, v * phi_of(s, p.first + row, 1));
-}
+    int fill = t.wide * mma_kind<P>::per - p.n_k, signs = p.m ? 2 : 1;
 
-static __device__ __forceinline__ void tile_zero(const so2_part &p, const tile_memory &t)
-{
-    for (int i = (int)threadIdx.x; i < (p.tile->node[1] < 0 ? 1 : 2) * t.side; i += TILE_THREADS)
-        t.x[i] = 0;
-    __syncthreads();
+    for (int i = (int)threadIdx.x; i < 2 * p.rows; i += TILE_THREADS)
+        t.phi[i / 2][i % 2] = s.phi[2 * (int64_t)p.first + i];
+    for (int i = p.rows * t.ld + (int)threadIdx.x; i < (p.rows + 15) / 16 * 16 * t.ld; i += TILE_THREADS)
+        for (int part = 0; part < t.nodes * (1 + mma_kind<P>::x3); part++)
+            t.x[part * NN_GPU_TILE * t.ld + i] = 0;
+    for (int i = (int)threadIdx.x; i < p.rows * signs * t.nodes * fill; i += TILE_THREADS) {
+        int row = i / fill, sign = row / p.rows % signs;
+        float zero[1] = { 0 };
+        words_put<P, 1>(t.x + row / p.rows / signs * t.side + row % p.rows * t.ld + sign * t.wide, NN_GPU_TILE * t.ld,
+                        p.n_k + i % fill, zero);
+    }
 }
 
 /* From rows that are in their frames. */
-template <int P>
+template <int P, int W>
 static __device__ __forceinline__ void tile_rows(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
-    int signs = p.m ? 2 : 1, wide = signs * p.n_k;
+    int wide = (p.m ? 2 : 1) * p.n_k / W;
+    const float *x = s.x + (int64_t)p.first * s.x_size + s.x_at[p.m];
 
 UNROLL_BY(4)
     for (int i = (int)threadIdx.x; i < p.rows * wide; i += TILE_THREADS) {
-        int row = i / wide, k = i % wide;
-        float v = s.x[(int64_t)(p.first + row) * s.x_size + s.x_at[p.m] + k];
-        tile_put_both<P>(s, p, t, row, k >= p.n_k, k < p.n_k ? k : k - p.n_k, v);
+        int row = i / wide, k = i % wide * W;
+        float v[W];
+        some_get<W>(v, x + row * s.x_size + k);
+        tile_put<P, W>(t, row, k >= p.n_k, k < p.n_k ? k : k - p.n_k, v);
     }
 }
 
-/* Components +m and -m of channel k of degree L in the frame of a row. */
-template <int L>
-static __device__ __forceinline__ void turn_order(const nn_gpu_turn &t, const edge_row &r, int m, int k, float v[2])
+static __device__ __forceinline__ void nodes_make(const nn_gpu_turn &t, const so2_part &p, int *node)
 {
-    const int n = 2 * L + 1;
-    const float *x = t.x + (int64_t)r.node * t.nodes.size + t.nodes.at[L] + k, *d = r.d + (L ? frame_at(L) : 0);
-    int ch = t.edges.ch[L];
+    for (int i = (int)threadIdx.x; i < p.rows; i += TILE_THREADS)
+        node[i] = t.node ? t.node[p.first + i] : 0;
+}
 
-    v[0] = v[1] = 0;
-    if (m > L || k >= ch)
-        return;
+/* The columns of D. Missing rows are like the last: all is loaded at once. */
+static __device__ __forceinline__ void heads_make(const nn_gpu_turn &t, const so2_part &p, tile_heads *h)
+{
+    const int rows = NN_GPU_TILE / (TILE_THREADS / 32);
+    int lane = (int)threadIdx.x % 32, l = (lane >= 1) + (lane >= 4) + (lane >= 9) + (lane >= 16), n = 2 * l + 1;
+    int at = l ? frame_at(l) + (lane - l * l) * n + l : 0, row[rows];
+    bool here = l >= p.m && lane < NN_GPU_DEGREES * NN_GPU_DEGREES && (!l || frame_at(l) + n * n <= t.frame_size);
+
 UNROLL
-    for (int i = 0; i < n; i++) {
-        float q = x[i * ch];
-        v[0] += (L ? d[i * n + L + m] : 1.0f) * q;
-        if (L && m)
-            v[1] += d[i * n + L - m] * q;
+    for (int i = 0; i < rows; i++) {
+        row[i] = (int)threadIdx.x / 32 * rows + i;
+        row[i] = p.first + (row[i] < p.rows ? row[i] : p.rows - 1);
+    }
+UNROLL
+    for (int i = 0; i < rows && here; i++) {
+        const float *d = t.d + (int64_t)t.frame[row[i]] * t.frame_size + at;
+        tile_pair v = { l ? d[p.m] : 1.0f, l ? d[-p.m] : 1.0f };
+        h->col[(int)threadIdx.x / 32 * rows + i][lane] = v;
     }
 }
 
-typedef struct turned { /* by degree: plus, minus */
-    float v[NN_GPU_DEGREES][2];
-} turned;
-
-static __device__ __forceinline__ void turn_all(const nn_gpu_turn &t, const edge_row &r, int m, int k, turned *o)
+template <int L> static __device__ __forceinline__ bool degree_here(const nn_gpu_turn &t, int m, int k)
 {
-    turn_order<0>(t, r, m, k, o->v[0]);
-    turn_order<1>(t, r, m, k, o->v[1]);
-    turn_order<2>(t, r, m, k, o->v[2]);
-    turn_order<3>(t, r, m, k, o->v[3]);
-    turn_order<4>(t, r, m, k, o->v[4]);
+    return L >= m && k < t.edges.ch[L];
 }
 
-/* From the features of the rows' nodes: a warp is a row, lanes along channels. */
-template <int P>
+/* All components of degree L, channels k .. of a node; anything where order m does not have them, for
+ * loads that nothing decides about can be on their way together. */
+template <int L, int W>
+static __device__ __forceinline__ void degree_get(const nn_gpu_turn &t, int node, int m, int k, float q[][W])
+{
+    bool here = degree_here<L>(t, m, k);
+    const float *x = here ? t.x + (int64_t)node * t.nodes.size + t.nodes.at[L] + k : t.x;
+    int step = here ? t.edges.ch[L] : 0;
+
+UNROLL
+    for (int i = 0; i < 2 * L + 1; i++)
+        some_get<W>(q[i], x + i * step);
+}
+
+/* Components +m and -m of them in the frame. */
+template <int L, int W>
+static __device__ __forceinline__ void degree_turn(const tile_pair *col, const float q[][W], float v[2][W])
+{
+UNROLL
+    for (int w = 0; w < W; w++)
+        v[0][w] = v[1][w] = 0;
+UNROLL
+    for (int i = 0; i < 2 * L + 1; i++) {
+        tile_pair d = col[L * L + i];
+UNROLL
+        for (int w = 0; w < W; w++) {
+            v[0][w] += d.plus * q[i][w];
+            v[1][w] += d.minus * q[i][w];
+        }
+    }
+}
+
+template <int P, int L, int W>
+static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t, int row,
+                                                  int k, const float q[][W])
+{
+    float v[2][W];
+    int at;
+
+    if (!degree_here<L>(c.x, p.m, k))
+        return;
+    at = c.x.edges.at[L][L + p.m] - c.x.edges.order[p.m] + k;
+    degree_turn<L, W>(t.heads->col[row], q, v);
+    tile_put<P, W>(t, row, 0, at, v[0]);
+    if (p.m)
+        tile_put<P, W>(t, row, 1, at, v[1]);
+}
+
+/* From the features of the rows' nodes. */
+template <int P, int W>
 static __device__ __forceinline__ void tile_turn(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t)
 {
-    for (int row = (int)threadIdx.x / 32; row < p.rows; row += TILE_THREADS / 32) {
-        edge_row r = row_open(c.x, p.first + row);
-        for (int k = (int)threadIdx.x % 32; k < c.channels; k += 32) {
-            turned o;
-            turn_all(c.x, r, p.m, k, &o);
-UNROLL
-            for (int l = 0; l < NN_GPU_DEGREES; l++) {
-                if (l < p.m || k >= c.x.edges.ch[l])
-                    continue;
-                int at = c.x.edges.at[l][l + p.m] - c.x.edges.order[p.m] + k;
-                tile_put_both<P>(c.s, p, t, row, 0, at, o.v[l][0]);
-                if (p.m)
-                    tile_put_both<P>(c.s, p, t, row, 1, at, o.v[l][1]);
-            }
+    int wide = (c.channels + W - 1) / W;
+
+UNROLL_BY(1)
+    for (int i = (int)threadIdx.x; i < p.rows * wide; i += TILE_THREADS) {
+        int row = i / wide, k = i % wide * W, node = t.heads->node[0][row];
+        float q0[1][W], q1[3][W], q2[5][W], q3[7][W], q4[9][W];
+        degree_get<0, W>(c.x, node, p.m, k, q0);
+        degree_get<1, W>(c.x, node, p.m, k, q1);
+        degree_get<2, W>(c.x, node, p.m, k, q2);
+        degree_put<P, 0, W>(c, p, t, row, k, q0);
+        degree_put<P, 1, W>(c, p, t, row, k, q1);
+        degree_put<P, 2, W>(c, p, t, row, k, q2);
+        if (c.x.edges.n_degrees > 3) {
+            degree_get<3, W>(c.x, node, p.m, k, q3);
+            degree_put<P, 3, W>(c, p, t, row, k, q3);
+        }
+        if (c.x.edges.n_degrees > 4) {
+            degree_get<4, W>(c.x, node, p.m, k, q4);
+            degree_put<P, 4, W>(c, p, t, row, k, q4);
         }
     }
 }
@@ -156,21 +237,41 @@ UNROLL
 /* ---- the products ---------------------------------------------------------------------- */
 
 /* Begins to copy stage `at`: columns col0 .. of matrix a, and of b behind TILE_COLS / 2. */
-template <int P>
-static __device__ __forceinline__ void stage_begin(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
-                                                   int col0, int at, int stages)
+template <int P, bool PAIR>
+static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, int col0, int at, int stages)
 {
-    const int per = tile_kind<P>::per;
-    const char *table = (const char *)s.table + table_of(s, p, at / stages) * (4 / per);
-    uint32_t *to = t.stage + at % TILE_STAGES * tile_stage();
-    int half = p.m ? TILE_COLS / 2 : TILE_COLS, k0 = at % stages * 8 * tile_kind<P>::steps * mma_kind<P>::per;
+    const int fours = MMA_WORDS / 4, per = tile_kind<P>::per, half = PAIR ? TILE_COLS / 2 : TILE_COLS;
+    const char *table = t.table + (at < stages ? 0 : (int64_t)t.apart * 16);
+    int word = (int)threadIdx.x % fours * 4;
+    int k = ((at < stages ? at : at - stages) * 8 * tile_kind<P>::steps * mma_kind<P>::per) + word * per;
+    uint32_t *to = t.stage + at % TILE_STAGES * tile_stage() + word;
 
-    for (int i = (int)threadIdx.x; i < TILE_COLS * MMA_WORDS / 4; i += TILE_THREADS) {
-        int row = i / (MMA_WORDS / 4), k = k0 + i % (MMA_WORDS / 4) * 4 * per, col = col0 + row % half;
+UNROLL
+    for (int i = 0; i < TILE_COLS * fours / TILE_THREADS; i++) {
+        int row = (int)threadIdx.x / fours + i * (TILE_THREADS / fours), second = PAIR && row >= half;
+        int col = col0 + row - (second ? half : 0), from = (second ? p.b : 0) + col * p.ld + k;
         bool here = col < p.n_n && k < p.ld;
-        int from = row / half * p.b + col * p.ld + k;
         if (col < padded(p.n_n))
-            copy_async(to + row * MMA_LD + i % (MMA_WORDS / 4) * 4, table + (here ? (int64_t)from * (4 / per) : 0), here ? 16 : 0);
+            copy_async(to + row * MMA_LD, table + (here ? (int64_t)from * (4 / per) : 0), here ? 16 : 0);
+    }
+}
+
+template <int P> static __device__ __forceinline__ int tile_stages(const tile_memory &t)
+{
+    return (t.wide / 8 + tile_kind<P>::steps - 1) / tile_kind<P>::steps;
+}
+
+/* The first stages of columns col0 ..: whoever used the stages before has passed a barrier. */
+template <int P, bool PAIR>
+static __device__ __forceinline__ void stages_begin(const so2_part &p, const tile_memory &t, int col0)
+{
+    int stages = tile_stages<P>(t);
+
+UNROLL_BY(1)
+    for (int at = 0; at < TILE_STAGES - 1; at++) {
+        if (at < t.nodes * stages)
+            stage_begin<P, PAIR>(p, t, col0, at, stages);
+        copy_close();
     }
 }
 
@@ -248,52 +349,80 @@ UNROLL
 }
 
 template <bool PAIR>
-static __device__ __forceinline__ void tile_store(const nn_gpu_so2 &s, const so2_part &p, int col0,
+static __device__ __forceinline__ void tile_store(const nn_gpu_so2 &s, const so2_part &p, int col0, bool together,
                                                   float acc[TILE_FRAGS][2][4])
 {
     const int frags = PAIR ? TILE_FRAGS / 2 : TILE_FRAGS;
-    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, row0 = warp / 4 * 32 + lane / 4;
+    int first = col0 + warp % 4 * 8 + lane % 4 * 2;
+    float *y = s.y + (int64_t)(p.tile->first + row0) * s.y_size + s.y_at[p.m] + first;
 
 UNROLL
-    for (int q = 0; q < TILE_FRAGS * 8; q++) {
-        int f = q / 8, row = warp / 4 * 32 + q / 4 % 2 * 16 + q / 2 % 2 * 8 + lane / 4;
-        int col = col0 + (f % frags * 4 + warp % 4) * 8 + 2 * (lane % 4) + q % 2;
-        if (row < p.rows && col < p.n_n)
-            s.y[(int64_t)(p.first + row) * s.y_size + s.y_at[p.m] + (f >= frags ? p.n_n : 0) + col]
-                = acc[f][q / 4 % 2][q % 4];
+    for (int q = 0; q < TILE_FRAGS * 4; q++) {
+        int f = q / 4, row = q / 2 % 2 * 16 + q % 2 * 8, col = f % frags * 32;
+        float *to = y + row * s.y_size + (f >= frags ? p.n_n : 0) + col;
+        tile_pair v = { acc[f][q / 2 % 2][q % 2 * 2], acc[f][q / 2 % 2][q % 2 * 2 + 1] };
+        if (row0 + row >= p.rows || first + col >= p.n_n)
+            continue;
+        if (together) {
+            *(tile_pair *)to = v;
+            continue;
+        }
+        to[0] = v.plus;
+        if (first + col + 1 < p.n_n)
+            to[1] = v.minus;
     }
 }
 
+/* The first stages are under way. */
 template <int P, bool PAIR>
-static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
+static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
+                                                    bool together)
 {
     const int steps = tile_kind<P>::steps;
-    int stages = (t.wide / 8 + steps - 1) / steps, all = p.tile->node[1] < 0 ? stages : 2 * stages;
+    int stages = tile_stages<P>(t), all = t.nodes * stages;
 
     for (int col0 = 0; col0 < p.n_n; col0 += PAIR ? TILE_COLS / 2 : TILE_COLS) {
         float acc[TILE_FRAGS][2][4] = { { { 0 } } };
-        __syncthreads();
-        for (int at = 0; at < TILE_STAGES - 1; at++) {
-            if (at < all)
-                stage_begin<P>(s, p, t, col0, at, stages);
-            copy_close();
+        if (col0) {
+            __syncthreads();
+            stages_begin<P, PAIR>(p, t, col0);
         }
+UNROLL_BY(1)
         for (int at = 0; at < all; at++) {
             copy_wait<TILE_STAGES - 2>();
             __syncthreads();
             if (at + TILE_STAGES - 1 < all)
-                stage_begin<P>(s, p, t, col0, at + TILE_STAGES - 1, stages);
+                stage_begin<P, PAIR>(p, t, col0, at + TILE_STAGES - 1, stages);
             copy_close();
 UNROLL_BY(1)
             for (int step = 0; step < steps; step++) {
-                int word = (at % stages * steps + step) * 8;
+                int word = ((at < stages ? at : at - stages) * steps + step) * 8;
                 if (word < t.wide)
-                    tile_step<P, PAIR>(acc, p, t, t.x + at / stages * t.side + word,
+                    tile_step<P, PAIR>(acc, p, t, t.x + (at < stages ? 0 : t.side) + word,
                                        t.stage + at % TILE_STAGES * tile_stage(), 8 * step, p.n_n - col0, s.sign);
             }
         }
-        tile_store<PAIR>(s, p, col0, acc);
+        tile_store<PAIR>(s, p, col0, together, acc);
     }
+}
+
+template <int P> static __device__ __forceinline__ void tile_first(const so2_part &p, const tile_memory &t)
+{
+    if (p.m)
+        stages_begin<P, true>(p, t, 0);
+    else
+        stages_begin<P, false>(p, t, 0);
+}
+
+template <int P>
+static __device__ __forceinline__ void tile_products(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
+                                                     bool together)
+{
+    if (p.m)
+        tile_product<P, true>(s, p, t, together);
+    else
+        tile_product<P, false>(s, p, t, together);
 }
 
 template <int P>
@@ -309,74 +438,145 @@ static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_m
     p.rows = p.tile->n;
     part_order(s, &p, m, true);
     *t = tile_memory_of<P>(bytes, p.n_k, m);
-    tile_zero(p, *t);
+    t->nodes = p.tile->node[1] < 0 ? 1 : 2;
+    t->table = (const char *)s.table + table_of(s, p, 0) * (4 / tile_kind<P>::per);
+    t->apart = (int)((table_of(s, p, t->nodes - 1) - table_of(s, p, 0)) * (4 / tile_kind<P>::per) / 16);
+    tile_first<P>(p, *t);
+    tile_begin<P>(s, p, *t);
     return p;
 }
 
+/* fours: TILE_X4, TILE_Y4. */
 template <int P>
-__global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident) so2_mma(const __grid_constant__ nn_gpu_so2 s)
+__global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
+    so2_mma(const __grid_constant__ nn_gpu_so2 s, int fours)
 {
     tile_memory t;
     so2_part p = tile_open<P>(s, &t);
 
-    tile_rows<P>(s, p, t);
-    if (p.m)
-        tile_product<P, true>(s, p, t);
+    __syncthreads();
+    if (fours & TILE_X4)
+        tile_rows<P, 4>(s, p, t);
     else
-        tile_product<P, false>(s, p, t);
+        tile_rows<P, 1>(s, p, t);
+    tile_products<P>(s, p, t, fours & TILE_Y4);
 }
 
 /* ---- with its surroundings --------------------------------------------------------------- */
 
-/* This order's part of the logits: a warp is a row. part: [warp][channels] */
-static __device__ __forceinline__ void tile_logits(const nn_gpu_conv &c, const so2_part &p, float *part)
+/* Degree L of q and, behind it, components +m and -m of y. */
+template <int L, int W>
+static __device__ __forceinline__ void degree_both(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h, int row,
+                                                   int k, float q[][W])
 {
-    int lane = (int)threadIdx.x % 32, channels = c.key_channels, width = channels / c.q.heads;
+    bool here = degree_here<L>(c.q, p.m, k);
+    const float *y = c.s.y + (here ? (int64_t)(p.first + row) * c.s.y_size + k : 0);
 
-    part += (int)threadIdx.x / 32 * channels;
-    for (int row = p.first + (int)threadIdx.x / 32; row < p.first + p.rows; row += TILE_THREADS / 32) {
-        edge_row r = row_open(c.q, row);
-        for (int k = lane; k < channels; k += 32) {
-            float sum = 0;
-            turned o;
-            turn_all(c.q, r, p.m, k, &o);
+    degree_get<L, W>(c.q, h->node[1][row], p.m, k, q);
+    some_get<W>(q[2 * L + 1], y + (here ? c.q.edges.at[L][L + p.m] : 0));
+    some_get<W>(q[2 * L + 2], y + (here ? c.q.edges.at[L][L - p.m] : 0));
+}
+
+template <int L, int W>
+static __device__ __forceinline__ void degree_dot(const nn_gpu_conv &c, const so2_part &p, const tile_pair *col, int k,
+                                                  const float q[][W], float sum[W])
+{
+    float v[2][W];
+
+    if (!degree_here<L>(c.q, p.m, k))
+        return;
+    degree_turn<L, W>(col, q, v);
 UNROLL
-            for (int l = 0; l < NN_GPU_DEGREES; l++) {
-                if (l < p.m || k >= c.q.edges.ch[l])
-                    continue;
-                const float *y = c.s.y + (int64_t)row * c.s.y_size + k;
-                sum += o.v[l][0] * y[c.q.edges.at[l][l + p.m]];
-                if (p.m)
-                    sum += o.v[l][1] * y[c.q.edges.at[l][l - p.m]];
-            }
-            part[k] = sum;
-        }
-        __syncwarp();
-        for (int h = lane; h < c.q.heads; h += 32) {
-            float sum = 0;
-            for (int k = h * width; k < (h + 1) * width; k++)
-                sum += part[k];
-            c.logit[((int64_t)p.m * c.q.n_rows + row) * c.q.heads + h] = c.scale * sum;
-        }
-        __syncwarp();
+    for (int w = 0; w < W; w++) {
+        sum[w] += v[0][w] * q[2 * L + 1][w];
+        if (p.m)
+            sum[w] += v[1][w] * q[2 * L + 2][w];
     }
 }
 
+/* Of every row and channel this order's part of q . keys. part: [row][channels] */
+template <int W>
+static __device__ __forceinline__ void tile_dots(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h, float *part)
+{
+    int wide = (c.key_channels + W - 1) / W;
+
+UNROLL_BY(1)
+    for (int i = (int)threadIdx.x; i < p.rows * wide; i += TILE_THREADS) {
+        int row = i / wide, k = i % wide * W;
+        const tile_pair *col = h->col[row];
+        float q0[3][W], q1[5][W], q2[7][W], q3[9][W], q4[11][W], sum[W] = { 0 };
+        degree_both<0, W>(c, p, h, row, k, q0);
+        degree_both<1, W>(c, p, h, row, k, q1);
+        degree_both<2, W>(c, p, h, row, k, q2);
+        degree_dot<0, W>(c, p, col, k, q0, sum);
+        degree_dot<1, W>(c, p, col, k, q1, sum);
+        degree_dot<2, W>(c, p, col, k, q2, sum);
+        if (c.q.edges.n_degrees > 3) {
+            degree_both<3, W>(c, p, h, row, k, q3);
+            degree_dot<3, W>(c, p, col, k, q3, sum);
+        }
+        if (c.q.edges.n_degrees > 4) {
+            degree_both<4, W>(c, p, h, row, k, q4);
+            degree_dot<4, W>(c, p, col, k, q4, sum);
+        }
+UNROLL
+        for (int w = 0; w < W; w++)
+            part[row * c.key_channels + k + w] = sum[w];
+    }
+}
+
+static __device__ __forceinline__ void tile_logits(const nn_gpu_conv &c, const so2_part &p, const float *part)
+{
+    int heads = c.q.heads, width = c.key_channels / heads;
+
+    for (int i = (int)threadIdx.x; i < p.rows * heads; i += TILE_THREADS) {
+        const float *from = part + i / heads * c.key_channels + i % heads * width;
+        float sum = 0;
+        for (int k = 0; k < width; k++)
+            sum += from[k];
+        c.logit[((int64_t)p.m * c.q.n_rows + p.first) * heads + i] = c.scale * sum;
+    }
+}
+
+/* Others wrote the y that a thread reads here. */
+static __device__ __forceinline__ void tile_attend(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t, bool four)
+{
+    float *part = (float *)t.stage;
+
+    __syncthreads();
+    if (c.q.frame != c.x.frame || c.q.d != c.x.d) {
+        heads_make(c.q, p, t.heads);
+        __syncthreads();
+    }
+    if (four)
+        tile_dots<4>(c, p, t.heads, part);
+    else
+        tile_dots<1>(c, p, t.heads, part);
+    __syncthreads();
+    tile_logits(c, p, part);
+}
+
 template <int P>
-__global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident) tile_conv(const __grid_constant__ nn_gpu_conv c)
+__global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
+    tile_conv(const __grid_constant__ nn_gpu_conv c, int fours)
 {
     tile_memory t;
     so2_part p = tile_open<P>(c.s, &t);
 
-    tile_turn<P>(c, p, t);
-    if (p.m)
-        tile_product<P, true>(c.s, p, t);
-    else
-        tile_product<P, false>(c.s, p, t);
-    if (!c.logit)
-        return;
+    heads_make(c.x, p, t.heads);
+    nodes_make(c.x, p, t.heads->node[0]);
+    if (c.logit)
+        nodes_make(c.q, p, t.heads->node[1]);
     __syncthreads();
-    tile_logits(c, p, (float *)t.stage);
+    if (fours & TILE_X4)
+        tile_turn<P, 4>(c, p, t);
+    else
+        tile_turn<P, 1>(c, p, t);
+    tile_products<P>(c.s, p, t, fours & TILE_Y4);
+    if (c.logit) {
+        p.first = p.tile->first; /* again: registers are few between */
+        tile_attend(c, p, t, fours & TILE_Y4);
+    }
 }
 
 #endif

@@ -3,7 +3,7 @@
 #define NN_CUDA_LAUNCH_CUH
 
 /* Shared memory of a tile's block, the most of all orders. */
-template <int P> static size_t tile_bytes(const nn_gpu_so2 *s)
+template <int P> static size_t tile_bytes(const nn_gpu_so2 *s, size_t more)
 {
     int most = 0;
 
@@ -11,7 +11,39 @@ template <int P> static size_t tile_bytes(const nn_gpu_so2 *s)
         int side = tile_memory_of<P>(NULL, s->k[m], m).side;
         most = side > most ? side : most;
     }
-    return (size_t)(TILE_STAGES * tile_stage() + 2 * most) * sizeof(uint32_t);
+    return (size_t)(TILE_STAGES * tile_stage() + 2 * NN_GPU_TILE + 2 * most) * sizeof(uint32_t) + more;
+}
+
+static bool by_fours(const float *p, int size, const int *at, const int *n)
+{
+    bool yes = (uintptr_t)p % 16 == 0 && size % 4 == 0;
+
+    for (int i = 0; i < NN_GPU_DEGREES; i++)
+        yes = yes && (at[i] | n[i]) % 4 == 0;
+    return yes;
+}
+
+/* Nodes' features, and where their channels go in an edge's. */
+static bool turn_fours(const nn_gpu_turn *t)
+{
+    bool yes = by_fours(t->x, t->nodes.size, t->nodes.at, t->nodes.ch)
+        && by_fours(NULL, 0, t->edges.order, t->edges.ch);
+
+    for (int i = 0; i < NN_GPU_DEGREES * NN_GPU_FREQS; i++)
+        yes = yes && t->edges.at[i / NN_GPU_FREQS][i % NN_GPU_FREQS] % 4 == 0;
+    return yes;
+}
+
+static int so2_fours(const nn_gpu_so2 *s)
+{
+    return (by_fours(s->x, s->x_size, s->x_at, s->k) ? TILE_X4 : 0)
+        | (by_fours(s->y, s->y_size, s->y_at, s->n) ? TILE_Y4 : 0);
+}
+
+static int conv_fours(const nn_gpu_conv *c)
+{
+    return (turn_fours(&c->x) && by_fours(NULL, 0, c->s.x_at, c->s.k) ? TILE_X4 : 0)
+        | (so2_fours(&c->s) & (!c->logit || turn_fours(&c->q) ? TILE_Y4 : 0));
 }
 
 template <int P> static cudaError_t tile_allow(const nn_gpu *g)
@@ -36,11 +68,12 @@ static cudaError_t tiles_allow(const nn_gpu *g)
 /* On tensor cores, where the tile fits in shared memory. */
 template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
 {
-    size_t bytes = tile_bytes<P>(s);
+    size_t bytes = tile_bytes<P>(s, 0);
 
     if (bytes > g->shared)
         return false;
-    LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s);
+    LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s,
+           so2_fours(s));
     launched(g, "so2");
     return true;
 }
@@ -71,12 +104,13 @@ static bool op_so2(nn_gpu *g, const nn_gpu_so2 *a)
 
 template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
 {
-    size_t bytes = tile_bytes<P>(&c->s);
+    size_t bytes = tile_bytes<P>(&c->s, sizeof(tile_heads));
 
-    if (bytes > g->shared || (int64_t)c->key_channels * 8 > TILE_STAGES * tile_stage())
+    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE > TILE_STAGES * tile_stage())
         return false;
     if (c->s.n_tiles)
-        LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c);
+        LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c,
+               conv_fours(c));
     launched(g, "conv");
     return true;
 }

@@ -65,6 +65,46 @@ static __device__ __forceinline__ void frag_b(uint32_t f[2], const uint32_t *sid
     f[1] = p[4];
 }
 
+/* W numbers side by side: four, aligned, or one. */
+template <int W> static __device__ __forceinline__ void some_get(float v[W], const float *p)
+{
+    if constexpr (W == 4)
+        load4(v, p);
+    else
+        v[0] = *p;
+}
+
+template <int n> struct __align__(4 * n) mma_words {
+    uint32_t v[n];
+};
+
+/* Numbers k .. k+W-1 of a row of words; `rest` words on lies what those leave. */
+template <int P, int W>
+static __device__ __forceinline__ void words_put(uint32_t *to, int rest, int k, const float v[W])
+{
+    const int per = mma_kind<P>::per, n = W / per;
+
+    if constexpr (W == 4) {
+        mma_words<n> w, left;
+UNROLL
+        for (int i = 0; i < n; i++) {
+            float x = v[i * per], y = v[i * per + per - 1];
+            w.v[i] = word_of<P>(x, y);
+            left.v[i] = mma_kind<P>::x3 ? word_rest(x, y, w.v[i]) : 0;
+        }
+        *(mma_words<n> *)(to + k / per) = w;
+        if (mma_kind<P>::x3)
+            *(mma_words<n> *)(to + rest + k / per) = left;
+    } else if constexpr (per == 1) {
+        to[k] = word_of<P>(v[0], 0);
+    } else {
+        uint32_t w = word_of<P>(v[0], 0);
+        ((uint16_t *)to)[k] = (uint16_t)w;
+        if (mma_kind<P>::x3)
+            ((uint16_t *)(to + rest))[k] = (uint16_t)word_rest(v[0], 0, w);
+    }
+}
+
 /* 64 rows of an operand. */
 template <int P> struct mma_side {
     uint32_t word[1 + mma_kind<P>::x3][64][MMA_LD];

@@ -156,6 +156,7 @@ __global__ void rule_make(nn_gpu_optimise a)
     nn_gpu_step_result result;
     double norm = 0;
 
+    UNROLL_BY(8)
     for (int64_t i = threadIdx.x; i < parts; i += TRAIN_THREADS)
         norm += a.part[i];
     norm = block_sum(norm);

@@ -19,6 +19,8 @@
 
 static pl_rng rng;
 static pl_arena *mem;
+static void *kept_there[64];
+static int n_kept;
 
 static float *random_floats(size_t n)
 {
@@ -27,6 +29,21 @@ static float *random_floats(size_t n)
     for (size_t i = 0; i < n; i++)
         x[i] = (float)pl_rng_normal(&rng);
     return x;
+}
+
+/* On the device until the end. */
+static void *bytes_kept(const void *x, size_t bytes)
+{
+    void *p = room(bytes);
+
+    assert_true(n_kept < (int)(sizeof kept_there / sizeof *kept_there));
+    ops->upload(gpu, p, x, bytes);
+    return kept_there[n_kept++] = p;
+}
+
+static float *kept(const float *x, size_t n)
+{
+    return bytes_kept(x, n * sizeof *x);
 }
 
 static float *from_device(const float *p, size_t n)
@@ -208,11 +225,10 @@ static void gradients_of_tables_of_long_cells(void **state)
     ops->free(gpu, a.work);
 }
 
-static nn_gpu_frame_rule *rule_to_device(void)
+static const nn_gpu_frame_rule *rule_kept(void)
 {
     static nn_frame_rule rule;
     static nn_gpu_frame_rule flat;
-    nn_gpu_frame_rule *p = ops->alloc(gpu, sizeof flat);
 
     nn_frame_rule_make(&rule);
     for (int l = 0; l < NN_DEGREES; l++) {
@@ -221,18 +237,15 @@ static nn_gpu_frame_rule *rule_to_device(void)
             flat.term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0,
                                              rule.term[l][i].w };
     }
-    works(p ? NULL : ops->status(gpu));
-    assert_non_null(p);
-    ops->upload(gpu, p, &flat, sizeof flat);
-    return p;
+    return bytes_kept(&flat, sizeof flat);
 }
 
 /* Also along the axes, where the choice of the roll changes, and for a zero vector. */
 static void frames_are_those_of_the_host(void **state)
 {
-    enum { PAIRS = 25 };
+    enum { PAIRS = 45, ALL = 2 * PAIRS * NN_FRAME_ALL };
     float *vec = random_floats(3 * PAIRS), want[NN_FRAME_ALL], sign[NN_FRAME_ALL], *got;
-    nn_gpu_frame_rule *rule = rule_to_device();
+    nn_gpu_frames f = { .n_pairs = PAIRS, .rule = rule_kept(), .d = kept(random_floats(ALL), ALL) };
     nn_frame_rule host;
     (void)state;
 
@@ -240,25 +253,21 @@ static void frames_are_those_of_the_host(void **state)
         for (int k = 0; k < 3; k++)
             vec[3 * i + k] = k == i / 2 ? (i % 2 ? -2.0f : 0.5f) : 0;
     memset(vec + 18, 0, 3 * sizeof *vec);
+    f.vec = kept(vec, 3 * PAIRS);
     nn_frame_rule_make(&host);
-    for (int l_max = 1; l_max <= 4; l_max++) {
-        int size = nn_frame_size(l_max);
-        nn_gpu_frames f = { PAIRS, l_max, size, rule, to_device(vec, 3 * PAIRS), NULL,
-                            ops->alloc(gpu, 2 * PAIRS * sizeof(float) * (size_t)size) };
+    for (f.l_max = 1; f.l_max <= 4; f.l_max++) {
+        int size = f.size = nn_frame_size(f.l_max);
         ops->frames(gpu, &f);
         got = from_device(f.d, 2 * PAIRS * (size_t)size);
-        nn_frame_reverse(l_max, sign);
+        nn_frame_reverse(f.l_max, sign);
         for (int p = 0; p < PAIRS; p++) {
-            nn_frame_make(&host, vec + 3 * p, l_max, want);
+            nn_frame_make(&host, vec + 3 * p, f.l_max, want);
             for (int i = 0; i < size; i++) {
                 assert_true(fabsf(got[2 * p * size + i] - want[i]) < 1e-6f);
                 assert_true(got[(2 * p + 1) * size + i] == got[2 * p * size + i] * sign[i]);
             }
         }
-        ops->free(gpu, (void *)f.vec);
-        ops->free(gpu, f.d);
     }
-    ops->free(gpu, rule);
 }
 
 static void a_fence_that_was_written_on_is_reported(void **state)
@@ -282,10 +291,7 @@ static void a_fence_that_was_written_on_is_reported(void **state)
 
 /* ---- attention, in one kernel each way, against its parts ---- */
 
-enum { NODES = 9, ROWS = 40, HEADS = 4, CHANNELS = 8, PARTS = 3, FRAMES = 14, KEPT = 64 };
-
-static void *kept_there[KEPT];
-static int n_kept;
+enum { NODES = 9, ROWS = 40, HEADS = 4, CHANNELS = 8, PARTS = 3, FRAMES = 14 };
 
 /* Rows in any order; node 2 has none of them and node 5 has one. */
 typedef struct attention {
@@ -311,23 +317,6 @@ static void attention_rows(attention *a)
                 a->row[n++] = r;
     }
     a->first[NODES] = n;
-}
-
-/* On the device until the end. */
-static void *bytes_kept(const void *x, size_t bytes)
-{
-    void *p = ops->alloc(gpu, bytes);
-
-    works(p ? NULL : ops->status(gpu));
-    assert_non_null(p);
-    assert_true(n_kept < KEPT);
-    ops->upload(gpu, p, x, bytes);
-    return kept_there[n_kept++] = p;
-}
-
-static float *kept(const float *x, size_t n)
-{
-    return bytes_kept(x, n * sizeof *x);
 }
 
 static int32_t *ints_kept(const int32_t *x, size_t n)
@@ -550,6 +539,33 @@ static int open_device(void **state)
     return mem ? gpu_open() : -1;
 }
 
+/* So many that a warp sums several. */
+static void a_norm_of_many_nodes_is_that_of_few(void **state)
+{
+    enum { MANY = 1300, FEW = 130, SIZE = 2 + 10, ALL = MANY * SIZE };
+    nn_gpu_norm a = { .channels = 4, .nodes = { 3, SIZE, { 2, 0, 2 }, { 0, 2, 2 } }, .gain = { 0, 0, 4 }, .bias = { 2, 0, 6 },
+                      .params = kept(random_floats(8), 8), .work = kept(random_floats(ALL), 8 * NN_GPU_PARTS) };
+    const float *x = kept(random_floats(ALL), ALL), *dy = kept(random_floats(ALL), ALL), none[8] = { 0 };
+    float *dx = kept(random_floats(2 * ALL), 2 * ALL), *grad[2];
+    (void)state;
+
+    for (int i = 0; i < 2; i++) {
+        a.n_nodes = i ? FEW : MANY;
+        a.grad = kept(none, 8);
+        for (int at = 0; at < ALL; at += a.n_nodes * SIZE) {
+            a.x = x + at;
+            a.dy = dy + at;
+            a.dx = dx + i * ALL + at;
+            ops->norm_back(gpu, &a);
+        }
+        grad[i] = from_device(a.grad, 8);
+    }
+    dx = from_device(dx, 2 * ALL);
+    assert_memory_equal(dx, dx + ALL, ALL * sizeof *dx);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabsf(grad[0][i] - grad[1][i]) < 1e-4f * fabsf(grad[0][i]) && grad[0][i] != 0);
+}
+
 static int close_device(void **state)
 {
     (void)state;
@@ -572,6 +588,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(attention_in_one_is_softmax_and_a_sum),
         cmocka_unit_test(attention_back_in_one_is_dots_turns_and_a_sum),
         cmocka_unit_test(products_wider_than_shared_memory),
+        cmocka_unit_test(a_norm_of_many_nodes_is_that_of_few),
         cmocka_unit_test(a_fence_that_was_written_on_is_reported),
     };
 
