@@ -24,7 +24,7 @@ static bool by_fours(const float *p, int size, const int *at, const int *n)
 }
 
 /* Nodes' features, and where their channels go in an edge's. */
-static bool turn_fours(const nn_gpu_turn *t)
+static bool gather_fours(const nn_gpu_turn *t)
 {
     bool yes = by_fours(t->x, t->nodes.size, t->nodes.at, t->nodes.ch)
         && by_fours(NULL, 0, t->edges.order, t->edges.ch);
@@ -42,8 +42,8 @@ static int so2_fours(const nn_gpu_so2 *s)
 
 static int conv_fours(const nn_gpu_conv *c)
 {
-    return (turn_fours(&c->x) && by_fours(NULL, 0, c->s.x_at, c->s.k) ? TILE_X4 : 0)
-        | (so2_fours(&c->s) & (!c->logit || turn_fours(&c->q) ? TILE_Y4 : 0));
+    return (gather_fours(&c->x) && by_fours(NULL, 0, c->s.x_at, c->s.k) ? TILE_X4 : 0)
+        | (so2_fours(&c->s) & (!c->logit || gather_fours(&c->q) ? TILE_Y4 : 0));
 }
 
 template <int P> static cudaError_t tile_allow(const nn_gpu *g)
