@@ -133,15 +133,16 @@ __global__ void __launch_bounds__(SO2_THREADS) so2_rows(nn_gpu_so2 s)
  * their own, whose sums outer_add adds. */
 typedef struct outer_part {
     int first[2], end[2], k0, n0;
-    float *to;
 } outer_part;
 
 static __device__ __forceinline__ void outer_range(const nn_gpu_so2 &s, int node, int j, int *first, int *end)
 {
     nn_gpu_span span = s.span[s.first_node + node];
 
-    *first = span.first[j] > s.first_row ? span.first[j] : s.first_row;
-    *end = span.end[j] < s.end_row ? span.end[j] : s.end_row;
+    *first = j ? span.first[1] : span.first[0];
+    *end = j ? span.end[1] : span.end[0];
+    *first = *first > s.first_row ? *first : s.first_row;
+    *end = *end < s.end_row ? *end : s.end_row;
 }
 
 /* Part `slot` of cells that are longer begins at the only such row in its NN_GPU_OUTER. */
@@ -151,7 +152,7 @@ static __device__ __forceinline__ int outer_first(const nn_gpu_so2 &s, int first
 }
 
 /* The node of that part; -1: none. All threads of the block. */
-static __device__ int outer_node(const nn_gpu_so2 &s, int j, int slot)
+static __device__ __forceinline__ int outer_node(const nn_gpu_so2 &s, int j, int slot)
 {
     __shared__ int found;
 
@@ -186,7 +187,6 @@ UNROLL
         if (o->end[j] > o->first[j] + NN_GPU_OUTER)
             o->end[j] = o->first[j] + NN_GPU_OUTER;
     }
-    o->to = extra >= 0 ? s.work + (int64_t)extra * s.table_size : (float *)s.table + (int64_t)node * s.table_size;
     return true;
 }
 
@@ -207,154 +207,238 @@ static __device__ __forceinline__ void outer_place(const nn_gpu_so2 &s, so2_part
     }
 }
 
-template <int P> struct outer_kind {
-    enum { k = mma_kind<P>::k, resident = mma_kind<P>::x3 ? 1 : 2 };
-    typedef mma_side<P> side;
-};
+/* Rows come as they are, OUTER_K a stage, by copies that are OUTER_STAGES - 1 stages ahead, those of node[0]'s
+ * cell, then those of node[1]'s; words are made where fragments are. side: x plus, x minus, y plus, y minus. */
+enum { OUTER_K = 16, OUTER_STAGES = 3, OUTER_LD = GEMM_TILE + 4 };
 
-template <> struct outer_kind<NN_GPU_FP32> {
-    enum { k = GEMM_K, resident = 1 };
-    typedef struct {
-        __align__(16) gemm_side v;
-    } side;
-};
+typedef float outer_side[OUTER_K][OUTER_LD];
 
-template <int P> struct outer_sides {
-    typename outer_kind<P>::side x[2], y[2]; /* plus, minus */
-};
+typedef struct outer_memory {
+    outer_side stage[OUTER_STAGES][4];
+    float phi[2 * NN_GPU_OUTER]; /* of all rows, stage after stage */
+} outer_memory;
 
-template <int P> struct outer_values {
-    float x[2][outer_kind<P>::k / 16][4], y[2][outer_kind<P>::k / 16][4];
-};
+static_assert(NN_GPU_OUTER % OUTER_K == 0, "a part of a cell is whole stages");
 
-template <int P>
-static __device__ __forceinline__ void outer_fetch(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o, int j,
-                                                   int row, int end, bool vector, outer_values<P> *v)
+static __device__ __forceinline__ int outer_stages(const outer_part &o, int j)
 {
-    const int K = outer_kind<P>::k;
-    const nn_gpu_axis one = { INT32_MAX, 0, 1 }, x_rows = { INT32_MAX, 0, s.x_size }, y_rows = { INT32_MAX, 0, s.y_size };
+    int rows = o.end[j] - o.first[j];
+
+    return rows > 0 ? (rows + OUTER_K - 1) / OUTER_K : 0;
+}
+
+static __device__ __forceinline__ void outer_begin(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o, int at,
+                                                   bool vector, outer_side to[4])
+{
+    int first = outer_stages(o, 0), j = at >= first, k = (int)threadIdx.x / 16, col = (int)threadIdx.x % 16 * 4;
+    int row = (j ? o.first[1] : o.first[0]) + (at - (j ? first : 0)) * OUTER_K + k, end = j ? o.end[1] : o.end[0];
 
 UNROLL
-    for (int sign = 0; sign < 2; sign++) {
-        operand x = { s.x + s.x_at[p.m] + sign * p.n_k, one, x_rows, o.k0, p.n_k, end, true, vector };
-        operand y = { s.y + s.y_at[p.m] + sign * p.n_n, one, y_rows, o.n0, p.n_n, end, true, vector };
-        if (sign && !p.m)
-            break;
-        operand_fetch<K>(x, row, v->x[sign]);
-        operand_fetch<K>(y, row, v->y[sign]);
-    }
-UNROLL
-    for (int i = 0; i < K / 16; i++) {
-        int r, k;
-        float phi;
-        part_of<K>(true, i, &r, &k);
-        phi = row + k < end ? phi_of(s, row + k, j) : 0;
-UNROLL
-        for (int q = 0; q < 8; q++)
-            v->x[q / 4][i][q % 4] *= phi;
+    for (int q = 0; q < 4; q++) {
+        const float *x = s.x + (int64_t)row * s.x_size + s.x_at[p.m] + o.k0 + col + q % 2 * p.n_k;
+        const float *y = s.y + (int64_t)row * s.y_size + s.y_at[p.m] + o.n0 + col + q % 2 * p.n_n;
+        const float *from = q < 2 ? x : y;
+        int left = row < end ? (q < 2 ? p.n_k - o.k0 : p.n_n - o.n0) - col : 0;
+        if (q % 2 && !p.m)
+            continue;
+        if (vector)
+            copy_async(&to[q][k][col], left > 0 ? from : s.x, left > 0 ? 16 : 0);
+UNROLL_BY(1)
+        for (int i = 0; i < 4 && !vector; i++)
+            to[q][k][col + i] = i < left ? from[i] : 0;
     }
 }
 
-template <int P> static __device__ __forceinline__ void outer_put(outer_values<P> *v, outer_sides<P> *to, bool pair)
+static __device__ __forceinline__ void outer_weights(const nn_gpu_so2 &s, const outer_part &o, float *phi)
 {
+    int first = outer_stages(o, 0) * OUTER_K, all = first + outer_stages(o, 1) * OUTER_K;
+
+    for (int i = (int)threadIdx.x; i < all; i += GEMM_THREADS) {
+        int j = i >= first, row = j ? o.first[1] + i - first : o.first[0] + i;
+        phi[i] = row < (j ? o.end[1] : o.end[0]) ? phi_of(s, row, j) : 0;
+    }
+}
+
+/* Rows row .. of words along the stage's k, times phi where given: f[i] as frag_a and frag_b have them. */
+template <int P, int N>
+static __device__ __forceinline__ void outer_frag(uint32_t f[1 + mma_kind<P>::x3][N], const outer_side side,
+                                                  const float *phi, int k, int row)
+{
+    const int per = mma_kind<P>::per;
+    int lane = (int)threadIdx.x % 32;
+
 UNROLL
-    for (int sign = 0; sign < 2; sign++) {
-        if (sign && !pair)
-            break;
-        if constexpr (P == NN_GPU_FP32) {
-            gemm_side_put(true, v->x[sign][0], to->x[sign].v);
-            gemm_side_put(true, v->y[sign][0], to->y[sign].v);
-        } else {
-            side_put_along<P>(v->x[sign], &to->x[sign]);
-            side_put_along<P>(v->y[sign], &to->y[sign]);
+    for (int i = 0; i < N; i++) {
+        int at = k + (lane % 4 + i / (N / 2) * 4) * per, r = row + lane / 4 + i % (N / 2) * 8;
+        float x = side[at][r] * (N == 4 ? phi[at] : 1.0f), y = side[at + per - 1][r] * (N == 4 ? phi[at + per - 1] : 1.0f);
+        f[0][i] = word_of<P>(x, y);
+        if (mma_kind<P>::x3)
+            f[mma_kind<P>::x3][i] = word_rest(x, y, f[0][i]);
+    }
+}
+
+template <int P>
+static __device__ __forceinline__ void outer_mma(float c[4], const uint32_t a[1 + mma_kind<P>::x3][4],
+                                                 const uint32_t b[1 + mma_kind<P>::x3][2])
+{
+    const int x3 = mma_kind<P>::x3;
+
+    if (x3) {
+        mma_step<P>(c, a[x3], b[0]);
+        mma_step<P>(c, a[0], b[x3]);
+    }
+    mma_step<P>(c, a[0], b[0]);
+}
+
+/* A stage's part of a and b, on tensor cores: this warp's 32 x 16. */
+template <int P, bool PAIR>
+static __device__ __forceinline__ void outer_words(float a[4][4], float b[4][4], const outer_side side[4],
+                                                   const float *phi)
+{
+    const int words = 1 + mma_kind<P>::x3, signs = PAIR ? 2 : 1;
+    int warp = (int)threadIdx.x / 32;
+
+UNROLL
+    for (int k = 0; k < OUTER_K; k += 8 * mma_kind<P>::per) {
+        uint32_t x[words][4], y[2][2][words][2];
+UNROLL
+        for (int q = 0; q < 2 * signs; q++)
+            outer_frag<P, 2>(y[q / 2][q % 2], side[2 + q / 2], phi, k, warp % 4 * 16 + q % 2 * 8);
+UNROLL
+        for (int q = 0; q < 2 * signs; q++) {
+            int sign = q % signs, i = q / signs;
+            outer_frag<P, 4>(x, side[sign], phi, k, warp / 4 * 32 + 16 * i);
+UNROLL
+            for (int j = 0; j < 2; j++)
+                outer_mma<P>(a[2 * i + j], x, y[sign][j]);
+UNROLL
+            for (int w = 0; w < 4 * words && sign; w++)
+                x[w / 4][w % 4] = word_negative<P>(x[w / 4][w % 4]);
+UNROLL
+            for (int j = 0; j < 2 && PAIR; j++)
+                outer_mma<P>(b[2 * i + j], x, y[signs - 1 - sign][j]);
         }
     }
 }
 
-template <int P>
-static __device__ __forceinline__ void outer_product(float acc[4][4], typename outer_kind<P>::side &x,
-                                                     typename outer_kind<P>::side &y, const bool minus)
+/* The same in float32: this thread's 4 x 4. */
+template <bool PAIR>
+static __device__ __forceinline__ void outer_floats(float a[4][4], float b[4][4], const outer_side side[4],
+                                                    const float *phi)
 {
-    if constexpr (P == NN_GPU_FP32) {
-        int ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4;
+    int ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4;
+
+UNROLL_BY(4)
+    for (int k = 0; k < OUTER_K; k++)
 UNROLL
-        for (int k = 0; k < GEMM_K; k++)
-UNROLL
-            for (int q = 0; q < 16; q++)
-                acc[q / 4][q % 4] += (minus ? -x.v[k][ty + q / 4] : x.v[k][ty + q / 4]) * y.v[k][tx + q % 4];
-    } else {
-        mma_tile<P>(acc, x, y, minus);
+        for (int q = 0; q < 16; q++) {
+            float x = phi[k] * side[0][k][ty + q / 4], y = side[2][k][tx + q % 4];
+            a[q / 4][q % 4] += x * y;
+            if (PAIR) {
+                float xm = phi[k] * side[1][k][ty + q / 4], ym = side[3][k][tx + q % 4];
+                a[q / 4][q % 4] += xm * ym;
+                b[q / 4][q % 4] += x * ym;
+                b[q / 4][q % 4] -= xm * y;
+            }
+        }
+}
+
+template <int P, bool PAIR>
+static __device__ __forceinline__ void outer_sum(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o,
+                                                 bool vector, outer_memory *w, float a[4][4], float b[4][4])
+{
+    int all = outer_stages(o, 0) + outer_stages(o, 1);
+
+UNROLL_BY(1)
+    for (int at = 0; at < OUTER_STAGES - 1; at++) {
+        if (at < all)
+            outer_begin(s, p, o, at, vector, w->stage[at]);
+        copy_close();
+    }
+    outer_weights(s, o, w->phi);
+UNROLL_BY(1)
+    for (int at = 0; at < all; at++) {
+        const outer_side *side = w->stage[at % OUTER_STAGES];
+        copy_wait<OUTER_STAGES - 2>();
+        __syncthreads();
+        if (at + OUTER_STAGES - 1 < all)
+            outer_begin(s, p, o, at + OUTER_STAGES - 1, vector, w->stage[(at + OUTER_STAGES - 1) % OUTER_STAGES]);
+        copy_close();
+        if constexpr (P == NN_GPU_FP32)
+            outer_floats<PAIR>(a, b, side, w->phi + at * OUTER_K);
+        else
+            outer_words<P, PAIR>(a, b, side, w->phi + at * OUTER_K);
     }
 }
 
 /* The filling of a table gets its zeros here. */
 template <int P>
-static __device__ __forceinline__ void outer_store(const so2_part &p, const outer_part &o, int64_t at, float acc[4][4])
+static __device__ __forceinline__ void outer_store(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o, int64_t at,
+                                                   float acc[4][4])
 {
+    int extra = (int)blockIdx.x - s.n_nodes;
+    float *to = extra >= 0 ? s.work + extra * s.table_size : (float *)s.table + (int)blockIdx.x * s.table_size;
+
 UNROLL
     for (int q = 0; q < 16; q++) {
         bool mma = P != NN_GPU_FP32;
         int k = o.k0 + (mma ? mma_row(q / 8, q / 2 % 2) : (int)threadIdx.x / 16 * 4 + q / 4);
         int n = o.n0 + (mma ? mma_col(q / 4 % 2) + q % 2 : (int)threadIdx.x % 16 * 4 + q % 4);
         if (k < padded(p.n_k) && n < p.ld)
-            o.to[at + (int64_t)k * p.ld + n] = acc[q / 4][q % 4];
+            to[at + (int64_t)k * p.ld + n] = acc[q / 4][q % 4];
     }
 }
 
-/* grid: nodes and parts of longer cells; 64 x 64 of all orders. */
-template <int P> __global__ void __launch_bounds__(GEMM_THREADS, outer_kind<P>::resident)
-    so2_outer(nn_gpu_so2 s, bool vector)
+/* grid: nodes and parts of longer cells; 64 x 64 of all orders. Dynamic shared memory: an outer_memory. */
+template <int P>
+__global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_BF16 ? 3 : 2) so2_outer(const __grid_constant__ nn_gpu_so2 s, bool vector)
 {
-    const int K = outer_kind<P>::k;
-    __shared__ outer_sides<P> side;
+    SHARED_BYTES(bytes);
     float a[4][4] = { { 0 } }, b[4][4] = { { 0 } };
-    outer_values<P> v = {};
     outer_part o;
     so2_part p = {};
 
     if (!outer_rows(s, &o))
         return;
     outer_place(s, &p, &o);
-    for (int j = 0; j < 2; j++) {
-        int first = j ? o.first[1] : o.first[0], end = j ? o.end[1] : o.end[0];
-        outer_fetch<P>(s, p, o, j, first, end, vector, &v);
-        for (int row = first; row < end; row += K) {
-            outer_put<P>(&v, &side, p.m > 0);
-            __syncthreads();
-            outer_fetch<P>(s, p, o, j, row + K, end, vector, &v);
-            outer_product<P>(a, side.x[0], side.y[0], false);
-            if (p.m) {
-                outer_product<P>(a, side.x[1], side.y[1], false);
-                outer_product<P>(b, side.x[0], side.y[1], false);
-                outer_product<P>(b, side.x[1], side.y[0], true);
-            }
-            __syncthreads();
-        }
-    }
-    outer_store<P>(p, o, s.table_at[p.m], a);
     if (p.m)
-        outer_store<P>(p, o, s.table_at[p.m] + p.b, b);
+        outer_sum<P, true>(s, p, o, vector, (outer_memory *)bytes, a, b);
+    else
+        outer_sum<P, false>(s, p, o, vector, (outer_memory *)bytes, a, b);
+    outer_store<P>(s, p, o, s.table_at[p.m], a);
+    if (p.m)
+        outer_store<P>(s, p, o, s.table_at[p.m] + p.b, b);
 }
 
-/* What the blocks of longer cells made, in the order of rows. grid: 256 numbers of a node's table, node after node
- * (large tables have more parts than a grid may have along y). */
-__global__ void outer_add(nn_gpu_so2 s)
-{
-    unsigned parts = (unsigned)((s.table_size + blockDim.x - 1) / blockDim.x);
-    int node = (int)(blockIdx.x / parts), added = 0;
-    int64_t i = (int64_t)(blockIdx.x % parts) * blockDim.x + threadIdx.x;
-    float *to = (float *)s.table + node * s.table_size + i, sum = 0;
+enum { ADD_THREADS = 256, ADD_NUMBERS = 4 * ADD_THREADS };
 
-    if (i >= s.table_size)
+/* What the blocks of longer cells made, in the order of rows: a node's first such part adds all of them.
+ * grid: ADD_NUMBERS of a table, part after part. */
+__global__ void __launch_bounds__(ADD_THREADS) outer_add(const __grid_constant__ nn_gpu_so2 s)
+{
+    int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), part = (int)blockIdx.x / across;
+    int node = outer_node(s, part / s.slots, part % s.slots), begin, first[2], end[2];
+
+    if (node < 0)
         return;
-    for (int j = 0; j < 2; j++) {
-        int first, end;
-        outer_range(s, node, j, &first, &end);
-        for (int row = first + NN_GPU_OUTER; row < end; row += NN_GPU_OUTER, added++)
-            sum += s.work[(int64_t)(j * s.slots + (row - s.first_row) / NN_GPU_OUTER) * s.table_size + i];
-    }
-    if (added)
+    outer_range(s, node, 0, &first[0], &end[0]);
+    outer_range(s, node, 1, &first[1], &end[1]);
+    begin = part < s.slots ? first[0] : first[1];
+    if (outer_first(s, begin, part % s.slots) != begin + NN_GPU_OUTER
+        || (part >= s.slots && end[0] > first[0] + NN_GPU_OUTER))
+        return;
+UNROLL
+    for (int q = 0; q < 4; q++) {
+        int64_t i = (int64_t)((int)blockIdx.x % across) * ADD_NUMBERS + q * ADD_THREADS + (int)threadIdx.x;
+        float *to = (float *)s.table + node * s.table_size + i, sum = 0;
+        if (i >= s.table_size)
+            break;
+UNROLL
+        for (int j = 0; j < 2; j++)
+            for (int row = first[j] + NN_GPU_OUTER; row < end[j]; row += NN_GPU_OUTER)
+                sum += s.work[(int64_t)(j * s.slots + (row - s.first_row) / NN_GPU_OUTER) * s.table_size + i];
         *to += sum;
+    }
 }
 
 #endif
