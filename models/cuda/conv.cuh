@@ -192,8 +192,8 @@ UNROLL
 }
 
 template <int P, int L, int W>
-static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t, int row,
-                                                  int k, const float q[][W])
+static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t,
+                                                  int row, int k, const float q[][W])
 {
     float v[2][W];
     int at;
@@ -238,7 +238,8 @@ UNROLL_BY(1)
 
 /* Begins to copy stage `at`: columns col0 .. of matrix a, and of b behind TILE_COLS / 2. */
 template <int P, bool PAIR>
-static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, int col0, int at, int stages)
+static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, int col0, int at,
+                                                   int stages)
 {
     const int fours = MMA_WORDS / 4, per = tile_kind<P>::per, half = PAIR ? TILE_COLS / 2 : TILE_COLS;
     const char *table = t.table + (at < stages ? 0 : (int64_t)t.apart * 16);
@@ -308,7 +309,8 @@ static __device__ __forceinline__ void tile_mma(float c[4], const uint32_t a[1 +
 /* Eight words along k. acc: column groups of plus, then, for m > 0, of minus. */
 template <int P, bool PAIR>
 static __device__ __forceinline__ void tile_step(float acc[TILE_FRAGS][2][4], const so2_part &p, const tile_memory &t,
-                                                 const uint32_t *x, const uint32_t *stage, int word, int left, float sign)
+                                                 const uint32_t *x, const uint32_t *stage, int word, int left,
+                                                 float sign)
 {
     const int x3 = tile_kind<P>::x3, frags = PAIR ? TILE_FRAGS / 2 : TILE_FRAGS, words = 1 + x3;
     int warp = (int)threadIdx.x / 32, row = warp / 4 * 32;
@@ -466,8 +468,8 @@ __global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
 
 /* Degree L of q and, behind it, components +m and -m of y. */
 template <int L, int W>
-static __device__ __forceinline__ void degree_both(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h, int row,
-                                                   int k, float q[][W])
+static __device__ __forceinline__ void degree_both(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h,
+                                                   int row, int k, float q[][W])
 {
     bool here = degree_here<L>(c.q, p.m, k);
     const float *y = c.s.y + (here ? (int64_t)(p.first + row) * c.s.y_size + k : 0);
@@ -496,7 +498,8 @@ UNROLL
 
 /* Of every row and channel this order's part of q . keys. part: [row][channels] */
 template <int W>
-static __device__ __forceinline__ void tile_dots(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h, float *part)
+static __device__ __forceinline__ void tile_dots(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h,
+                                                 float *part)
 {
     int wide = (c.key_channels + W - 1) / W;
 
@@ -539,7 +542,8 @@ static __device__ __forceinline__ void tile_logits(const nn_gpu_conv &c, const s
 }
 
 /* Others wrote the y that a thread reads here. */
-static __device__ __forceinline__ void tile_attend(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t, bool four)
+static __device__ __forceinline__ void tile_attend(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t,
+                                                   bool four)
 {
     float *part = (float *)t.stage;
 

@@ -3,7 +3,7 @@
  *
  * so2_rows: 16 rows of a tile and 128 channels out a block; the table is read once
  * per 16 rows. so2_outer: 64 x 64 of one matrix pair of one radial node a block, rows
- * of its cells along k. No sum depends on how rows share tiles. */
+ * of its cells along k, on tensor cores but for float32. No sum depends on how rows share tiles. */
 #ifndef NN_CUDA_SO2_CUH
 #define NN_CUDA_SO2_CUH
 
@@ -227,26 +227,33 @@ static __device__ __forceinline__ int outer_stages(const outer_part &o, int j)
     return rows > 0 ? (rows + OUTER_K - 1) / OUTER_K : 0;
 }
 
+/* This thread's four of row k: of plus and of minus, which is `apart` numbers on. */
+static __device__ __forceinline__ void outer_copy(const float *from, int apart, int left, bool pair, bool vector,
+                                                  outer_side to[2], int k, int col)
+{
+    if (vector) {
+        copy_async(&to[0][k][col], from, left > 0 ? 16 : 0);
+        if (pair)
+            copy_async(&to[1][k][col], from + (left > 0 ? apart : 0), left > 0 ? 16 : 0);
+        return;
+    }
+UNROLL_BY(1)
+    for (int i = 0; i < (pair ? 8 : 4); i++)
+        to[i / 4][k][col + i % 4] = i % 4 < left ? from[i / 4 * apart + i % 4] : 0;
+}
+
 static __device__ __forceinline__ void outer_begin(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o, int at,
                                                    bool vector, outer_side to[4])
 {
     int first = outer_stages(o, 0), j = at >= first, k = (int)threadIdx.x / 16, col = (int)threadIdx.x % 16 * 4;
-    int row = (j ? o.first[1] : o.first[0]) + (at - (j ? first : 0)) * OUTER_K + k, end = j ? o.end[1] : o.end[0];
+    int row = (j ? o.first[1] : o.first[0]) + (at - (j ? first : 0)) * OUTER_K + k;
+    bool here = row < (j ? o.end[1] : o.end[0]);
+    int x_left = here ? p.n_k - o.k0 - col : 0, y_left = here ? p.n_n - o.n0 - col : 0;
+    int64_t x = (int64_t)row * s.x_size + s.x_at[p.m] + o.k0 + col;
+    int64_t y = (int64_t)row * s.y_size + s.y_at[p.m] + o.n0 + col;
 
-UNROLL
-    for (int q = 0; q < 4; q++) {
-        const float *x = s.x + (int64_t)row * s.x_size + s.x_at[p.m] + o.k0 + col + q % 2 * p.n_k;
-        const float *y = s.y + (int64_t)row * s.y_size + s.y_at[p.m] + o.n0 + col + q % 2 * p.n_n;
-        const float *from = q < 2 ? x : y;
-        int left = row < end ? (q < 2 ? p.n_k - o.k0 : p.n_n - o.n0) - col : 0;
-        if (q % 2 && !p.m)
-            continue;
-        if (vector)
-            copy_async(&to[q][k][col], left > 0 ? from : s.x, left > 0 ? 16 : 0);
-UNROLL_BY(1)
-        for (int i = 0; i < 4 && !vector; i++)
-            to[q][k][col + i] = i < left ? from[i] : 0;
-    }
+    outer_copy(s.x + (x_left > 0 ? x : 0), p.n_k, x_left, p.m > 0, vector, to, k, col);
+    outer_copy(s.y + (y_left > 0 ? y : 0), p.n_n, y_left, p.m > 0, vector, to + 2, k, col);
 }
 
 static __device__ __forceinline__ void outer_weights(const nn_gpu_so2 &s, const outer_part &o, float *phi)
@@ -270,7 +277,8 @@ static __device__ __forceinline__ void outer_frag(uint32_t f[1 + mma_kind<P>::x3
 UNROLL
     for (int i = 0; i < N; i++) {
         int at = k + (lane % 4 + i / (N / 2) * 4) * per, r = row + lane / 4 + i % (N / 2) * 8;
-        float x = side[at][r] * (N == 4 ? phi[at] : 1.0f), y = side[at + per - 1][r] * (N == 4 ? phi[at + per - 1] : 1.0f);
+        float x = side[at][r] * (N == 4 ? phi[at] : 1.0f);
+        float y = side[at + per - 1][r] * (N == 4 ? phi[at + per - 1] : 1.0f);
         f[0][i] = word_of<P>(x, y);
         if (mma_kind<P>::x3)
             f[mma_kind<P>::x3][i] = word_rest(x, y, f[0][i]);
@@ -347,7 +355,8 @@ template <int P, bool PAIR>
 static __device__ __forceinline__ void outer_sum(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o,
                                                  bool vector, outer_memory *w, float a[4][4], float b[4][4])
 {
-    int all = outer_stages(o, 0) + outer_stages(o, 1);
+    int all = outer_stages(o, 0) + outer_stages(o, 1), warp = (int)threadIdx.x / 32;
+    bool idle = o.k0 + warp / 4 * 32 >= p.n_k || o.n0 + warp % 4 * 16 >= p.n_n; /* this warp's 32 x 16 */
 
 UNROLL_BY(1)
     for (int at = 0; at < OUTER_STAGES - 1; at++) {
@@ -366,15 +375,15 @@ UNROLL_BY(1)
         copy_close();
         if constexpr (P == NN_GPU_FP32)
             outer_floats<PAIR>(a, b, side, w->phi + at * OUTER_K);
-        else
+        else if (!idle)
             outer_words<P, PAIR>(a, b, side, w->phi + at * OUTER_K);
     }
 }
 
 /* The filling of a table gets its zeros here. */
 template <int P>
-static __device__ __forceinline__ void outer_store(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o, int64_t at,
-                                                   float acc[4][4])
+static __device__ __forceinline__ void outer_store(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o,
+                                                   int64_t at, float acc[4][4])
 {
     int extra = (int)blockIdx.x - s.n_nodes;
     float *to = extra >= 0 ? s.work + extra * s.table_size : (float *)s.table + (int)blockIdx.x * s.table_size;
@@ -391,7 +400,8 @@ UNROLL
 
 /* grid: nodes and parts of longer cells; 64 x 64 of all orders. Dynamic shared memory: an outer_memory. */
 template <int P>
-__global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_BF16 ? 3 : 2) so2_outer(const __grid_constant__ nn_gpu_so2 s, bool vector)
+__global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_BF16 ? 3 : 2)
+    so2_outer(const __grid_constant__ nn_gpu_so2 s, bool vector)
 {
     SHARED_BYTES(bytes);
     float a[4][4] = { { 0 } }, b[4][4] = { { 0 } };
