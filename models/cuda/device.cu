@@ -317,7 +317,7 @@ static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
     launched(g, "gemm_parts");
 }
 
-/* So many tiles one below the other for a block that there are GEMM_BLOCKS of them or more. */
+/* So many tiles one below the other for a block that all blocks run at once, three on a multiprocessor. */
 static int32_t group_rows(const nn_gpu_gemm *a, int32_t n)
 {
     int64_t tiles = 0;
@@ -325,7 +325,7 @@ static int32_t group_rows(const nn_gpu_gemm *a, int32_t n)
     for (int32_t i = 0; i < n; i++)
         if (i == 0 || !a[i - 1].more)
             tiles += (int64_t)blocks(a[i].n, GEMM_TILE) * blocks(a[i].m, GEMM_TILE) * a[i].splits;
-    tiles /= GEMM_BLOCKS;
+    tiles = (tiles + GEMM_BLOCKS - 1) / GEMM_BLOCKS;
     return GEMM_TILE * (tiles < 1 ? 1 : tiles > GEMM_DOWN ? GEMM_DOWN : (int32_t)tiles);
 }
 

@@ -8,7 +8,7 @@
 #ifndef NN_CUDA_GEMM_CUH
 #define NN_CUDA_GEMM_CUH
 
-enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32, PARTS_WIDE = 32, GEMM_BLOCKS = 264, GEMM_DOWN = 8 };
+enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32, PARTS_WIDE = 32, GEMM_BLOCKS = 396, GEMM_DOWN = 8 };
 
 /* i / inner is the high half of i * magic, shifted; one that is whole has magic 0. */
 typedef struct gemm_axis {
