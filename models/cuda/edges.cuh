@@ -1,7 +1,8 @@
-/* models/cuda/edges.cuh - between nodes and the frames of their edges: ops 6, 8, 15.
+/* models/cuda/edges.cuh - between nodes and the frames of their edges, and attention:
+ * ops 6, 8, 9, 15.
  *
  * A block has a few nodes (or rows) and all their edges; its warp l is degree l. A node has
- * 1 << `lanes` lanes of every warp, each lane V channels at a time. The D of up to `room` edges wait
+ * `group` lanes of every warp, each lane V channels at a time. The D of up to `room` edges wait
  * in shared memory, of further ones in the next turn: no sum depends on what shares a block. */
 #ifndef NN_CUDA_EDGES_CUH
 #define NN_CUDA_EDGES_CUH
@@ -36,7 +37,7 @@ static __device__ __forceinline__ edge_row row_open(const nn_gpu_turn &t, int ro
 /* ---- what a block and its lanes have ---- */
 
 typedef struct edge_shape { /* of a launch: blocks are of `degrees` warps */
-    int32_t lanes, room, degrees, channels; /* of the degree that has most */
+    int32_t group, room, degrees, channels; /* of the degree that has most */
     bool fours;                             /* V is 4, else 1              */
 } edge_shape;
 
@@ -55,35 +56,33 @@ static __host__ __device__ __forceinline__ int stage_ld(int frame_size)
     return frame_size | 1; /* nodes side by side read other banks */
 }
 
-/* As many edges from `first` on as there is room for. */
-static __device__ __forceinline__ edge_stage stage_of(const edge_shape &s, int frame_size, bool dots,
-                                                      int first, int end)
+static __device__ __forceinline__ edge_stage stage_of(char *bytes, const edge_shape &s, int frame_size, bool dots)
 {
-    SHARED_BYTES(bytes);
-    edge_stage g = { first, end - first < s.room ? end - first : s.room, stage_ld(frame_size),
-        (float *)bytes, NULL, NULL };
+    edge_stage g = { 0, 0, stage_ld(frame_size), (float *)bytes, NULL, NULL };
 
     g.d = g.part + (dots ? s.room * s.degrees * s.channels : 0);
     g.row = (int *)(g.d + s.room * g.ld);
     return g;
 }
 
-/* rows NULL: an edge's number is its row. A lane looks up the frame of
+/* Edges first .. first+n-1; rows NULL: an edge's number is its row. A lane looks up the frame of
  * one edge, then its warp copies them in turn. */
-static __device__ __forceinline__ void stage_fill(const edge_stage &g, const nn_gpu_turn &t, const int32_t *rows)
+static __device__ __forceinline__ void stage_fill(edge_stage *g, const nn_gpu_turn &t, const int32_t *rows, int first, int n)
 {
     int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int mine = warp + lane * warps, frame = 0;
 
-    if (mine < g.n) {
-        int row = rows ? rows[g.first + mine] : g.first + mine;
-        g.row[mine] = row;
+    g->first = first;
+    g->n = n;
+    if (mine < n) {
+        int row = rows ? rows[first + mine] : first + mine;
+        g->row[mine] = row;
         frame = t.frame[row];
     }
 UNROLL_BY(4)
-    for (int i = 0; warp + i * warps < g.n; i++) {
+    for (int i = 0; warp + i * warps < n; i++) {
         const float *from = t.d + (int64_t)warp_get(frame, i) * t.frame_size;
-        float *to = g.d + (warp + i * warps) * g.ld;
+        float *to = g->d + (warp + i * warps) * g->ld;
 UNROLL
         for (int k = 0; k < NN_GPU_FRAME; k += 32)
             if (k + lane < t.frame_size)
@@ -91,30 +90,13 @@ UNROLL
     }
 }
 
-/* A lane's first channel. */
-static __device__ __forceinline__ int lane_channel(const edge_shape &s)
-{
-    return (int)(threadIdx.x & ((1u << s.lanes) - 1)) << (s.fours ? 2 : 0);
-}
-
-static __device__ __forceinline__ int lane_step(const edge_shape &s)
-{
-    return 1 << s.lanes << (s.fours ? 2 : 0);
-}
-
-/* A lane's node or row. */
-static __device__ __forceinline__ int lane_node(const edge_shape &s)
-{
-    return (int)((blockIdx.x * 32 + threadIdx.x % 32) >> s.lanes);
-}
-
 static __device__ __forceinline__ edge_lanes lanes_of(const edge_shape &s, const int32_t *first, int n_nodes)
 {
-    int node = lane_node(s);
+    int lane = (int)threadIdx.x % 32, v = s.fours ? 4 : 1, node = (int)blockIdx.x * (32 / s.group) + lane / s.group;
     bool here = node < n_nodes;
 
-    return edge_lanes{ here ? node : -1, here ? first[node] : 0, here ? first[node + 1] : 0, lane_channel(s),
-        lane_step(s) };
+    return edge_lanes{ here ? node : -1, here ? first[node] : 0, here ? first[node + 1] : 0, lane % s.group * v,
+                       s.group * v };
 }
 
 template <int V> static __device__ __forceinline__ void load_v(float v[V], const float *p)
@@ -136,13 +118,13 @@ template <int V> static __device__ __forceinline__ void store_v(float *p, const 
 /* The heads of channels k .. k+V-1 of ch. */
 template <int V> static __device__ __forceinline__ void heads_of(const nn_gpu_turn &t, int k, int ch, int head[V])
 {
-    unsigned width = (unsigned)(ch / t.heads), h = (unsigned)k / width, left = (h + 1) * width - (unsigned)k;
+    int width = ch / t.heads, h = k / width, left = (h + 1) * width - k;
 
 UNROLL
     for (int j = 0; j < V; j++, left--) {
         h += left == 0;
         left = left ? left : width;
-        head[j] = (int)h;
+        head[j] = h;
     }
 }
 
@@ -153,7 +135,7 @@ static __device__ __forceinline__ void weights_of(const nn_gpu_turn &t, int row,
 
 UNROLL
     for (int j = 0; j < V; j++)
-        w[j] = t.weight ? from[(unsigned)head[j]] : 1;
+        w[j] = t.weight ? from[head[j]] : 1;
 }
 
 template <int L> static __device__ __forceinline__ const float *stage_frame(const edge_stage &g, int e)
@@ -200,8 +182,7 @@ static __device__ __forceinline__ void turn_degree(const nn_gpu_turn &t, const e
         heads_of<V>(t, k, ch, head);
 UNROLL
         for (int i = 0; i < n; i++)
-            load_v<V>(x[i], from + (unsigned)(i * ch));
-UNROLL_BY(1)
+            load_v<V>(x[i], from + i * ch);
         for (int e = p.first; e < p.end; e++) {
             int row = g.row[e - g.first];
             float *y = t.y + (int64_t)row * t.edges.size + k;
@@ -212,7 +193,7 @@ UNROLL
 UNROLL
                 for (int j = 0; j < V; j++)
                     v[j] *= w[j];
-                store_v<V>(y + (unsigned)t.edges.at[L][m], v);
+                store_v<V>(y + t.edges.at[L][m], v);
             }
         }
     }
@@ -234,20 +215,21 @@ static __device__ __forceinline__ void turn_edges(const nn_gpu_turn &t, const ed
         return turn_degree<2, V>(t, g, p);
     case 3:
         return turn_degree<3, V>(t, g, p);
-    case 4: /* has too many numbers for fours */
-        for (int j = 0; j < V; j++, p.k++)
-            turn_degree<4, 1>(t, g, p);
+    case 4:
+        return turn_degree<4, V>(t, g, p);
     }
 }
 
 __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
 {
-    int row = lane_node(s), first = (int)blockIdx.x * (32 >> s.lanes);
+    SHARED_BYTES(bytes);
+    int n = 32 / s.group, first = (int)blockIdx.x * n, row = first + (int)threadIdx.x % 32 / s.group;
     bool here = row < t.n_rows;
-    edge_lanes p = { here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, lane_channel(s), lane_step(s) };
-    edge_stage g = stage_of(s, t.frame_size, false, first, t.n_rows);
+    edge_lanes p = { here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * (s.fours ? 4 : 1),
+                     s.group * (s.fours ? 4 : 1) };
+    edge_stage g = stage_of(bytes, s, t.frame_size, false);
 
-    stage_fill(g, t, NULL);
+    stage_fill(&g, t, NULL, first, t.n_rows - first < n ? t.n_rows - first : n);
     __syncthreads();
     if (s.fours)
         turn_edges<4>(t, g, p);
@@ -311,7 +293,7 @@ static __device__ __forceinline__ void sum_edge(const nn_gpu_turn &t, const floa
 UNROLL
     for (int m = 0; m < n; m++) {
         float v[V];
-        load_v<V>(v, y + (unsigned)t.edges.at[L][m]);
+        load_v<V>(v, y + t.edges.at[L][m]);
 UNROLL
         for (int j = 0; j < V; j++)
             v[j] *= w[j];
@@ -325,8 +307,7 @@ UNROLL
 
 /* What a sum begins with: at the node's first edges what was there or zero, then what there is. */
 template <int L, int V>
-static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count,
-                                                 float acc[2 * L + 1][V])
+static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count, float acc[2 * L + 1][V])
 {
     float times = opens && s.count ? (float)count : 1.0f;
 
@@ -337,7 +318,7 @@ UNROLL
             acc[i][j] = 0;
         if (opens && !s.add)
             continue;
-        load_v<V>(acc[i], to + (unsigned)(i * s.t.edges.ch[L]));
+        load_v<V>(acc[i], to + i * s.t.edges.ch[L]);
 UNROLL
         for (int j = 0; j < V; j++)
             acc[i][j] *= times;
@@ -345,8 +326,7 @@ UNROLL
 }
 
 template <int L, int V>
-static __device__ __forceinline__ void sum_degree(const nn_gpu_sum &s, const edge_stage &g,
-                                                  const edge_lanes &p, bool opens, int count)
+static __device__ __forceinline__ void sum_degree(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &p, bool opens, int count)
 {
     const int n = 2 * L + 1;
     int ch = s.t.edges.ch[L], head[V];
@@ -355,7 +335,6 @@ static __device__ __forceinline__ void sum_degree(const nn_gpu_sum &s, const edg
         float *to = s.to + (int64_t)p.node * s.t.nodes.size + s.t.nodes.at[L] + k, acc[n][V], w[V];
         heads_of<V>(s.t, k, ch, head);
         sum_begin<L, V>(s, to, opens, count, acc);
-UNROLL_BY(1)
         for (int e = p.first; e < p.end; e++) {
             int row = g.row[e - g.first];
             weights_of<V>(s.t, row, head, w);
@@ -363,14 +342,13 @@ UNROLL_BY(1)
         }
 UNROLL
         for (int i = 0; i < n; i++)
-            store_v<V>(to + (unsigned)(i * ch), acc[i]);
+            store_v<V>(to + i * ch, acc[i]);
     }
 }
 
 /* opens: the first edges of the block. */
 template <int V>
-static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge_stage &g,
-                                                 const edge_lanes &all, bool opens)
+static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &all, bool opens)
 {
     edge_lanes p = staged(g, all);
     int count = all.end - all.first;
@@ -386,30 +364,30 @@ static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge
         return sum_degree<2, V>(s, g, p, opens, count);
     case 3:
         return sum_degree<3, V>(s, g, p, opens, count);
-    case 4: /* has too many numbers for fours */
-        for (int j = 0; j < V; j++, p.k++)
-            sum_degree<4, 1>(s, g, p, opens, count);
+    case 4:
+        return sum_degree<4, V>(s, g, p, opens, count);
     }
 }
 
 /* The edges of a block's nodes. */
 static __device__ __forceinline__ int block_edge(const edge_shape &s, const int32_t *first, int n_nodes, int after)
 {
-    int node = ((int)blockIdx.x + after) * (32 >> s.lanes);
+    int node = ((int)blockIdx.x + after) * (32 / s.group);
 
     return first[node < n_nodes ? node : n_nodes];
 }
 
 static __device__ __forceinline__ void sum_block(const nn_gpu_sum &s, const edge_shape &shape)
 {
+    SHARED_BYTES(bytes);
     int first = block_edge(shape, s.first, s.n_nodes, 0), end = block_edge(shape, s.first, s.n_nodes, 1);
     edge_lanes p = lanes_of(shape, s.first, s.n_nodes);
+    edge_stage g = stage_of(bytes, shape, s.t.frame_size, false);
 
     for (int at = first; at == first || at < end; at += shape.room) {
         if (at > first)
             __syncthreads();
-        edge_stage g = stage_of(shape, s.t.frame_size, false, at, end);
-        stage_fill(g, s.t, s.row);
+        stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
         __syncthreads();
         if (shape.fours)
             sum_edges<4>(s, g, p, at == first);
@@ -418,9 +396,215 @@ static __device__ __forceinline__ void sum_block(const nn_gpu_sum &s, const edge
     }
 }
 
-__global__ void __launch_bounds__(160, 5) sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
+__global__ void sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
     sum_block(s, shape);
+}
+
+/* ---- attention over the edges into a node ---- */
+
+enum { ATTEND_EDGES = 4 }; /* of a node and head, read at once */
+
+/* Logits of edges e .. e+3; behind `end`, the last one's. */
+static __device__ __forceinline__ void logits_of(const nn_gpu_attend &a, int e, int end, int head, float v[ATTEND_EDGES])
+{
+    const int heads = a.sum.t.heads;
+    int64_t part = (int64_t)a.sum.t.n_rows * heads;
+
+UNROLL
+    for (int j = 0; j < ATTEND_EDGES; j++) {
+        const float *p = a.logit + (int64_t)a.sum.row[e + j < end ? e + j : end - 1] * heads + head;
+        v[j] = 0;
+        for (int i = 0; i < a.n_parts; i++)
+            v[j] += p[i * part];
+    }
+}
+
+static __device__ __forceinline__ void attend_weights(const nn_gpu_attend &a, int first, int end, int head)
+{
+    float v[ATTEND_EDGES], top = 0, sum = 0;
+
+    for (int e = first; e < end; e += ATTEND_EDGES) {
+        logits_of(a, e, end, head, v);
+UNROLL
+        for (int j = 0; j < ATTEND_EDGES; j++)
+            top = (e == first && j == 0) || v[j] > top ? v[j] : top;
+    }
+    for (int e = first; e < end; e += ATTEND_EDGES) {
+        logits_of(a, e, end, head, v);
+UNROLL
+        for (int j = 0; j < ATTEND_EDGES; j++)
+            sum += e + j < end ? expf(v[j] - top) : 0;
+    }
+    for (int e = first; e < end; e += ATTEND_EDGES) {
+        logits_of(a, e, end, head, v);
+UNROLL
+        for (int j = 0; j < ATTEND_EDGES; j++)
+            if (e + j < end)
+                a.alpha[(int64_t)a.sum.row[e + j] * a.sum.t.heads + head] = end - first == 1 ? 1 : expf(v[j] - top) / sum;
+    }
+}
+
+__global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
+{
+    int nodes = 32 / shape.group, heads = a.sum.t.heads;
+
+    for (int i = (int)threadIdx.x; i < nodes * heads; i += (int)blockDim.x) {
+        int node = (int)blockIdx.x * nodes + i / heads;
+        if (node < a.sum.n_nodes)
+            attend_weights(a, a.sum.first[node], a.sum.first[node + 1], i % heads);
+    }
+    sum_block(a.sum, shape);
+}
+
+/* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
+template <int L, int V>
+static __device__ __forceinline__ void values_degree(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
+                                                     const edge_lanes &p)
+{
+    const int n = 2 * L + 1;
+    const nn_gpu_turn &t = a.dvalue;
+    int ch = t.edges.ch[L], head[V];
+
+    for (int k = p.k; k < ch; k += p.step) {
+        const float *from = t.x + (int64_t)p.node * t.nodes.size + t.nodes.at[L] + k;
+        float x[n][V], y[n][V], w[V];
+        heads_of<V>(t, k, ch, head);
+UNROLL
+        for (int i = 0; i < n; i++)
+            load_v<V>(x[i], from + i * ch);
+        for (int e = p.first; e < p.end; e++) {
+            int row = g.row[e - g.first];
+            int64_t at = (int64_t)row * t.edges.size + k;
+            float dot[V] = {};
+            weights_of<V>(t, row, head, w);
+UNROLL
+            for (int m = 0; m < n; m++)
+                load_v<V>(y[m], a.dalpha.t.y + at + t.edges.at[L][m]);
+UNROLL
+            for (int m = 0; m < n; m++) {
+                float v[V];
+                turn_one<L, V>(stage_frame<L>(g, e), x, m, v);
+UNROLL
+                for (int j = 0; j < V; j++) {
+                    dot[j] += v[j] * y[m][j];
+                    v[j] *= w[j];
+                }
+                store_v<V>(t.y + at + t.edges.at[L][m], v);
+            }
+            store_v<V>(g.part + ((e - g.first) * s.degrees + L) * s.channels + k, dot);
+        }
+    }
+}
+
+template <int V>
+static __device__ __forceinline__ void values_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
+                                                    const edge_lanes &all)
+{
+    edge_lanes p = staged(g, all);
+
+    if (p.node < 0 || p.first >= p.end)
+        return;
+    switch (threadIdx.x / 32) {
+    case 0:
+        return values_degree<0, V>(a, g, s, p);
+    case 1:
+        return values_degree<1, V>(a, g, s, p);
+    case 2:
+        return values_degree<2, V>(a, g, s, p);
+    case 3:
+        return values_degree<3, V>(a, g, s, p);
+    case 4:
+        return values_degree<4, V>(a, g, s, p);
+    }
+}
+
+/* dalpha of the staged edges: degrees ascending, in each the channels of the head. */
+static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_stage &g, const edge_shape &s)
+{
+    int heads = a.t.heads;
+
+    for (int i = (int)threadIdx.x; i < g.n * heads; i += (int)blockDim.x) {
+        int e = i / heads, head = i % heads;
+        float sum = 0;
+        for (int l = 0; l < s.degrees; l++) {
+            const float *p = g.part + (e * s.degrees + l) * s.channels;
+            int width = a.t.edges.ch[l] / heads;
+            for (int k = head * width; k < (head + 1) * width; k++)
+                sum += p[k];
+        }
+        a.dot[(int64_t)g.row[e] * heads + head] = a.scale * sum;
+    }
+}
+
+/* ds from dalpha, in place: alpha * (dalpha - sum alpha dalpha) * scale. */
+static __device__ __forceinline__ void attend_logits(const nn_gpu_attend_back &a, int first, int end, int head)
+{
+    const nn_gpu_sum &s = a.dq;
+    float mean = 0;
+
+    for (int e = first; e < end; e += ATTEND_EDGES) {
+        float p[ATTEND_EDGES];
+UNROLL
+        for (int j = 0; j < ATTEND_EDGES; j++) {
+            int64_t at = (int64_t)s.row[e + j < end ? e + j : end - 1] * s.t.heads + head;
+            p[j] = a.alpha[at] * a.dalpha.dot[at];
+        }
+UNROLL
+        for (int j = 0; j < ATTEND_EDGES; j++)
+            mean += e + j < end ? p[j] : 0;
+    }
+    for (int e = first; e < end; e++) {
+        int64_t at = (int64_t)s.row[e] * s.t.heads + head;
+        a.dalpha.dot[at] = end - first == 1 ? 0 : a.alpha[at] * (a.dalpha.dot[at] - mean) * a.scale;
+    }
+}
+
+/* Of the keys and queries, from ds. */
+template <int V>
+static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_lanes &p, bool opens)
+{
+    sum_edges<V>(a.dq, g, p, opens);
+    turn_edges<V>(a.dkey, g, p);
+}
+
+__global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
+{
+    SHARED_BYTES(bytes);
+    const nn_gpu_sum &s = a.dq;
+    int first = block_edge(shape, s.first, s.n_nodes, 0), end = block_edge(shape, s.first, s.n_nodes, 1);
+    int nodes = 32 / shape.group, heads = s.t.heads;
+    edge_lanes p = lanes_of(shape, s.first, s.n_nodes);
+    edge_stage g = stage_of(bytes, shape, s.t.frame_size, true);
+
+    for (int at = first; at < end; at += shape.room) {
+        stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
+        __syncthreads();
+        if (shape.fours)
+            values_edges<4>(a, g, shape, p);
+        else
+            values_edges<1>(a, g, shape, p);
+        __syncthreads();
+        dots_add(a.dalpha, g, shape);
+        __syncthreads();
+    }
+    for (int i = (int)threadIdx.x; i < nodes * heads; i += (int)blockDim.x) {
+        int node = (int)blockIdx.x * nodes + i / heads;
+        if (node < s.n_nodes)
+            attend_logits(a, s.first[node], s.first[node + 1], i % heads);
+    }
+    __syncthreads();
+    for (int at = first; at == first || at < end; at += shape.room) {
+        if (end - first > shape.room) {
+            stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
+            __syncthreads();
+        }
+        if (shape.fours)
+            keys_edges<4>(a, g, p, at == first);
+        else
+            keys_edges<1>(a, g, p, at == first);
+        __syncthreads();
+    }
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

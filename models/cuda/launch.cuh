@@ -166,13 +166,13 @@ static void shape_join(edge_shape *s, const nn_gpu_turn *t)
 /* Of a launch over what `a` and, if not NULL, `b` are, whose sums go `to`. */
 static edge_shape edge_shape_of(const nn_gpu_turn *a, const nn_gpu_turn *b, const float *to)
 {
-    edge_shape s = { 0, 0, 1, 1, (uintptr_t)to % 16 == 0 };
+    edge_shape s = { 1, 0, 1, 1, (uintptr_t)to % 16 == 0 };
 
     shape_join(&s, a);
     if (b)
         shape_join(&s, b);
-    while (s.lanes < 5 && (s.fours ? 4 : 1) << s.lanes < s.channels)
-        s.lanes++;
+    while (s.group < 32 && s.group * (s.fours ? 4 : 1) < s.channels)
+        s.group *= 2;
     return s;
 }
 
@@ -181,8 +181,7 @@ enum { EDGE_ROOM = 32, EDGE_SHARED = 24 << 10 }; /* a warp looks up as many fram
 /* Bytes of shared memory for `room` edges, or where that is 0 as many as are good. */
 static size_t edge_room(edge_shape *s, int frame_size, bool dots)
 {
-    size_t dot = dots ? (size_t)s->degrees * (size_t)s->channels : 0;
-    size_t each = ((size_t)stage_ld(frame_size) + 1 + dot) * sizeof(float);
+    size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)s->degrees * (size_t)s->channels : 0)) * sizeof(float);
 
     if (!s->room)
         s->room = each * EDGE_ROOM <= EDGE_SHARED ? EDGE_ROOM : each < EDGE_SHARED ? (int)(EDGE_SHARED / each) : 1;
@@ -192,12 +191,10 @@ static size_t edge_room(edge_shape *s, int frame_size, bool dots)
 static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
 {
     edge_shape s = edge_shape_of(a, NULL, NULL);
-    size_t bytes;
 
-    s.room = 32 >> s.lanes;
-    bytes = edge_room(&s, a->frame_size, false);
+    s.room = 32 / s.group;
     if (a->n_rows)
-        LAUNCH(turn_run, blocks(a->n_rows, s.room), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+        LAUNCH(turn_run, blocks(a->n_rows, s.room), (unsigned)s.degrees * 32, edge_room(&s, a->frame_size, false), g->stream, *a, s);
     launched(g, "turn");
 }
 
@@ -207,7 +204,7 @@ static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
     size_t bytes = edge_room(&s, a->t.frame_size, false);
 
     if (a->n_nodes)
-        LAUNCH(sum_run, blocks(a->n_nodes, 32 >> s.lanes), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+        LAUNCH(sum_run, blocks(a->n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
     launched(g, "sum");
 }
 
@@ -217,7 +214,7 @@ static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
     size_t bytes = edge_room(&s, a->sum.t.frame_size, false);
 
     if (a->sum.n_nodes)
-        LAUNCH(attend_run, blocks(a->sum.n_nodes, 32 >> s.lanes), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+        LAUNCH(attend_run, blocks(a->sum.n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
     launched(g, "attend");
 }
 
@@ -227,7 +224,7 @@ static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
     size_t bytes = edge_room(&s, a->dq.t.frame_size, true);
 
     if (a->dq.n_nodes)
-        LAUNCH(attend_grad, blocks(a->dq.n_nodes, 32 >> s.lanes), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+        LAUNCH(attend_grad, blocks(a->dq.n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
     launched(g, "attend_back");
 }
 
