@@ -38,7 +38,7 @@ enum {
     NN_GPU_FOLD = 8,         /* channels in and out of a fold's tile          */
     NN_GPU_PAD = 8,          /* rows and columns of tables: 16 bytes of 16-bit numbers */
     NN_GPU_GROUP = 16,       /* products in one launch, at most               */
-    NN_GPU_OUTER = 512,      /* rows of a cell that one block sums            */
+    NN_GPU_OUTER = 256,      /* rows of a cell that one block sums            */
     NN_GPU_PARTS = 256,      /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
     NN_GPU_MARKS = 8,        /* places in the order of work that can be waited for */
