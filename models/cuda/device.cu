@@ -15,6 +15,7 @@
 #include "models/cuda/group.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
+#include "models/cuda/attend.cuh"
 #include "models/cuda/so2.cuh"
 #include "models/cuda/conv.cuh"
 #include "models/cuda/nodes.cuh"

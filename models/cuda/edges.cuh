@@ -1,5 +1,4 @@
-/* models/cuda/edges.cuh - between nodes and the frames of their edges, and attention:
- * ops 6, 8, 9, 15.
+/* models/cuda/edges.cuh - between nodes and the frames of their edges: ops 6, 8, 15.
  *
  * A block has a few nodes (or rows) and all their edges; its warp l is degree l. A node has
  * `group` lanes of every warp, each lane V channels at a time. The D of up to `room` edges wait
@@ -307,7 +306,8 @@ UNROLL
 
 /* What a sum begins with: at the node's first edges what was there or zero, then what there is. */
 template <int L, int V>
-static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count, float acc[2 * L + 1][V])
+static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count,
+                                                 float acc[2 * L + 1][V])
 {
     float times = opens && s.count ? (float)count : 1.0f;
 
@@ -326,7 +326,8 @@ UNROLL
 }
 
 template <int L, int V>
-static __device__ __forceinline__ void sum_degree(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &p, bool opens, int count)
+static __device__ __forceinline__ void sum_degree(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &p, bool opens,
+                                                  int count)
 {
     const int n = 2 * L + 1;
     int ch = s.t.edges.ch[L], head[V];
@@ -399,212 +400,6 @@ static __device__ __forceinline__ void sum_block(const nn_gpu_sum &s, const edge
 __global__ void sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
     sum_block(s, shape);
-}
-
-/* ---- attention over the edges into a node ---- */
-
-enum { ATTEND_EDGES = 4 }; /* of a node and head, read at once */
-
-/* Logits of edges e .. e+3; behind `end`, the last one's. */
-static __device__ __forceinline__ void logits_of(const nn_gpu_attend &a, int e, int end, int head, float v[ATTEND_EDGES])
-{
-    const int heads = a.sum.t.heads;
-    int64_t part = (int64_t)a.sum.t.n_rows * heads;
-
-UNROLL
-    for (int j = 0; j < ATTEND_EDGES; j++) {
-        const float *p = a.logit + (int64_t)a.sum.row[e + j < end ? e + j : end - 1] * heads + head;
-        v[j] = 0;
-        for (int i = 0; i < a.n_parts; i++)
-            v[j] += p[i * part];
-    }
-}
-
-static __device__ __forceinline__ void attend_weights(const nn_gpu_attend &a, int first, int end, int head)
-{
-    float v[ATTEND_EDGES], top = 0, sum = 0;
-
-    for (int e = first; e < end; e += ATTEND_EDGES) {
-        logits_of(a, e, end, head, v);
-UNROLL
-        for (int j = 0; j < ATTEND_EDGES; j++)
-            top = (e == first && j == 0) || v[j] > top ? v[j] : top;
-    }
-    for (int e = first; e < end; e += ATTEND_EDGES) {
-        logits_of(a, e, end, head, v);
-UNROLL
-        for (int j = 0; j < ATTEND_EDGES; j++)
-            sum += e + j < end ? expf(v[j] - top) : 0;
-    }
-    for (int e = first; e < end; e += ATTEND_EDGES) {
-        logits_of(a, e, end, head, v);
-UNROLL
-        for (int j = 0; j < ATTEND_EDGES; j++)
-            if (e + j < end)
-                a.alpha[(int64_t)a.sum.row[e + j] * a.sum.t.heads + head] = end - first == 1 ? 1 : expf(v[j] - top) / sum;
-    }
-}
-
-__global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
-{
-    int nodes = 32 / shape.group, heads = a.sum.t.heads;
-
-    for (int i = (int)threadIdx.x; i < nodes * heads; i += (int)blockDim.x) {
-        int node = (int)blockIdx.x * nodes + i / heads;
-        if (node < a.sum.n_nodes)
-            attend_weights(a, a.sum.first[node], a.sum.first[node + 1], i % heads);
-    }
-    sum_block(a.sum, shape);
-}
-
-/* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
-template <int L, int V>
-static __device__ __forceinline__ void values_degree(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
-                                                     const edge_lanes &p)
-{
-    const int n = 2 * L + 1;
-    const nn_gpu_turn &t = a.dvalue;
-    int ch = t.edges.ch[L], head[V];
-
-    for (int k = p.k; k < ch; k += p.step) {
-        const float *from = t.x + (int64_t)p.node * t.nodes.size + t.nodes.at[L] + k;
-        float x[n][V], y[n][V], w[V];
-        heads_of<V>(t, k, ch, head);
-UNROLL
-        for (int i = 0; i < n; i++)
-            load_v<V>(x[i], from + i * ch);
-        for (int e = p.first; e < p.end; e++) {
-            int row = g.row[e - g.first];
-            int64_t at = (int64_t)row * t.edges.size + k;
-            float dot[V] = {};
-            weights_of<V>(t, row, head, w);
-UNROLL
-            for (int m = 0; m < n; m++)
-                load_v<V>(y[m], a.dalpha.t.y + at + t.edges.at[L][m]);
-UNROLL
-            for (int m = 0; m < n; m++) {
-                float v[V];
-                turn_one<L, V>(stage_frame<L>(g, e), x, m, v);
-UNROLL
-                for (int j = 0; j < V; j++) {
-                    dot[j] += v[j] * y[m][j];
-                    v[j] *= w[j];
-                }
-                store_v<V>(t.y + at + t.edges.at[L][m], v);
-            }
-            store_v<V>(g.part + ((e - g.first) * s.degrees + L) * s.channels + k, dot);
-        }
-    }
-}
-
-template <int V>
-static __device__ __forceinline__ void values_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
-                                                    const edge_lanes &all)
-{
-    edge_lanes p = staged(g, all);
-
-    if (p.node < 0 || p.first >= p.end)
-        return;
-    switch (threadIdx.x / 32) {
-    case 0:
-        return values_degree<0, V>(a, g, s, p);
-    case 1:
-        return values_degree<1, V>(a, g, s, p);
-    case 2:
-        return values_degree<2, V>(a, g, s, p);
-    case 3:
-        return values_degree<3, V>(a, g, s, p);
-    case 4:
-        return values_degree<4, V>(a, g, s, p);
-    }
-}
-
-/* dalpha of the staged edges: degrees ascending, in each the channels of the head. */
-static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_stage &g, const edge_shape &s)
-{
-    int heads = a.t.heads;
-
-    for (int i = (int)threadIdx.x; i < g.n * heads; i += (int)blockDim.x) {
-        int e = i / heads, head = i % heads;
-        float sum = 0;
-        for (int l = 0; l < s.degrees; l++) {
-            const float *p = g.part + (e * s.degrees + l) * s.channels;
-            int width = a.t.edges.ch[l] / heads;
-            for (int k = head * width; k < (head + 1) * width; k++)
-                sum += p[k];
-        }
-        a.dot[(int64_t)g.row[e] * heads + head] = a.scale * sum;
-    }
-}
-
-/* ds from dalpha, in place: alpha * (dalpha - sum alpha dalpha) * scale. */
-static __device__ __forceinline__ void attend_logits(const nn_gpu_attend_back &a, int first, int end, int head)
-{
-    const nn_gpu_sum &s = a.dq;
-    float mean = 0;
-
-    for (int e = first; e < end; e += ATTEND_EDGES) {
-        float p[ATTEND_EDGES];
-UNROLL
-        for (int j = 0; j < ATTEND_EDGES; j++) {
-            int64_t at = (int64_t)s.row[e + j < end ? e + j : end - 1] * s.t.heads + head;
-            p[j] = a.alpha[at] * a.dalpha.dot[at];
-        }
-UNROLL
-        for (int j = 0; j < ATTEND_EDGES; j++)
-            mean += e + j < end ? p[j] : 0;
-    }
-    for (int e = first; e < end; e++) {
-        int64_t at = (int64_t)s.row[e] * s.t.heads + head;
-        a.dalpha.dot[at] = end - first == 1 ? 0 : a.alpha[at] * (a.dalpha.dot[at] - mean) * a.scale;
-    }
-}
-
-/* Of the keys and queries, from ds. */
-template <int V>
-static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_lanes &p, bool opens)
-{
-    sum_edges<V>(a.dq, g, p, opens);
-    turn_edges<V>(a.dkey, g, p);
-}
-
-__global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
-{
-    SHARED_BYTES(bytes);
-    const nn_gpu_sum &s = a.dq;
-    int first = block_edge(shape, s.first, s.n_nodes, 0), end = block_edge(shape, s.first, s.n_nodes, 1);
-    int nodes = 32 / shape.group, heads = s.t.heads;
-    edge_lanes p = lanes_of(shape, s.first, s.n_nodes);
-    edge_stage g = stage_of(bytes, shape, s.t.frame_size, true);
-
-    for (int at = first; at < end; at += shape.room) {
-        stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
-        __syncthreads();
-        if (shape.fours)
-            values_edges<4>(a, g, shape, p);
-        else
-            values_edges<1>(a, g, shape, p);
-        __syncthreads();
-        dots_add(a.dalpha, g, shape);
-        __syncthreads();
-    }
-    for (int i = (int)threadIdx.x; i < nodes * heads; i += (int)blockDim.x) {
-        int node = (int)blockIdx.x * nodes + i / heads;
-        if (node < s.n_nodes)
-            attend_logits(a, s.first[node], s.first[node + 1], i % heads);
-    }
-    __syncthreads();
-    for (int at = first; at == first || at < end; at += shape.room) {
-        if (end - first > shape.room) {
-            stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
-            __syncthreads();
-        }
-        if (shape.fours)
-            keys_edges<4>(a, g, p, at == first);
-        else
-            keys_edges<1>(a, g, p, at == first);
-        __syncthreads();
-    }
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

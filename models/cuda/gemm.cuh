@@ -44,39 +44,6 @@ static __device__ __forceinline__ int64_t axis_at(const gemm_axis &x, int i)
     return (int64_t)q * x.outer_step + (int64_t)(i - q * x.inner) * x.inner_step;
 }
 
-/* ---- operands with the axes of the caller, for so2_outer ---- */
-
-static __device__ __forceinline__ int64_t axis_at(const nn_gpu_axis &x, int i)
-{
-    if (i < x.inner)
-        return (int64_t)i * x.inner_step;
-    return (int64_t)(i / x.inner) * x.outer_step + (int64_t)(i % x.inner) * x.inner_step;
-}
-
-/* One operand: `row` is m for a and n for b; along: contiguous along rows, not along k. */
-typedef struct operand {
-    const float *p;
-    nn_gpu_axis row, k;
-    int first, rows, k_end;
-    bool along, vector;
-} operand;
-
-/* Four numbers of it side by side in memory; zeros behind the end. */
-static __device__ __forceinline__ void operand_get(const operand &x, int row, int k, float v[4])
-{
-    bool here = row < x.rows && k < x.k_end;
-
-    if (here && x.vector) {
-        load4(v, x.p + axis_at(x.row, row) + axis_at(x.k, k));
-        return;
-    }
-UNROLL
-    for (int i = 0; i < 4; i++) {
-        int r = x.along ? row + i : row, c = x.along ? k : k + i;
-        v[i] = here && r < x.rows && c < x.k_end ? x.p[axis_at(x.row, r) + axis_at(x.k, c)] : 0;
-    }
-}
-
 /* This thread's part of 64 rows and K along k: `row` and `k` of its fours. */
 template <int K> static __device__ __forceinline__ void part_of(bool along, int i, int *row, int *k)
 {
@@ -84,16 +51,6 @@ template <int K> static __device__ __forceinline__ void part_of(bool along, int 
 
     *row = along ? t % 16 * 4 : t / (K / 4) + GEMM_THREADS / (K / 4) * i;
     *k = along ? t / 16 * (K / 16) + i : t % (K / 4) * 4;
-}
-
-template <int K> static __device__ __forceinline__ void operand_fetch(const operand &x, int k0, float v[K / 16][4])
-{
-UNROLL
-    for (int i = 0; i < K / 16; i++) {
-        int row, k;
-        part_of<K>(x.along, i, &row, &k);
-        operand_get(x, x.first + row, k0 + k, v[i]);
-    }
 }
 
 /* ---- which product, which part of it ------------------------------------------------- */
@@ -206,7 +163,8 @@ typedef struct gemm_places {
 } gemm_places;
 
 /* Rows row[i] of the block, columns col[j] and the next. */
-static __device__ __forceinline__ gemm_places places_of(const gemm_product &g, const gemm_part &p, const int row[4], const int col[2])
+static __device__ __forceinline__ gemm_places places_of(const gemm_product &g, const gemm_part &p, const int row[4],
+                                                        const int col[2])
 {
     int64_t base = (int64_t)p.split * g.m * g.n;
     gemm_places to;
@@ -236,13 +194,13 @@ UNROLL
     }
 }
 
-static __device__ __forceinline__ void words_put(uint16_t *c, nn_gpu_precision as, const gemm_places &to, const float acc[4][4])
+static __device__ __forceinline__ void words_put(uint16_t *c, bool bf16, const gemm_places &to, const float acc[4][4])
 {
 UNROLL
     for (int q = 0; q < 8; q++) {
         const float *v = &acc[q / 2][q % 2 * 2];
         if (to.row[q / 2] >= 0 && to.col[q % 2 * 2] >= 0)
-            *(uint32_t *)(c + to.row[q / 2] + to.col[q % 2 * 2]) = as == NN_GPU_BF16 ? bf16_pair(v[0], v[1]) : fp16_pair(v[0], v[1]);
+            *(uint32_t *)(c + to.row[q / 2] + to.col[q % 2 * 2]) = bf16 ? bf16_pair(v[0], v[1]) : fp16_pair(v[0], v[1]);
     }
 }
 
@@ -260,8 +218,8 @@ UNROLL
     }
 }
 
-static __device__ __forceinline__ void gemm_put(const gemm_product &g, const gemm_part &p, const int row[4], const int col[2],
-                                                const float acc[4][4])
+static __device__ __forceinline__ void gemm_put(const gemm_product &g, const gemm_part &p, const int row[4],
+                                                const int col[2], const float acc[4][4])
 {
     gemm_places to = places_of(g, p, row, col);
 
@@ -270,7 +228,7 @@ static __device__ __forceinline__ void gemm_put(const gemm_product &g, const gem
     else if (g.c_as == NN_GPU_FP32)
         pairs_put((float *)g.c, g.add, to, acc);
     else
-        words_put((uint16_t *)g.c, g.c_as, to, acc);
+        words_put((uint16_t *)g.c, g.c_as == NN_GPU_BF16, to, acc);
 }
 
 /* ---- float32 ---------------------------------------------------------------------------- */
@@ -296,19 +254,22 @@ UNROLL
             acc[i][j] += a[i] * b[j];
 }
 
-/* The sum of a product and of those that it goes on with, which are along as it is. */
+/* The sum of product i and of those that it goes on with, which are along as it is. */
 template <bool A, bool B>
-static __device__ __forceinline__ void fp32_block(const gemm_product *g, gemm_part p, gemm_side a, gemm_side b, float acc[4][4])
+static __device__ __forceinline__ void fp32_block(const gemm_group &s, int i, gemm_part p, gemm_side a, gemm_side b,
+                                                  float acc[4][4])
 {
     float va[1][4], vb[1][4];
+    bool more = true;
 
 UNROLL_BY(1)
-    for (const gemm_product *next = g; next; next = next->more ? next + 1 : NULL, p.k = 0, p.k_end = next ? next->k : 0) {
-        feed<GEMM_K, A> fa = feed_open<GEMM_K, A>(next->a, next->a_m, p.m, next->m);
-        feed<GEMM_K, B> fb = feed_open<GEMM_K, B>(next->b, next->b_n, p.n, next->n);
+    for (; more; i++, p.k = 0, p.k_end = more ? s.product[i].k : 0) {
+        const gemm_product &x = s.product[i];
+        feed<GEMM_K, A> fa = feed_open<GEMM_K, A>(x.a, x.a_m, p.m, x.m);
+        feed<GEMM_K, B> fb = feed_open<GEMM_K, B>(x.b, x.b_n, p.n, x.n);
         for (int k = p.k;; k += GEMM_K) { /* fetched while the one before is multiplied */
-            feed_get(fa, next->a_m, next->m, next->a_k, k, p.k_end, next->a_fours, va);
-            feed_get(fb, next->b_n, next->n, next->b_k, k, p.k_end, next->b_fours, vb);
+            feed_get(fa, x.a_m, x.m, x.a_k, k, p.k_end, x.a_fours, va);
+            feed_get(fb, x.b_n, x.n, x.b_k, k, p.k_end, x.b_fours, vb);
 UNROLL
             for (int kk = 0; kk < GEMM_K && k > p.k; kk++)
                 gemm_step(acc, &a[kk][threadIdx.x / 16 * 4], &b[kk][threadIdx.x % 16 * 4]);
@@ -319,6 +280,7 @@ UNROLL
             gemm_side_put(B, vb[0], b);
             __syncthreads();
         }
+        more = x.more;
     }
 }
 
@@ -332,13 +294,13 @@ __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(const __grid_consta
     float acc[4][4] = { { 0 } };
 
     if (g.a_along && g.b_along)
-        fp32_block<true, true>(&g, p, a, b, acc);
+        fp32_block<true, true>(s, i, p, a, b, acc);
     else if (g.a_along)
-        fp32_block<true, false>(&g, p, a, b, acc);
+        fp32_block<true, false>(s, i, p, a, b, acc);
     else if (g.b_along)
-        fp32_block<false, true>(&g, p, a, b, acc);
+        fp32_block<false, true>(s, i, p, a, b, acc);
     else
-        fp32_block<false, false>(&g, p, a, b, acc);
+        fp32_block<false, false>(s, i, p, a, b, acc);
     gemm_put(g, p, row, col, acc);
 }
 
@@ -385,7 +347,8 @@ typedef struct gemm_walk {
     int i, m, k, k_end;
 } gemm_walk;
 
-static __device__ __forceinline__ gemm_walk walk_on(const gemm_group &s, const gemm_walk &w, int first, const gemm_part &p, int by)
+static __device__ __forceinline__ gemm_walk walk_on(const gemm_group &s, const gemm_walk &w, int first, const gemm_part &p,
+                                                      int by)
 {
     if (w.k + by < w.k_end)
         return gemm_walk{ w.i, w.m, w.k + by, w.k_end };

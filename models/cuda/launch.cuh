@@ -194,7 +194,8 @@ static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
 
     s.room = 32 / s.group;
     if (a->n_rows)
-        LAUNCH(turn_run, blocks(a->n_rows, s.room), (unsigned)s.degrees * 32, edge_room(&s, a->frame_size, false), g->stream, *a, s);
+        LAUNCH(turn_run, blocks(a->n_rows, s.room), (unsigned)s.degrees * 32, edge_room(&s, a->frame_size, false),
+               g->stream, *a, s);
     launched(g, "turn");
 }
 
