@@ -102,6 +102,33 @@ static void losses_and_their_gradients_are_those_of_the_host(void **state)
     }
 }
 
+static void column_sums_add_to_what_is_there(void **state)
+{
+    enum { ROWS = 145, COLS = 70, LD = 75 };
+    float x[ROWS * LD], y[COLS], got[COLS];
+    pl_rng r = pl_rng_at(6, 0, 0);
+    nn_gpu_column_sum s = { .rows = ROWS, .cols = COLS, .ld = LD };
+    (void)state;
+
+    for (int i = 0; i < ROWS * LD; i++)
+        x[i] = (float)pl_rng_normal(&r);
+    for (int j = 0; j < COLS; j++)
+        y[j] = (float)j;
+    s.x = to_device(x, ROWS * LD);
+    s.y = to_device(y, COLS);
+    ops->column_sum(gpu, &s);
+    ops->download(gpu, got, s.y, sizeof got);
+    works(ops->status(gpu));
+    for (int j = 0; j < COLS; j++) {
+        double want = y[j];
+        for (int i = 0; i < ROWS; i++)
+            want += x[i * LD + j];
+        assert_true(fabs(got[j] - want) < 1e-4);
+    }
+    ops->free(gpu, (void *)s.x);
+    ops->free(gpu, s.y);
+}
+
 /* ---- optimiser ---- */
 
 typedef struct optimiser_case {
@@ -409,16 +436,37 @@ static int device_teardown(void **state)
     return 0;
 }
 
+static void a_fence_that_was_written_on_is_reported(void **state)
+{
+    char *p = ops->alloc(gpu, 1024), byte = 1;
+    (void)state;
+
+    ops->fence(gpu, p + 256, true);
+    assert_true(ops->intact(gpu, p + 256));
+    ops->zero(gpu, p, 256);
+    ops->zero(gpu, p + 256 + NN_GPU_FENCE, 64);
+    assert_true(ops->intact(gpu, p + 256));
+    ops->fence(gpu, p + 256, false);
+    ops->fence(gpu, p + 512, true);
+    ops->fence(gpu, p + 512, false);
+    ops->upload(gpu, p + 512 + NN_GPU_FENCE - 1, &byte, 1);
+    assert_false(ops->intact(gpu, p + 512));
+    ops->fence(gpu, p + 512, false);
+    ops->free(gpu, p);
+}
+
 /* An argument names the tests to run. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_and_their_gradients_are_those_of_the_host),
+        cmocka_unit_test(column_sums_add_to_what_is_there),
         cmocka_unit_test(optimisers_clipping_and_average_are_those_of_the_host),
         cmocka_unit_test(a_step_that_is_not_finite_changes_nothing),
         cmocka_unit_test(the_scale_of_the_next_step_is_that_of_the_host),
         cmocka_unit_test(graphs_run_again_with_other_arguments_and_shapes),
         cmocka_unit_test(copies_beside_the_work_come_before_what_is_called_after_them),
+        cmocka_unit_test(a_fence_that_was_written_on_is_reported),
     };
 
     if (argc > 1)

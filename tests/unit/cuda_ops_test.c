@@ -19,7 +19,7 @@
 
 static pl_rng rng;
 static pl_arena *mem;
-static void *kept_there[64];
+static void *kept_there[80];
 static int n_kept;
 
 static float *random_floats(size_t n)
@@ -121,23 +121,39 @@ static void products_of_every_shape_and_precision(void **state)
             }
 }
 
-static void column_sums_add_to_what_is_there(void **state)
+/* More tiles than blocks at once, and a sum that goes on with other operands, which lie the other way round. */
+static void a_sum_goes_on_over_many_tiles(void **state)
 {
-    enum { ROWS = 45, COLS = 70, LD = 75 };
-    float *x = random_floats(ROWS * LD), *y = random_floats(COLS), *got;
-    nn_gpu_column_sum s = { ROWS, COLS, LD, to_device(x, ROWS * LD), to_device(y, COLS) };
+    enum { M = 64 * 400 + 7, N = 3, K = 40, MORE = 9 };
+    static const double tol[] = { 2e-6, 3e-5, 8e-3, 1e-3, 1e-3 };
+    const nn_gpu_axis rows = { 1 << 30, 0, K }, far = { 1 << 30, 0, M }, wide = { 1 << 30, 0, N };
+    float *a = random_floats(M * (K + MORE)), *b = random_floats((K + MORE) * N), *got;
+    nn_gpu_gemm g[2] = { { .m = M, .n = N, .k = K, .splits = 1, .more = true, .a_m = rows, .a_k = one, .b_k = wide, .b_n = one,
+                           .a = kept(a, M * K), .b = kept(b, K * N), .c_m = wide, .c_n = one } };
     (void)state;
 
-    ops->column_sum(gpu, &s);
-    got = from_device(s.y, COLS);
-    for (int j = 0; j < COLS; j++) {
-        double want = y[j];
-        for (int i = 0; i < ROWS; i++)
-            want += x[i * LD + j];
-        assert_true(fabs(got[j] - want) < 1e-5);
+    g[0].c = kept(random_floats(M * N), M * N);
+    g[1] = g[0];
+    g[1].more = false;
+    g[1].k = MORE;
+    g[1].a_m = one;
+    g[1].a_k = far;
+    g[1].a = kept(a + M * K, M * MORE);
+    g[1].b = kept(b + K * N, MORE * N);
+    for (int p = 0; p < 5; p++) {
+        g[0].precision = g[1].precision = (nn_gpu_precision)p;
+        ops->gemm(gpu, g, 2);
+        got = from_device(g[0].c, M * N);
+        for (int i = 0; i < M * N; i++) {
+            double want = 0, size = 0, term;
+            for (int k = 0; k < K + MORE; k++) {
+                term = (double)a[k < K ? i / N * K + k : M * k + i / N] * b[k * N + i % N];
+                want += term;
+                size += fabs(term);
+            }
+            assert_true(fabs(got[i] - want) <= tol[p] * size + 1e-7);
+        }
     }
-    ops->free(gpu, (void *)s.x);
-    ops->free(gpu, s.y);
 }
 
 /* As many products as a launch takes, with k cut and not, side by side in c. */
@@ -268,25 +284,6 @@ static void frames_are_those_of_the_host(void **state)
             }
         }
     }
-}
-
-static void a_fence_that_was_written_on_is_reported(void **state)
-{
-    char *p = ops->alloc(gpu, 1024), byte = 1;
-    (void)state;
-
-    ops->fence(gpu, p + 256, true);
-    assert_true(ops->intact(gpu, p + 256));
-    ops->zero(gpu, p, 256);
-    ops->zero(gpu, p + 256 + NN_GPU_FENCE, 64);
-    assert_true(ops->intact(gpu, p + 256));
-    ops->fence(gpu, p + 256, false);
-    ops->fence(gpu, p + 512, true);
-    ops->fence(gpu, p + 512, false);
-    ops->upload(gpu, p + 512 + NN_GPU_FENCE - 1, &byte, 1);
-    assert_false(ops->intact(gpu, p + 512));
-    ops->fence(gpu, p + 512, false);
-    ops->free(gpu, p);
 }
 
 /* ---- attention, in one kernel each way, against its parts ---- */
@@ -543,8 +540,9 @@ static int open_device(void **state)
 static void a_norm_of_many_nodes_is_that_of_few(void **state)
 {
     enum { MANY = 1300, FEW = 130, SIZE = 2 + 10, ALL = MANY * SIZE };
+    static const float alive[] = { 0.7f, 1.2f, 0.1f, 0.2f, 0.9f, 1.1f, 0.3f, 0.2f }; /* no ReLU closes a channel for all */
     nn_gpu_norm a = { .channels = 4, .nodes = { 3, SIZE, { 2, 0, 2 }, { 0, 2, 2 } }, .gain = { 0, 0, 4 }, .bias = { 2, 0, 6 },
-                      .params = kept(random_floats(8), 8), .work = kept(random_floats(ALL), 8 * NN_GPU_PARTS) };
+                      .params = kept(alive, 8), .work = kept(random_floats(ALL), 8 * NN_GPU_PARTS) };
     const float *x = kept(random_floats(ALL), ALL), *dy = kept(random_floats(ALL), ALL), none[8] = { 0 };
     float *dx = kept(random_floats(2 * ALL), 2 * ALL), *grad[2];
     (void)state;
@@ -563,7 +561,7 @@ static void a_norm_of_many_nodes_is_that_of_few(void **state)
     dx = from_device(dx, 2 * ALL);
     assert_memory_equal(dx, dx + ALL, ALL * sizeof *dx);
     for (int i = 0; i < 8; i++)
-        assert_true(fabsf(grad[0][i] - grad[1][i]) < 1e-4f * fabsf(grad[0][i]) && grad[0][i] != 0);
+        assert_true(fabsf(grad[0][i] - grad[1][i]) < 1e-4f * (3 + fabsf(grad[0][i])) && grad[0][i] != 0); /* 1300 terms */
 }
 
 static int close_device(void **state)
@@ -583,13 +581,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(products_of_every_shape_and_precision),
         cmocka_unit_test(a_group_of_products_is_what_each_is_alone),
         cmocka_unit_test(gradients_of_tables_of_long_cells),
-        cmocka_unit_test(column_sums_add_to_what_is_there),
+        cmocka_unit_test(a_sum_goes_on_over_many_tiles),
         cmocka_unit_test(frames_are_those_of_the_host),
         cmocka_unit_test(attention_in_one_is_softmax_and_a_sum),
         cmocka_unit_test(attention_back_in_one_is_dots_turns_and_a_sum),
         cmocka_unit_test(products_wider_than_shared_memory),
         cmocka_unit_test(a_norm_of_many_nodes_is_that_of_few),
-        cmocka_unit_test(a_fence_that_was_written_on_is_reported),
     };
 
     if (argc > 1)
