@@ -340,9 +340,10 @@ static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
     for (int i = 0; i < 160; i++) {
         nn_loss_scale *w = &want[i >= 80];
         bool taken = pl_rng_below(&r, i < 80 ? 2 : 9) > 0;
+        nn_gpu_loss_scale begin = { w->by, w->good }; /* may be read until to_device */
         nn_gpu_step_result got;
         if (i % 80 == 0)
-            ops->upload(gpu, o.scale, &(nn_gpu_loss_scale){ w->by, w->good }, sizeof *o.scale);
+            ops->upload(gpu, o.scale, &begin, sizeof begin);
         o.scale_after = after[i % 40 == 39];
         o.g = to_device(taken ? &good : &bad, 1);
         optimise(&o);
