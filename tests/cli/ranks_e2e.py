@@ -146,7 +146,7 @@ def a_killed_rank_ends_all_and_the_run_goes_on():
 
 
 def wait_for_metrics(p, workdir, more_than=0):
-    for _ in range(3000):
+    for _ in range(6000):
         n = p.one("SELECT count(*) FROM metric", workdir=workdir)
         if n > more_than:
             return n
