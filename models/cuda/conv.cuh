@@ -293,19 +293,6 @@ UNROLL
     }
 }
 
-template <int P>
-static __device__ __forceinline__ void tile_mma(float c[4], const uint32_t a[1 + tile_kind<P>::x3][4],
-                                                const uint32_t b[1 + tile_kind<P>::x3][2])
-{
-    const int x3 = tile_kind<P>::x3;
-
-    if (x3) {
-        mma_step<P>(c, a[x3], b[0]);
-        mma_step<P>(c, a[0], b[x3]);
-    }
-    mma_step<P>(c, a[0], b[0]);
-}
-
 /* Eight words along k. acc: column groups of plus, then, for m > 0, of minus. */
 template <int P, bool PAIR>
 static __device__ __forceinline__ void tile_step(float acc[TILE_FRAGS][2][4], const so2_part &p, const tile_memory &t,
@@ -340,11 +327,11 @@ UNROLL
         for (int i = 0; i < 2; i++) {
             if (row + 16 * i >= p.rows)
                 break;
-            tile_mma<P>(acc[f][i], a[0][i], b);
+            mma_words_step<P>(acc[f][i], a[0][i], b);
             if (PAIR) {
-                tile_mma<P>(acc[f][i], a[1][i], plus);
-                tile_mma<P>(acc[TILE_FRAGS / 2 + f][i], a[1][i], b);
-                tile_mma<P>(acc[TILE_FRAGS / 2 + f][i], a[0][i], minus);
+                mma_words_step<P>(acc[f][i], a[1][i], plus);
+                mma_words_step<P>(acc[TILE_FRAGS / 2 + f][i], a[1][i], b);
+                mma_words_step<P>(acc[TILE_FRAGS / 2 + f][i], a[0][i], minus);
             }
         }
     }

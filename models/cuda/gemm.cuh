@@ -194,7 +194,7 @@ UNROLL
     }
 }
 
-static __device__ __forceinline__ void words_put(uint16_t *c, bool bf16, const gemm_places &to, const float acc[4][4])
+static __device__ __forceinline__ void halves_put(uint16_t *c, bool bf16, const gemm_places &to, const float acc[4][4])
 {
 UNROLL
     for (int q = 0; q < 8; q++) {
@@ -228,7 +228,7 @@ static __device__ __forceinline__ void gemm_put(const gemm_product &g, const gem
     else if (g.c_as == NN_GPU_FP32)
         pairs_put((float *)g.c, g.add, to, acc);
     else
-        words_put((uint16_t *)g.c, g.c_as == NN_GPU_BF16, to, acc);
+        halves_put((uint16_t *)g.c, g.c_as == NN_GPU_BF16, to, acc);
 }
 
 /* ---- float32 ---------------------------------------------------------------------------- */

@@ -44,6 +44,20 @@ template <int P> static __device__ __forceinline__ void mma_step(float c[4], con
         mma_bf16(c, a, b);
 }
 
+/* The same of words and what they round off: the small products first. */
+template <int P>
+static __device__ __forceinline__ void mma_words_step(float c[4], const uint32_t a[1 + mma_kind<P>::x3][4],
+                                                      const uint32_t b[1 + mma_kind<P>::x3][2])
+{
+    const int x3 = mma_kind<P>::x3;
+
+    if (x3) {
+        mma_step<P>(c, a[x3], b[0]);
+        mma_step<P>(c, a[0], b[x3]);
+    }
+    mma_step<P>(c, a[0], b[0]);
+}
+
 /* Rows row .. row+15, words word .. word+7 of an operand with `ld` words a row. */
 static __device__ __forceinline__ void frag_a(uint32_t f[4], const uint32_t *side, int ld, int row, int word)
 {

@@ -285,19 +285,6 @@ UNROLL
     }
 }
 
-template <int P>
-static __device__ __forceinline__ void outer_mma(float c[4], const uint32_t a[1 + mma_kind<P>::x3][4],
-                                                 const uint32_t b[1 + mma_kind<P>::x3][2])
-{
-    const int x3 = mma_kind<P>::x3;
-
-    if (x3) {
-        mma_step<P>(c, a[x3], b[0]);
-        mma_step<P>(c, a[0], b[x3]);
-    }
-    mma_step<P>(c, a[0], b[0]);
-}
-
 /* A stage's part of a and b, on tensor cores: this warp's 32 x 16. */
 template <int P, bool PAIR>
 static __device__ __forceinline__ void outer_words(float a[4][4], float b[4][4], const outer_side side[4],
@@ -318,13 +305,13 @@ UNROLL
             outer_frag<P, 4>(x, side[sign], phi, k, warp / 4 * 32 + 16 * i);
 UNROLL
             for (int j = 0; j < 2; j++)
-                outer_mma<P>(a[2 * i + j], x, y[sign][j]);
+                mma_words_step<P>(a[2 * i + j], x, y[sign][j]);
 UNROLL
             for (int w = 0; w < 4 * words && sign; w++)
                 x[w / 4][w % 4] = word_negative<P>(x[w / 4][w % 4]);
 UNROLL
             for (int j = 0; j < 2 && PAIR; j++)
-                outer_mma<P>(b[2 * i + j], x, y[signs - 1 - sign][j]);
+                mma_words_step<P>(b[2 * i + j], x, y[signs - 1 - sign][j]);
         }
     }
 }
