@@ -218,8 +218,10 @@ pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int
 
 void nn_cuda_forward(nn_engine *e, const nn_batch *in)
 {
+    nn_cuda_lanes_begin(e);
     nn_cuda_geometry(e);
     modules_run(e, in);
+    nn_cuda_lanes_end(e);
     nn_cuda_head(e, in, e->act[e->plan->n_modules - 1]);
 }
 
@@ -268,6 +270,7 @@ static void module_again(nn_engine *e, const nn_batch *in, int i)
 
     if (s.m->kind == NN_NORM)
         return;
+    nn_cuda_lanes_end(e); /* what it left for the module behind is overwritten */
     if (i && s.m[-1].kind == NN_NORM) {
         nn_cuda_step before = nn_cuda_step_of(e, in, i - 1);
         nn_cuda_norm(&before);
@@ -282,17 +285,19 @@ static void hidden_back(nn_engine *e, int first, int end)
     const nn_cuda_plan *p = e->plan;
     int32_t net = p->module[first].net, after = end < p->n_modules ? p->module[end].net : p->n_nets;
 
+    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
     nn_cuda_hidden_back(e, net, after - net);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
 static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket))
 {
-    int turn = 0, end = e->plan->n_modules, bucket = 0;
+    int last = e->plan->n_modules - 1, end = last + 1, bucket = 0;
 
-    for (int i = e->plan->n_modules - 1; i >= 0; i--, turn ^= 1) {
+    for (int i = last; i >= 0; i--) {
         nn_cuda_step s = nn_cuda_step_of(e, in, i);
-        s.dy = e->dnode[turn];
-        s.dx = i ? e->dnode[turn ^ 1] : NULL;
+        s.dy = e->dnode[(last - i) % NN_CUDA_NODES];
+        s.dx = i ? e->dnode[(last - i + 1) % NN_CUDA_NODES] : NULL;
         if (e->conf.recompute)
             module_again(e, in, i);
         if (s.m->kind == NN_ATTENTION)
@@ -301,12 +306,17 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
             nn_cuda_norm_back(&s);
         else
             nn_cuda_sum_back(&s);
+        if (i == last)
+            nn_cuda_head_grads(e, in);
         if (done ? i > e->training.bucket[bucket].module : i > 0)
             continue;
         hidden_back(e, i, end);
         end = i;
-        if (done)
+        if (done) {
+            nn_cuda_lanes_end(e);
             done(e, bucket++);
+            nn_cuda_lanes_begin(e);
+        }
         if (e->training.lost.code)
             return;
     }
@@ -318,8 +328,10 @@ void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *
 
     e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
     e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
+    nn_cuda_lanes_begin(e);
     nn_cuda_head_back(e, in, e->dnode[0]);
     modules_back(e, in, done);
+    nn_cuda_lanes_end(e);
 }
 
 static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)

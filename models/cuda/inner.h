@@ -17,7 +17,18 @@
 #include "models/cuda/prep.h"
 #include "models/engine.h"
 
-enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SLOTS = 3 };
+enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SLOTS = 3, NN_CUDA_TABLES = 2, NN_CUDA_NODES = 3 };
+
+/* Lanes of a pass, and marks behind those of slots (lanes.c). */
+enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL };
+enum {
+    NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
+    NN_CUDA_ENDED,
+    NN_CUDA_MADE,                             /* a table                                  */
+    NN_CUDA_READ,                             /* and it may be overwritten                */
+    NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* what gradients of parameters are made of */
+    NN_CUDA_LINEAR                            /* those of a module's linear layers        */
+};
 
 /* Where a batch is laid out: on the host, pinned, and on the device. While a training
  * step computes with one, the next ones are filled and go up. */
@@ -100,13 +111,16 @@ struct nn_engine {
     /* a batch, on the device */
     float *frames;                 /* [n_pairs][2][size]                         */
     float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
-    float *table, *dtable;
-    float *work, *outer;           /* parts of products, of gradients of tables  */
+    float *table[NN_CUDA_TABLES], *dtable;
+    int32_t tables;                /* that were read since the pass began        */
+    bool linear_behind;            /* a module's linear layers have their gradients, in this pass */
+    float *work[NN_GPU_LANES];     /* parts of gradients of norms, linear layers, radial networks */
+    float *outer;                  /* and of tables                              */
     float *logit;                  /* [orders][n_rows][most_heads]               */
-    float *x_edge;                 /* [n_rows][most_edge]; back, then its gradient */
+    float *x_edge, *dx_edge;       /* [n_rows][most_edge]                        */
     float *dalpha;                 /* [n_rows][most_heads]                       */
     float *dz, *dq;                /* [nodes][most_node]                         */
-    float *dnode[2];
+    float *dnode[NN_CUDA_NODES];
     float *pooled, *hidden, *y, *dpooled, *dhidden, *dy; /* [graphs][..]         */
     int32_t *pool_from;
     float **act, **edge, **alpha, **z, **q; /* [n_modules]                       */
@@ -201,7 +215,21 @@ void nn_cuda_attention_back(nn_cuda_step *s);
 void nn_cuda_norm_back(nn_cuda_step *s);
 void nn_cuda_sum_back(nn_cuda_step *s);
 void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx);
+void nn_cuda_head_grads(nn_engine *e, const nn_batch *in); /* after it; of its parameters */
 void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n); /* networks first .. first+n-1 */
+
+/* lanes.c: work side by side. All is called in lane 0, MAIN, but between a function that says so and the next
+ * `lane` of MAIN. */
+void nn_cuda_lanes_begin(nn_engine *e); /* lanes come after all that was called so far, */
+void nn_cuda_lanes_end(nn_engine *e);   /* and what is called from now on after the lanes' work */
+float *nn_cuda_table_begin(nn_engine *e); /* where the next table goes; its making is called in BESIDE */
+void nn_cuda_table_made(nn_engine *e);    /* in MAIN again, which reads it */
+void nn_cuda_table_read(nn_engine *e);    /* the last one that was made */
+void nn_cuda_there(nn_engine *e);         /* what gradients of parameters are made of is there, */
+void nn_cuda_beside(nn_engine *e, int32_t lane); /* and what is called in that lane from now on uses it */
+/* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
+void nn_cuda_linear_done(nn_engine *e);   /* called in BESIDE; then in MAIN */
+void nn_cuda_linear_wait(nn_engine *e);
 
 /* parts.c: what both directions are made of */
 
@@ -221,8 +249,9 @@ nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const flo
 /* Products of one precision, none of which needs another, in as few launches as it takes. */
 typedef struct nn_cuda_group {
     const nn_engine *e;
+    float *work;                   /* of splits; NULL: there are none            */
     int32_t n;
-    int64_t work;
+    int64_t used;                  /* of work                                    */
     nn_gpu_gemm product[NN_GPU_GROUP];
 } nn_cuda_group;
 
@@ -243,10 +272,10 @@ typedef struct nn_cuda_chunk {
 /* The chunk that begins at cell `first`; false at the end. */
 bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k);
 /* A chunk's tables and the products of its tiles; turned: x along out_edges, y along in_edges. */
-void nn_cuda_product(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x,
+void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x,
                      float *y);
 /* The same with what is around it in one kernel, s of `all` filled here; false: not for this precision or shape. */
-bool nn_cuda_conv_fused(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all);
+bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all);
 /* Gradients of a chunk's tables, and from them of the radial networks' last layer. */
 void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const float *x, float *dy);
 void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k);

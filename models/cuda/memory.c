@@ -126,14 +126,13 @@ static size_t table_floats(const nn_engine *e)
     return all < most ? all : most > 2 * one ? most : 2 * one;
 }
 
-static size_t work_floats(const nn_engine *e)
+static void works_cut(nn_engine *e, nn_cuda_cutter *c)
 {
     size_t tile = 64 * 64, one = e->plan->most_matrix < tile ? e->plan->most_matrix : tile;
-    size_t group = NN_GPU_GROUP * one, hidden = 64 * NN_GPU_H;
-    size_t products = NN_CUDA_BLOCKS * (group > hidden ? group : hidden);
-    size_t norms = 2 * NN_GPU_PARTS * (size_t)e->plan->most_channels;
 
-    return products > norms ? products : norms;
+    e->work[NN_CUDA_MAIN] = cut_floats(c, 2 * NN_GPU_PARTS * (size_t)e->plan->most_channels);
+    e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * NN_GPU_GROUP * one);
+    e->work[NN_CUDA_RADIAL] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * 64 * NN_GPU_H);
 }
 
 static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
@@ -145,13 +144,14 @@ static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
     e->dh = cut_floats(c, hidden);
     e->h_work = cut_floats(c, 7 * hidden);
     e->dtable = cut_floats(c, table_floats(e));
-    e->work = cut_floats(c, work_floats(e));
+    e->dx_edge = cut_floats(c, rows * (size_t)p->most_edge);
+    works_cut(e, c);
     e->outer = cut_floats(c, 2 * (size_t)nn_cuda_slots(e, e->prep.n_rows) * (size_t)p->most_table);
     e->dalpha = cut_floats(c, rows * (size_t)p->most_heads);
     e->dz = cut_floats(c, n * (size_t)p->most_node);
     e->dq = cut_floats(c, n * (size_t)p->most_node);
-    e->dnode[0] = cut_floats(c, n * (size_t)p->most_node);
-    e->dnode[1] = cut_floats(c, n * (size_t)p->most_node);
+    for (int i = 0; i < NN_CUDA_NODES; i++)
+        e->dnode[i] = cut_floats(c, n * (size_t)p->most_node);
     e->dpooled = cut_floats(c, g * (size_t)p->head[0].n_in);
     e->dhidden = cut_floats(c, g * (size_t)p->head[0].n_out);
     e->dy = cut_floats(c, g * (size_t)p->head[1].n_out);
@@ -166,7 +166,8 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
     e->n_fences = 0;
     e->frames = cut_floats(&c, 2 * (size_t)e->prep.n_pairs * (size_t)nn_frame_size(p->l_max));
     e->h = cut_floats(&c, (size_t)p->n_nets * (size_t)e->prep.n_nodes * NN_GPU_H);
-    e->table = cut_floats(&c, table_floats(e));
+    for (int i = 0; i < NN_CUDA_TABLES; i++)
+        e->table[i] = cut_floats(&c, table_floats(e));
     e->x_edge = cut_floats(&c, (size_t)e->prep.n_rows * (size_t)p->most_edge);
     e->logit = cut_floats(&c, (size_t)(p->l_max + 1) * (size_t)e->prep.n_rows * (size_t)p->most_heads);
     e->pooled = cut_floats(&c, g * (size_t)p->head[0].n_in);

@@ -6,7 +6,7 @@
  * library has the same table and is tested without a GPU. Op numbers are those of
  * spec performance 5.1.
  *
- * Rules: all work of one nn_gpu is in the order of the calls, except upload_beside;
+ * Rules: all work of one nn_gpu is in the order of the calls, except upload_beside and lanes;
  * calls return before the work is done, except download. Pointers are device addresses unless called
  * host. No operation adds floats in an order that chance decides: equal calls give
  * equal bytes. Self-contained: no other header of the project is needed.
@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 8,
+    NN_GPU_ABI = 9,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -41,7 +41,8 @@ enum {
     NN_GPU_OUTER = 256,      /* rows of a cell that one block sums            */
     NN_GPU_PARTS = 256,      /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
-    NN_GPU_MARKS = 8,        /* places in the order of work that can be waited for */
+    NN_GPU_MARKS = 16,       /* places in the order of work that can be waited for */
+    NN_GPU_LANES = 3,        /* of work that goes side by side                */
     NN_GPU_SEGMENTS = 11,    /* of a step, each a graph                       */
     NN_GPU_SQUARES = 4096,   /* numbers whose squares are summed together    */
     NN_GPU_SCALE_MOST = 1 << 24 /* NN_LOSS_SCALE_MOST                        */
@@ -50,7 +51,7 @@ enum {
 /* Of the factors of products; sums are float32. */
 typedef enum nn_gpu_precision { NN_GPU_FP32, NN_GPU_BF16X3, NN_GPU_BF16, NN_GPU_TF32, NN_GPU_FP16 } nn_gpu_precision;
 
-typedef struct nn_gpu nn_gpu; /* a device and its stream */
+typedef struct nn_gpu nn_gpu; /* a device and its streams */
 
 typedef struct nn_gpu_nodes {
     int32_t n_degrees, size, ch[NN_GPU_DEGREES], at[NN_GPU_DEGREES];
@@ -416,6 +417,10 @@ typedef struct nn_gpu_ops {
     void (*download_later)(nn_gpu *g, void *host, const void *from, size_t bytes);
     void (*mark)(nn_gpu *g, int32_t i);        /* mark i is here: below NN_GPU_MARKS */
     void (*follow)(nn_gpu *g, nn_gpu *other, int32_t i); /* work called now waits for other's mark i */
+    /* Operations, zero, mark and follow that are called from now on belong to lane i: they are in the order of their calls,
+     * beside those of other lanes, and where one needs another's it follows a mark (follow(g, g, i)). All else is
+     * called in lane 0, which is there at first and follows the others before it is waited for or a graph ends. */
+    void (*lane)(nn_gpu *g, int32_t i);
     const char *(*wait)(nn_gpu *g, int32_t i); /* until work before mark i is done; as status */
     /* What is called between begin and run is captured and then runs as one graph. Between them
      * only operations, zero and download_later. segment, below NN_GPU_SEGMENTS: those of one

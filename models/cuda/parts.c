@@ -46,7 +46,7 @@ void nn_cuda_group_run(nn_cuda_group *g)
     if (g->n)
         g->e->ops->gemm(g->e->gpu, g->product, g->n);
     g->n = 0;
-    g->work = 0;
+    g->used = 0;
 }
 
 void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p)
@@ -58,8 +58,8 @@ void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p)
     if (g->n + p.more >= NN_GPU_GROUP)
         nn_cuda_group_run(g);
     if (p.splits > 1) {
-        p.work = g->e->work + g->work;
-        g->work += parts;
+        p.work = g->work + g->used;
+        g->used += parts;
     }
     g->product[g->n++] = p;
 }
@@ -153,14 +153,15 @@ static nn_gpu_precision kept_as(nn_gpu_precision p)
 }
 
 /* Tensor cores read a table along the sum, ordinary ones along its results. */
-static void table_make(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned,
+static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned,
                        nn_gpu_precision as)
 {
     bool t = turned != (as != NN_GPU_FP32);
     nn_cuda_group all = { .e = e };
+    float *table = nn_cuda_table_begin(e);
 
     if (c->n_regions > 1 && c->padded)
-        e->ops->zero(e->gpu, e->table, (size_t)k->n_nodes * (size_t)c->size * sizeof(float));
+        e->ops->zero(e->gpu, table, (size_t)k->n_nodes * (size_t)c->size * sizeof(float));
     for (int i = 0; i < c->n_regions; i++) {
         const nn_cuda_region *r = &c->region[t][i];
         nn_cuda_join(&all, (nn_gpu_gemm){
@@ -168,10 +169,12 @@ static void table_make(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_
             .precision = precision_of(e->conf.of_radial), .c_as = kept_as(as),
             .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .a_m = step(NN_GPU_H), .a_k = one,
             .b = e->fold + c->fold[t] + r->at, .b_k = step(c->size), .b_n = { r->inner, r->outer_step, 1 },
-            .c = (char *)e->table + (size_t)r->at * (as == NN_GPU_BF16 || as == NN_GPU_FP16 ? 2 : 4),
+            .c = (char *)table + (size_t)r->at * (as == NN_GPU_BF16 || as == NN_GPU_FP16 ? 2 : 4),
             .c_m = step(c->size), .c_n = { r->inner, r->outer_step, 1 } });
     }
     nn_cuda_group_run(&all);
+    nn_cuda_table_made(e);
+    return table;
 }
 
 static void so2_sides(nn_gpu_so2 *a, const nn_gpu_edges *x, const nn_gpu_edges *y)
@@ -197,8 +200,7 @@ static nn_gpu_so2 so2_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cud
                      .table_size = c->size,
                      .tile = (const nn_gpu_tile *)nn_cuda_at(e, e->prep.tile) + cell[k->first].tile,
                      .span = nn_cuda_at(e, e->prep.span), .phi = nn_cuda_at(e, e->prep.phi), .first_node = k->node,
-                     .n_nodes = k->n_nodes, .first_row = cell[k->first].row, .end_row = cell[k->end].row,
-                     .table = e->table };
+                     .n_nodes = k->n_nodes, .first_row = cell[k->first].row, .end_row = cell[k->end].row };
 
     for (int m = 0; m < NN_GPU_DEGREES; m++)
         a.table_at[m] = c->at[m];
@@ -206,29 +208,40 @@ static nn_gpu_so2 so2_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cud
     return a;
 }
 
-void nn_cuda_product(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x,
-                     float *y)
+static bool product_run(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, nn_gpu_so2 *a)
+{
+    bool done;
+
+    a->table = table_make(e, c, k, turned, a->precision);
+    done = e->ops->so2(e->gpu, a);
+    nn_cuda_table_read(e);
+    return done;
+}
+
+void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x, float *y)
 {
     nn_gpu_so2 a = so2_of(e, c, k, turned);
 
     a.x = x;
     a.y = y;
-    table_make(e, c, k, turned, a.precision);
-    if (e->ops->so2(e->gpu, &a))
+    if (product_run(e, c, k, turned, &a))
         return;
     a.precision = NN_GPU_FP32;
-    table_make(e, c, k, turned, a.precision);
-    e->ops->so2(e->gpu, &a);
+    product_run(e, c, k, turned, &a);
 }
 
-bool nn_cuda_conv_fused(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all)
+bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all)
 {
+    bool done;
+
     all->s = so2_of(e, c, k, false);
     if (e->parts || all->s.precision == NN_GPU_FP32)
         return false;
     all->s.y = all->q.y;
-    table_make(e, c, k, false, all->s.precision);
-    return e->ops->conv(e->gpu, all);
+    all->s.table = table_make(e, c, k, false, all->s.precision);
+    done = e->ops->conv(e->gpu, all);
+    nn_cuda_table_read(e);
+    return done;
 }
 
 /* Cells of exact radial networks are one pair. */
@@ -253,7 +266,7 @@ void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chun
 void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k)
 {
     nn_gpu_precision precision = radial_back_of(e->conf.of_radial);
-    nn_cuda_group all = { .e = e }, one_by_one = { .e = e }; /* regions of a network add to the same vectors */
+    nn_cuda_group all = { .e = e, .work = e->work[NN_CUDA_RADIAL] }, one_by_one = all; /* regions of a network add to the same vectors */
 
     for (int i = 0; i < c->n_regions; i++) {
         const nn_cuda_region *r = &c->region[0][i];

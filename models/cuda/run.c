@@ -18,9 +18,11 @@ void nn_cuda_geometry(nn_engine *e)
     e->ops->frames(e->gpu, &(nn_gpu_frames){
         .n_pairs = p->n_pairs, .l_max = e->plan->l_max, .size = nn_frame_size(e->plan->l_max), .rule = e->rule,
         .vec = nn_cuda_at(e, p->vec), .stored = nn_cuda_at(e, p->stored), .d = e->frames });
+    e->ops->lane(e->gpu, NN_CUDA_BESIDE);
     e->ops->hidden(e->gpu, &(nn_gpu_hidden){
         .n_nets = e->plan->n_nets, .n_nodes = p->n_nodes, .n_in = p->n_scalars, .net = e->net, .params = e->params,
         .scalar = nn_cuda_at(e, p->scalar), .h = e->h });
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
 /* ---- modules ---------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* models/cuda/streams.cuh - the order of work and waiting for it; part of device.cu.
  *
- * Three streams: of operations, of copies beside them, and one that `fork` lends to
- * others (sums over ranks). A kernel of NCCL whose other side is gone ends never, and with
+ * Streams: of operations, a lane each, the first before the others where there is not room for all;
+ * of copies beside them; and one that `fork` lends to others (sums over ranks). A kernel of NCCL whose other side is gone ends never, and with
  * it every call that waits for the stream or the device (cudaStreamSynchronize, cudaFree,
  * cudaMallocHost): so where a watch is set nothing here waits in the driver. Streams are
  * asked, the watch says whether to go on, and what is given up is left as it is: memory that
@@ -11,7 +11,7 @@
 
 static cudaStream_t stream_of(const nn_gpu *g)
 {
-    return g->stream;
+    return g->lane[0];
 }
 
 static double seconds(void)
@@ -61,7 +61,8 @@ static void streams_wait(nn_gpu *g)
     cudaSetDevice(g->device);
     stream_wait(g, g->copies);
     stream_wait(g, g->lent);
-    stream_wait(g, g->stream);
+    for (int i = NN_GPU_LANES - 1; i >= 0; i--)
+        stream_wait(g, g->lane[i]);
 }
 
 static const char *first_fault(nn_gpu *g)
@@ -89,6 +90,11 @@ static void gpu_follow(nn_gpu *g, nn_gpu *other, int32_t i)
 {
     cudaSetDevice(g->device);
     note(g, cudaStreamWaitEvent(g->stream, other->mark[i], 0), "follow");
+}
+
+static void gpu_lane(nn_gpu *g, int32_t i)
+{
+    g->stream = g->lane[g->lanes ? i : 0];
 }
 
 static const char *gpu_wait(nn_gpu *g, int32_t i)
@@ -121,34 +127,48 @@ static void gpu_join(nn_gpu *g)
 
 static cudaError_t streams_open(nn_gpu *g)
 {
-    cudaStream_t *stream[] = { &g->stream, &g->copies, &g->lent };
+    cudaStream_t *stream[] = { &g->copies, &g->lent };
     cudaEvent_t *event[] = { &g->copied, &g->forked, &g->joined };
-    cudaError_t e = cudaSuccess;
+    const char *lanes = getenv("MOLSIEVE_CUDA_LANES");
+    int last = 0, first = 0;
+    cudaError_t e = cudaDeviceGetStreamPriorityRange(&last, &first);
 
-    for (int i = 0; i < 3 && e == cudaSuccess; i++) {
+    for (int i = 0; i < 2 && e == cudaSuccess; i++)
         e = cudaStreamCreateWithFlags(stream[i], cudaStreamNonBlocking);
-        if (e == cudaSuccess)
-            e = cudaEventCreateWithFlags(event[i], cudaEventDisableTiming);
-    }
+    for (int i = 0; i < NN_GPU_LANES && e == cudaSuccess; i++)
+        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, i ? last : first);
+    for (int i = 0; i < 3 && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(event[i], cudaEventDisableTiming);
     for (int i = 0; i < NN_GPU_MARKS && e == cudaSuccess; i++)
         e = cudaEventCreateWithFlags(&g->mark[i], cudaEventDisableTiming | cudaEventBlockingSync);
+    g->lanes = !lanes || strcmp(lanes, "0") != 0;
+    gpu_lane(g, 0);
     return e;
+}
+
+static void stream_close(cudaStream_t s)
+{
+    if (s)
+        cudaStreamDestroy(s);
+}
+
+static void event_close(cudaEvent_t e)
+{
+    if (e)
+        cudaEventDestroy(e);
 }
 
 static void streams_close(nn_gpu *g)
 {
-    cudaStream_t stream[] = { g->copies, g->lent, g->stream };
-    cudaEvent_t event[] = { g->copied, g->forked, g->joined };
-
-    for (int i = 0; i < 3; i++) {
-        if (stream[i])
-            cudaStreamDestroy(stream[i]);
-        if (event[i])
-            cudaEventDestroy(event[i]);
-    }
+    stream_close(g->copies);
+    stream_close(g->lent);
+    for (int i = NN_GPU_LANES - 1; i >= 0; i--)
+        stream_close(g->lane[i]);
+    event_close(g->copied);
+    event_close(g->forked);
+    event_close(g->joined);
     for (int i = 0; i < NN_GPU_MARKS; i++)
-        if (g->mark[i])
-            cudaEventDestroy(g->mark[i]);
+        event_close(g->mark[i]);
 }
 
 /* ---- graphs ---- */

@@ -3,7 +3,9 @@
  * Work waits in its stream until somebody waits for it, so that host memory that is used
  * again too early, or freed, shows. MOLSIEVE_EMULATOR_EAGER=1: work of a stream that has
  * nothing before it is done at once, so that the stream of copies runs ahead of the
- * stream of kernels and device memory that is used again too early shows. Host memory
+ * stream of kernels and device memory that is used again too early shows. MOLSIEVE_EMULATOR_AHEAD=1: before each
+ * piece of work all other streams go as far as they can: with that and without, what waits for another
+ * stream's work is done as early or as late as its events allow. Host memory
  * that is not pinned is read late, too, as on machines whose GPU reads all memory. What CUDA forbids
  * while a stream is captured ends the program, and so does a kernel on a stream of another device than
  * the thread's, and a call of a thread that never chose a device: CUDA would take the first. Threads
@@ -40,13 +42,24 @@ enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
 enum { cudaEventDisableTiming, cudaEventBlockingSync, cudaStreamCaptureModeRelaxed };
 enum { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 
+/* What was called while a stream was captured, to be called again when the graph is launched. */
+struct emu_call {
+    enum { WORK, RECORD, WAIT } kind;
+    emu_stream *on;
+    emu_task work;
+    size_t record; /* WAIT: number of the call that it waits for */
+};
+
 struct emu_graph {
-    std::vector<emu_task> task;
+    uint64_t number;
+    emu_stream *origin;
+    std::vector<emu_call> call;
 };
 
 struct emu_event {
     emu_stream *on;
-    uint64_t at; /* so many tasks of that stream are before it */
+    uint64_t at;      /* so many tasks of that stream are before it */
+    uint64_t capture; /* number of a graph whose call `at` it is, or 0 */
 };
 
 typedef emu_stream *cudaStream_t;
@@ -56,6 +69,8 @@ struct cudaGraphExecUpdateResultInfo {};
 
 static std::map<const char *, size_t> emu_pinned;
 static std::set<emu_stream *> emu_streams;
+static std::map<uint64_t, emu_graph *> emu_captures; /* that have not ended */
+static thread_local bool emu_only_looks; /* who waits for another stream does not make it go on */
 static thread_local int emu_device = -1; /* none was chosen */
 static thread_local cudaError_t emu_last; /* what cudaGetLastError says */
 static std::recursive_mutex emu_mutex;
@@ -111,16 +126,37 @@ static bool emu_faulted(bool another)
 /* What a call says that has nothing else to say. */
 static cudaError_t emu_state() { return emu_faulted(false) ? emu_error(cudaErrorIllegalAddress) : cudaSuccess; }
 
+/* All streams that are not being run, as far as they go without another's going on. */
+static void emu_others_ahead()
+{
+    bool before = emu_only_looks;
+
+    emu_only_looks = true;
+    for (emu_stream *s : emu_streams)
+        for (; !s->busy && !s->queue.empty() && s->queue.front().run(); s->done++)
+            s->queue.pop_front();
+    emu_only_looks = before;
+}
+
 /* As far as it goes; whether that is far enough. */
 static bool emu_run(emu_stream *s, uint64_t until)
 {
-    while (s->done < until) {
-        if (!emu_faulted(true) && !s->queue.front().run())
-            return false;
+    bool ahead = getenv("MOLSIEVE_EMULATOR_AHEAD"), over = true, before = s->busy;
+
+    if (emu_only_looks)
+        return s->done >= until;
+    s->busy = true;
+    while (over && s->done < until) {
+        if (ahead)
+            emu_others_ahead();
+        over = emu_faulted(true) || s->queue.front().run();
+        if (!over)
+            break;
         s->queue.pop_front();
         s->done++;
     }
-    return true;
+    s->busy = before;
+    return over;
 }
 
 static void emu_wait(emu_stream *s, uint64_t until)
@@ -133,7 +169,7 @@ static void emu_add(emu_stream *s, emu_task t)
 {
     EMU_TURN;
     if (s->graph)
-        return s->graph->task.push_back(std::move(t));
+        return s->graph->call.push_back({ emu_call::WORK, s, std::move(t), 0 });
     s->queue.push_back(std::move(t));
     if (s->queue.size() == 1 && getenv("MOLSIEVE_EMULATOR_EAGER"))
         emu_run(s, s->done + 1);
@@ -213,6 +249,13 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
     return emu_streams.insert(*s), cudaSuccess;
 }
 
+static cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, int flags, int) { return cudaStreamCreateWithFlags(s, flags); }
+
+static cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    return *least = 0, *greatest = -5, cudaSuccess;
+}
+
 static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     EMU_TURN;
@@ -252,16 +295,24 @@ static cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     EMU_TURN;
     emu_chosen("cudaEventRecord");
-    if (s->graph)
-        emu_refuse("cudaEventRecord", "while its stream is captured");
-    *e = { s, s->done + s->queue.size() };
+    if (!s->graph)
+        return *e = { s, s->done + s->queue.size(), 0 }, cudaSuccess;
+    *e = { s, s->graph->call.size(), s->graph->number };
+    s->graph->call.push_back({ emu_call::RECORD, s, {}, 0 });
     return cudaSuccess;
+}
+
+static void emu_not_of_capture(const emu_event *e, const char *call)
+{
+    if (e->capture)
+        emu_refuse(call, "for an event that was captured");
 }
 
 static cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     EMU_TURN;
     emu_not_captured("cudaEventSynchronize");
+    emu_not_of_capture(e, "cudaEventSynchronize");
     if (e->on)
         emu_wait(e->on, e->at);
     return emu_state();
@@ -271,18 +322,39 @@ static cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     EMU_TURN;
     emu_not_captured("cudaEventQuery");
+    emu_not_of_capture(e, "cudaEventQuery");
     return !e->on || emu_run(e->on, e->at) ? emu_state() : emu_error(cudaErrorNotReady);
+}
+
+static void emu_follow(emu_stream *s, emu_event e)
+{
+    if (e.on)
+        emu_add(s, { "wait", [e] { return emu_run(e.on, e.at); } });
+}
+
+/* A stream that follows an event of a capture belongs to it from now on. */
+static void emu_follow_captured(emu_stream *s, emu_event e)
+{
+    auto live = emu_captures.find(e.capture);
+
+    if (live == emu_captures.end())
+        emu_refuse("cudaStreamWaitEvent", "for an event of a capture that has ended");
+    if (s->graph && s->graph != live->second)
+        emu_refuse("cudaStreamWaitEvent", "for an event of another capture");
+    s->graph = live->second;
+    s->graph->call.push_back({ emu_call::WAIT, s, {}, (size_t)e.at });
 }
 
 static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
 {
-    emu_event now = *e;
-
+    EMU_TURN;
     emu_chosen("cudaStreamWaitEvent");
-    if (s->graph)
+    if (!e->capture && s->graph)
         emu_refuse("cudaStreamWaitEvent", "for an event of before the capture");
-    if (now.on)
-        emu_add(s, { "wait", [now] { return emu_run(now.on, now.at); } });
+    if (e->capture)
+        emu_follow_captured(s, *e);
+    else
+        emu_follow(s, *e);
     return cudaSuccess;
 }
 
@@ -386,21 +458,56 @@ static cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_
 
 static cudaError_t cudaStreamBeginCapture(cudaStream_t s, int)
 {
+    EMU_TURN;
+    static uint64_t number;
+
     emu_not_captured("cudaStreamBeginCapture");
-    s->graph = new emu_graph();
+    s->graph = new emu_graph{ ++number, s, {} };
+    emu_captures[number] = s->graph;
     emu_capturing++;
     return cudaSuccess;
 }
 
+/* From the end: the origin is joined, and so is what a stream did before a record that something joined waits for. */
+static void emu_joined_check(const emu_graph *g)
+{
+    std::set<emu_stream *> joined = { g->origin };
+    std::set<size_t> records;
+
+    for (size_t i = g->call.size(); i-- > 0;) {
+        const emu_call &c = g->call[i];
+        if (c.kind == emu_call::WORK && !joined.count(c.on))
+            emu_refuse(c.work.name, "on a stream that its capture's own does not follow in the end");
+        if (c.kind == emu_call::WAIT && joined.count(c.on))
+            records.insert(c.record);
+        if (c.kind == emu_call::RECORD && records.count(i))
+            joined.insert(c.on);
+    }
+}
+
 static cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 {
+    EMU_TURN;
     *g = s->graph;
-    s->graph = nullptr;
+    if (s->graph->origin != s)
+        emu_refuse("cudaStreamEndCapture", "of a stream whose capture another began");
+    emu_joined_check(s->graph);
+    emu_captures.erase(s->graph->number);
+    for (emu_stream *each : emu_streams)
+        if (each->graph == *g)
+            each->graph = nullptr;
     emu_capturing--;
     return cudaSuccess;
 }
 
-static cudaError_t cudaGraphGetNodes(cudaGraph_t g, void *, size_t *n) { return *n = g->task.size(), cudaSuccess; }
+static cudaError_t cudaGraphGetNodes(cudaGraph_t g, void *, size_t *n)
+{
+    *n = 0;
+    for (const emu_call &c : g->call)
+        *n += c.kind == emu_call::WORK;
+    return cudaSuccess;
+}
+
 static cudaError_t cudaGraphDestroy(cudaGraph_t g) { return delete g, cudaSuccess; }
 static cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
 
@@ -409,24 +516,40 @@ static cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, int
     return *out = new emu_graph(*g), cudaSuccess;
 }
 
+static bool emu_alike(const emu_call &a, const emu_call &b)
+{
+    return a.kind == b.kind && a.on == b.on && a.record == b.record
+        && (a.kind != emu_call::WORK || !strcmp(a.work.name, b.work.name));
+}
+
 /* Other arguments for the same kernels, copies and memsets in the same order; nothing else. */
 static cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGraphExecUpdateResultInfo *)
 {
-    bool same = to->task.size() == g->task.size();
+    bool same = to->call.size() == g->call.size();
 
-    for (size_t i = 0; same && i < g->task.size(); i++)
-        same = !strcmp(to->task[i].name, g->task[i].name);
+    for (size_t i = 0; same && i < g->call.size(); i++)
+        same = emu_alike(to->call[i], g->call[i]);
     if (!same)
         return emu_error(cudaErrorGraphExecUpdateFailure);
-    to->task = g->task;
+    to->call = g->call;
     return cudaSuccess;
 }
 
 static cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
     EMU_TURN;
-    for (const emu_task &t : g->task)
-        emu_add(s, t);
+    std::vector<emu_event> record(g->call.size());
+
+    for (size_t i = 0; i < g->call.size(); i++) {
+        const emu_call &c = g->call[i];
+        emu_stream *on = c.on == g->origin ? s : c.on;
+        if (c.kind == emu_call::WORK)
+            emu_add(on, c.work);
+        else if (c.kind == emu_call::RECORD)
+            record[i] = { on, on->done + on->queue.size(), 0 };
+        else
+            emu_follow(on, record[c.record]);
+    }
     return emu_state();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of the cuda engine: what is known without a device is what is taken, and with
- * `recompute`, or a sharded optimiser, it is less for the same bits. On the emulator or, where MOLSIEVE_PLUGINS
+ * `recompute`, or a sharded optimiser, it is less for the same bits; and what lanes share. On the emulator or, where MOLSIEVE_PLUGINS
  * has the real plugin, on a GPU. */
 #include <math.h>
 #include <setjmp.h>
@@ -187,6 +187,61 @@ static void a_sharded_optimiser_takes_a_part_of_the_memory(void **state)
     pl_arena_free(f.mem);
 }
 
+/* ---- lanes ---- */
+
+typedef struct lanes_case {
+    nn_se3_conf net;
+    nn_precision p;
+    bool exact, recompute, ranks;
+    const char *table_kb; /* of one table, which then comes in pieces */
+} lanes_case;
+
+static trained lanes_train(const fixture *f, const lanes_case *c, const char *lanes, const char *ahead)
+{
+    nn_engine_conf conf = { .threads = 1, .radial = c->exact ? NN_RADIAL_EXACT : NN_RADIAL_NODES, .width = 0.05,
+                            .of_radial = c->p, .of_contract = c->p, .of_linear = c->p, .recompute = c->recompute };
+    nn_ranks one = { .kind = &pretended, .size = 1 };
+    trained t;
+
+    setenv("MOLSIEVE_CUDA_LANES", lanes, 1);
+    if (ahead)
+        setenv("MOLSIEVE_EMULATOR_AHEAD", ahead, 1);
+    if (c->table_kb)
+        setenv("MOLSIEVE_CUDA_TABLE_KB", c->table_kb, 1);
+    t = train(f, &conf, c->ranks ? &one : NULL);
+    unsetenv("MOLSIEVE_CUDA_LANES");
+    unsetenv("MOLSIEVE_EMULATOR_AHEAD");
+    unsetenv("MOLSIEVE_CUDA_TABLE_KB");
+    return t;
+}
+
+/* On the emulator what waits for another lane is done as late as its events allow, and then as early. */
+static void lanes_change_no_bit(void **state)
+{
+    static const lanes_case all[] = {
+        { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, NN_PREC_FP16, false, false, false, NULL },
+        { { 4, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 }, NN_PREC_TF32, false, true, false, "8" },
+        { { 4, 3, 4, 2, 1, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1 }, NN_PREC_FP32, false, false, false, "8" },
+        { { 3, 2, 6, 2, 1, true, true, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 1 }, NN_PREC_BF16, true, false, true, NULL },
+        { { 3, 2, 6, 2, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 }, NN_PREC_FP32, true, true, true, NULL },
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        fixture f = fixture_open(&all[i].net, 4);
+        size_t bytes = f.model->n_floats * sizeof(float);
+        trained want = lanes_train(&f, &all[i], "0", NULL);
+        for (int ahead = 0; ahead < 2; ahead++) {
+            trained got = lanes_train(&f, &all[i], "1", ahead ? "1" : NULL);
+            assert_memory_equal(want.params, got.params, bytes);
+            assert_memory_equal(want.m, got.m, bytes);
+            assert_memory_equal(want.v, got.v, bytes);
+        }
+        assert_true(isfinite(want.result[STEPS - 1].loss.loss));
+        pl_arena_free(f.mem);
+    }
+}
+
 static void forward_takes_what_it_needs(void **state)
 {
     static const nn_se3_conf net = { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 };
@@ -243,6 +298,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recompute_gives_the_same_bits_in_less_memory),
         cmocka_unit_test(a_sharded_optimiser_takes_a_part_of_the_memory),
+        cmocka_unit_test(lanes_change_no_bit),
         cmocka_unit_test(forward_takes_what_it_needs),
         cmocka_unit_test(a_fault_is_not_taken_for_a_want_of_memory),
     };

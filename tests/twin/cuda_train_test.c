@@ -424,6 +424,51 @@ static void copies_beside_the_work_come_before_what_is_called_after_them(void **
     ops->host_free(gpu, back);
 }
 
+/* x times 1, 2, 3 .. in a lane, and again from there to y in lane 0, n times with other arguments. */
+static void lanes_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t lane)
+{
+    const nn_gpu_scale once = { .n_nodes = n, .size = 1, .first = first, .x = x, .y = between };
+    const nn_gpu_scale twice = { .n_nodes = n, .size = 1, .first = first, .x = between, .y = y };
+
+    ops->mark(gpu, 0);
+    ops->lane(gpu, lane);
+    ops->follow(gpu, gpu, 0);
+    ops->scale(gpu, &once);
+    ops->mark(gpu, 1);
+    ops->lane(gpu, 0);
+    ops->zero(gpu, y, (size_t)n * sizeof *y);
+    ops->follow(gpu, gpu, 1);
+    ops->scale(gpu, &twice);
+}
+
+static void lanes_follow_marks_in_graphs_and_without(void **state)
+{
+    static const int32_t count[] = { 0, 1, 3, 6, 10 };
+    static const float x[] = { 5, 6, 7, 8 };
+    float *dx = to_device(x, 4), *between = room(4 * sizeof(float)), *dy = room(4 * sizeof(float)), y[4];
+    int32_t *first = room(sizeof count);
+    (void)state;
+
+    ops->upload(gpu, first, count, sizeof count);
+    for (int round = 0; round < 12; round++) {
+        int32_t n = 1 + round % 4;
+        bool captured = round > 3;
+        if (captured)
+            ops->graph_begin(gpu);
+        lanes_times(dx, between, dy, first, n, round % NN_GPU_LANES);
+        if (captured)
+            ops->graph_run(gpu, 0);
+        ops->download(gpu, y, dy, (size_t)n * sizeof *y);
+        works(ops->status(gpu));
+        for (int32_t i = 0; i < n; i++)
+            assert_true(y[i] == x[i] * (float)((i + 1) * (i + 1)));
+    }
+    ops->free(gpu, dx);
+    ops->free(gpu, between);
+    ops->free(gpu, dy);
+    ops->free(gpu, first);
+}
+
 static int device_setup(void **state)
 {
     (void)state;
@@ -466,6 +511,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_step_that_is_not_finite_changes_nothing),
         cmocka_unit_test(the_scale_of_the_next_step_is_that_of_the_host),
         cmocka_unit_test(graphs_run_again_with_other_arguments_and_shapes),
+        cmocka_unit_test(lanes_follow_marks_in_graphs_and_without),
         cmocka_unit_test(copies_beside_the_work_come_before_what_is_called_after_them),
         cmocka_unit_test(a_fence_that_was_written_on_is_reported),
     };

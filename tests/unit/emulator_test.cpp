@@ -295,6 +295,112 @@ static void what_the_runtime_may_refuse_ends_the_program(void **)
     assert_true(aborts([] { emu_capturing = 1, (void)SHARED_ALLOW(one_byte, 200 << 10); }));
 }
 
+__global__ void number_put(int *to, int v) { *to = v; }
+__global__ void number_copy(int *to, const int *from) { *to = *from; }
+
+typedef struct two_streams {
+    cudaStream_t a, b;
+    cudaEvent_t begun, there, done;
+} two_streams;
+
+static two_streams streams_open()
+{
+    two_streams s;
+
+    emu_device = 0;
+    cudaStreamCreateWithFlags(&s.a, cudaStreamNonBlocking);
+    cudaStreamCreateWithPriority(&s.b, cudaStreamNonBlocking, 0);
+    for (cudaEvent_t *e : { &s.begun, &s.there, &s.done })
+        cudaEventCreateWithFlags(e, cudaEventDisableTiming);
+    return s;
+}
+
+static void graph_run(cudaStream_t s)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    size_t nodes;
+
+    cudaStreamEndCapture(s, &graph);
+    cudaGraphGetNodes(graph, NULL, &nodes);
+    assert_int_equal(nodes, 2);
+    cudaGraphInstantiate(&ready, graph, 0);
+    cudaGraphDestroy(graph);
+    cudaGraphLaunch(ready, s);
+    cudaStreamSynchronize(s);
+    cudaGraphExecDestroy(ready);
+}
+
+/* What stream b reads of a number that stream a, called before, makes 5. */
+static int read_beside(bool follows, bool captured, bool ahead)
+{
+    two_streams s = streams_open();
+    int x = 0, y = -1;
+
+    if (ahead)
+        setenv("MOLSIEVE_EMULATOR_AHEAD", "1", 1);
+    if (captured)
+        cudaStreamBeginCapture(s.a, cudaStreamCaptureModeRelaxed);
+    cudaEventRecord(s.begun, s.a);
+    cudaStreamWaitEvent(s.b, s.begun, 0);
+    LAUNCH(number_put, 1, 1, 0, s.a, &x, 5);
+    cudaEventRecord(s.there, s.a);
+    if (follows)
+        cudaStreamWaitEvent(s.b, s.there, 0);
+    LAUNCH(number_copy, 1, 1, 0, s.b, &y, (const int *)&x);
+    cudaEventRecord(s.done, s.b);
+    cudaStreamWaitEvent(s.a, s.done, 0);
+    if (captured)
+        graph_run(s.a);
+    cudaStreamSynchronize(s.a);
+    unsetenv("MOLSIEVE_EMULATOR_AHEAD");
+    return y;
+}
+
+static void work_of_other_streams_is_done_as_early_or_as_late_as_its_events_allow(void **)
+{
+    for (int captured = 0; captured < 2; captured++) {
+        assert_int_equal(read_beside(true, captured, false), 5);
+        assert_int_equal(read_beside(true, captured, true), 5);
+        assert_int_equal(read_beside(false, captured, false), 5);
+        assert_int_equal(read_beside(false, captured, true), 0);
+    }
+}
+
+static void captures_that_cuda_refuses_end_the_program(void **)
+{
+    int x = 0;
+    auto forked = [&x](bool work, bool joined) {
+        two_streams s = streams_open();
+        cudaGraph_t graph;
+        cudaStreamBeginCapture(s.a, cudaStreamCaptureModeRelaxed);
+        cudaEventRecord(s.begun, s.a);
+        cudaStreamWaitEvent(s.b, s.begun, 0);
+        if (work)
+            LAUNCH(number_put, 1, 1, 0, s.b, &x, 5);
+        cudaEventRecord(s.done, s.b);
+        if (joined)
+            cudaStreamWaitEvent(s.a, s.done, 0);
+        cudaStreamEndCapture(s.a, &graph);
+        return s;
+    };
+
+    assert_false(aborts([&] { forked(true, true); }));
+    assert_false(aborts([&] { forked(false, false); }));
+    assert_true(aborts([&] { forked(true, false); }));
+    assert_true(aborts([&] {
+        two_streams s = forked(true, true);
+        cudaStreamWaitEvent(s.a, s.done, 0); /* of a capture that has ended */
+    }));
+    assert_true(aborts([&] { cudaEventSynchronize(forked(true, true).done); }));
+    assert_true(aborts([] {
+        two_streams s = streams_open();
+        cudaEventRecord(s.begun, s.b);
+        cudaStreamBeginCapture(s.a, cudaStreamCaptureModeRelaxed);
+        cudaStreamWaitEvent(s.a, s.begun, 0); /* of before */
+    }));
+}
+
 int main()
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +414,8 @@ int main()
         cmocka_unit_test(a_barrier_that_some_threads_miss_ends_the_program),
         cmocka_unit_test(shared_memory_is_allowed_for_good),
         cmocka_unit_test(what_the_runtime_may_refuse_ends_the_program),
+        cmocka_unit_test(work_of_other_streams_is_done_as_early_or_as_late_as_its_events_allow),
+        cmocka_unit_test(captures_that_cuda_refuses_end_the_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of a pass that need not wait for what is called before it. Lane 0 has what everything else waits for: features,
+ * values, and their gradients. Beside it go tables, which need no features, and gradients of parameters, which nothing
+ * needs before the optimiser; those of radial networks, the longer ones, have a lane of their own.
+ *
+ * Sums are the same and in the same order as on one lane (MOLSIEVE_CUDA_LANES=0). */
+#include "models/cuda/inner.h"
+
+static void marked(nn_engine *e, int32_t lane, int32_t mark)
+{
+    e->ops->lane(e->gpu, lane);
+    e->ops->mark(e->gpu, mark);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+}
+
+static void followed(nn_engine *e, int32_t lane, int32_t mark)
+{
+    e->ops->lane(e->gpu, lane);
+    e->ops->follow(e->gpu, e->gpu, mark);
+}
+
+void nn_cuda_lanes_begin(nn_engine *e)
+{
+    e->tables = 0;
+    e->linear_behind = false;
+    e->ops->mark(e->gpu, NN_CUDA_BEGUN);
+    for (int32_t i = 1; i < NN_GPU_LANES; i++)
+        followed(e, i, NN_CUDA_BEGUN);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+}
+
+void nn_cuda_lanes_end(nn_engine *e)
+{
+    for (int32_t i = 1; i < NN_GPU_LANES; i++) {
+        marked(e, i, NN_CUDA_ENDED);
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_ENDED);
+    }
+}
+
+/* ---- tables ---- */
+
+float *nn_cuda_table_begin(nn_engine *e)
+{
+    int32_t i = e->tables % NN_CUDA_TABLES;
+
+    e->ops->lane(e->gpu, NN_CUDA_BESIDE);
+    if (e->tables >= NN_CUDA_TABLES)
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_READ + i);
+    return e->table[i];
+}
+
+void nn_cuda_table_made(nn_engine *e)
+{
+    marked(e, NN_CUDA_BESIDE, NN_CUDA_MADE);
+    e->ops->follow(e->gpu, e->gpu, NN_CUDA_MADE);
+}
+
+void nn_cuda_table_read(nn_engine *e)
+{
+    e->ops->mark(e->gpu, NN_CUDA_READ + e->tables++ % NN_CUDA_TABLES);
+}
+
+/* ---- gradients ---- */
+
+void nn_cuda_there(nn_engine *e)
+{
+    e->ops->mark(e->gpu, NN_CUDA_THERE);
+}
+
+void nn_cuda_beside(nn_engine *e, int32_t lane)
+{
+    followed(e, lane, NN_CUDA_THERE);
+}
+
+void nn_cuda_linear_done(nn_engine *e)
+{
+    marked(e, NN_CUDA_BESIDE, NN_CUDA_LINEAR);
+    e->linear_behind = true;
+}
+
+void nn_cuda_linear_wait(nn_engine *e)
+{
+    if (e->linear_behind)
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_LINEAR);
+}
