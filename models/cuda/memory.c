@@ -128,10 +128,8 @@ static size_t table_floats(const nn_engine *e)
 
 static void works_cut(nn_engine *e, nn_cuda_cutter *c)
 {
-    size_t tile = 64 * 64, one = e->plan->most_matrix < tile ? e->plan->most_matrix : tile;
-
     e->work[NN_CUDA_MAIN] = cut_floats(c, 2 * NN_GPU_PARTS * (size_t)e->plan->most_channels);
-    e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * NN_GPU_GROUP * one);
+    e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * e->plan->most_split);
     e->work[NN_CUDA_RADIAL] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * 64 * NN_GPU_H);
 }
 

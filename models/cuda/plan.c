@@ -11,6 +11,7 @@ typedef struct builder {
     nn_cuda_plan *plan;
     const nn_se3 *model;
     pl_arena *mem;
+    size_t split;                 /* of plan->most_split, in this module         */
     bool refused;
 } builder;
 
@@ -77,13 +78,22 @@ static int64_t place(const builder *b, int32_t param)
     return param < 0 ? 0 : (int64_t)b->model->param[param].at;
 }
 
+/* A larger gradient has fewer splits: parts.c. */
+static size_t split_floats(int32_t m, int32_t n)
+{
+    size_t all = (size_t)m * (size_t)n, most = 64 * 64;
+
+    return all < most ? all : most;
+}
+
 static nn_cuda_linear linear_of(builder *b, int32_t param, int32_t skip, int32_t n_in)
 {
     const nn_param *w = &b->model->param[param];
     nn_cuda_linear l = { n_in, w->dims[0], w->dims[1], (int64_t)w->at + skip };
 
-    if (w->size > b->plan->most_matrix)
-        b->plan->most_matrix = w->size;
+    b->split += split_floats(l.n_out, l.n_in);
+    if (b->split > b->plan->most_split)
+        b->plan->most_split = b->split;
     return l;
 }
 
@@ -292,6 +302,7 @@ static void module_add(builder *b, nn_cuda_module *m, const nn_module *def)
 
     m->kind = def->kind;
     m->net = p->n_nets;
+    b->split = 0;
     beginning_find(b, m, def);
     if (def->kind == NN_ATTENTION) {
         attention_add(b, m, &def->u.attention);
@@ -312,6 +323,7 @@ static void module_add(builder *b, nn_cuda_module *m, const nn_module *def)
 static void head_add(builder *b)
 {
     for (int i = 0; i < 2; i++) {
+        b->split = 0;
         b->plan->head[i] = linear_of(b, b->model->head[2 * i], 0, b->model->param[b->model->head[2 * i]].dims[1]);
         b->plan->head_bias[i] = place(b, b->model->head[2 * i + 1]);
     }
@@ -335,7 +347,7 @@ static void parts_count(const nn_se3 *model, int32_t *nets, int32_t *paths, int3
 
 pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err)
 {
-    builder b = { PL_NEW(mem, nn_cuda_plan, 1), model, mem, false };
+    builder b = { PL_NEW(mem, nn_cuda_plan, 1), model, mem, 0, false };
     nn_cuda_plan *p = b.plan;
     int32_t nets = 0, paths = 0, tiles = 0;
 

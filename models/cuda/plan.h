@@ -65,7 +65,7 @@ typedef struct nn_cuda_plan {
     int64_t most_table;           /* floats of the largest table of one node     */
     int32_t most_node, most_edge; /* widest node and edge vectors                */
     int32_t most_heads, most_channels;
-    size_t most_matrix;           /* largest linear weight                       */
+    size_t most_split;            /* floats of a part of the gradients of all linear layers of a module */
 } nn_cuda_plan;
 
 pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err);
