@@ -85,11 +85,12 @@ double nn_train_lr(const nn_train_conf *c, double at)
 enum { ASKED_STOP = 1, ASKED_SAVE = 2 };
 
 /* The same answer for all ranks: one alone cannot fetch what is sharded. */
-static pl_code host_ask(const loop *l, uint32_t *asked, pl_error *err)
+static pl_code host_ask(const loop *l, bool epoch_over, uint32_t *asked, pl_error *err)
 {
     const nn_train_host *host = l->host;
+    bool due = host && host->due ? host->due(host->ctx, epoch_over) : epoch_over;
 
-    *asked = (nn_told_to_stop(host) ? ASKED_STOP : 0) | (host && host->due && host->due(host->ctx) ? ASKED_SAVE : 0);
+    *asked = (nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0);
     return nn_ranks_any(l->ranks, asked, err);
 }
 
@@ -343,7 +344,7 @@ static pl_code epoch_steps(loop *l, pl_error *err)
 
     epoch_deal(l);
     while (position(l) < l->train->n) {
-        pl_code rc = host_ask(l, &asked, err);
+        pl_code rc = host_ask(l, false, &asked, err);
         if (!rc && asked & ASKED_STOP)
             return stop_here(l, err);
         if (!rc && asked & ASKED_SAVE)
@@ -397,6 +398,15 @@ static bool best_update(nn_train_state *s, const nn_loss_sum *valid, nn_loss kin
     return true;
 }
 
+/* The last epoch's always; a stop is seen before the next step. */
+static pl_code epoch_save(loop *l, pl_error *err)
+{
+    uint32_t asked = ASKED_SAVE;
+    pl_code rc = l->s->done ? PL_OK : host_ask(l, true, &asked, err);
+
+    return !rc && asked & ASKED_SAVE ? save(l, err) : rc;
+}
+
 static pl_code epoch_end(loop *l, pl_error *err)
 {
     const nn_train_conf *c = l->conf;
@@ -418,7 +428,7 @@ static pl_code epoch_end(loop *l, pl_error *err)
         l->steps->cursor = 0;
     s->seen = (nn_loss_sum){ 0 };
     s->done = s->epoch >= c->epochs || (c->patience > 0 && s->epoch - 1 - s->best_epoch >= c->patience);
-    return rc ? rc : save(l, err);
+    return rc ? rc : epoch_save(l, err);
 }
 
 /* ---- whole --------------------------------------------------------------- */

@@ -74,7 +74,9 @@ typedef struct nn_epoch_report {
 typedef struct nn_train_host {
     void *ctx;
     bool (*stop)(void *ctx);
-    bool (*due)(void *ctx);         /* is a checkpoint due (by time)? asked before a step */
+    /* Is a checkpoint due, by time? Asked before a step and, where it is not the last, at the end of an epoch;
+     * NULL: then always. */
+    bool (*due)(void *ctx, bool epoch_over);
     pl_code (*save)(void *ctx, const nn_train_state *s, pl_error *err);
     /* After validation of an epoch, before the checkpoint that follows it; may be
      * called again for the same epoch after a resume, with the same numbers. */

@@ -40,7 +40,7 @@ typedef struct train_state {
     nn_train_host host;
     const char *dir, *identity;    /* of checkpoints                                  */
     bool latest_good;              /* latest.ckpt may become previous.ckpt            */
-    double saved_at;               /* seconds                                         */
+    double saved_at, save_took;    /* seconds                                         */
     int64_t saved_step;            /* of the last checkpoint; when none, 0            */
     double radial_error;           /* the most of which a warning told                */
     nn_binding near;               /* to the GPU                                      */
@@ -48,6 +48,7 @@ typedef struct train_state {
 } train_state;
 
 enum { RADIAL_STEPS = 200 };       /* between two looks at the grid of radial nodes   */
+enum { SAVE_SHARE = 20 };          /* ends of epochs are saved in a twentieth of the time at most */
 
 static double clock_seconds(void)
 {
@@ -66,16 +67,19 @@ static bool host_stop(void *ctx)
     return *t->env->stop != 0;
 }
 
-static bool host_due(void *ctx)
+/* Epochs may take a second, and a checkpoint as long. */
+static bool host_due(void *ctx, bool epoch_over)
 {
     const train_state *t = ctx;
+    double since = clock_seconds() - t->saved_at;
 
-    return clock_seconds() - t->saved_at >= t->conf->checkpoint_every;
+    return since >= t->conf->checkpoint_every || (epoch_over && since >= SAVE_SHARE * t->save_took);
 }
 
 static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
 {
     train_state *t = ctx;
+    double began = clock_seconds();
     pl_code rc;
 
     pl_fault("train", "checkpoint.before");
@@ -87,6 +91,7 @@ static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
     }
     t->latest_good = !rc;
     t->saved_at = clock_seconds();
+    t->save_took = t->saved_at - began;
     return rc;
 }
 

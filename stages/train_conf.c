@@ -82,7 +82,7 @@ const pl_field st_train_fields[] = {
     INT("early_stop.patience", loop.patience, 0, 0, 1000000, "epochs",
         "stop after so many without a better validation error; 0 is never"),
     { PL_DURATION, "checkpoint.every", AT(checkpoint_every), 600, 1, 86400, NULL, NULL, NULL,
-      "within an epoch; there is one at the end of each", PL_HOW, NULL, 0 },
+      "and at the end of an epoch, unless that took more than a twentieth of the time", PL_HOW, NULL, 0 },
     { PL_INT, "domain", AT(domain), 20000, 0, NN_DOMAIN_MAX, NULL, NULL, "molecules",
       "training molecules whose fingerprints the model file keeps, 283 bytes each, chosen evenly if there are more; 0: none",
       PL_LATER, NULL, 0 },

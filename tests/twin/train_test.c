@@ -118,6 +118,7 @@ typedef struct bench {
     nn_epoch_report report[64];
     int n_reports;
     bool saved;
+    int n_saves, due_at, killed_at; /* due: ends of so many epochs are saved; epochs, 0 is none */
     double scales[128];       /* of the loss, after every step                       */
     int n_scales;
 } bench;
@@ -144,6 +145,7 @@ static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
     pl_code rc = nn_checkpoint_save(b->dir, "one", s, b->saved, err);
 
     b->saved = !rc;
+    b->n_saves++;
     return rc;
 }
 
@@ -151,11 +153,17 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 {
     bench *b = ctx;
 
-    (void)err;
     assert_true(r->epoch >= 1 && r->epoch <= EPOCHS);
     b->report[r->epoch - 1] = *r;
     b->n_reports = (int)r->epoch;
-    return PL_OK;
+    return r->epoch == b->killed_at ? pl_fail(err, PL_EIO, "killed") : PL_OK;
+}
+
+static bool host_due(void *ctx, bool epoch_over)
+{
+    const bench *b = ctx;
+
+    return epoch_over && b->s.epoch == b->due_at;
 }
 
 static void state_make(bench *b)
@@ -283,6 +291,37 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
         same_bits(&b->s, &whole);
         assert_memory_equal(&b->report[EPOCHS - 1], &reports[EPOCHS - 1], sizeof reports[0]);
     }
+}
+
+/* Where the ends of some epochs are not saved a training that is killed goes on from one before. */
+static void killed_epochs_after_its_checkpoint_it_ends_with_the_same_bits(void **state)
+{
+    bench *b = *state;
+    nn_checkpoint_from from;
+    pl_error why = { 0 };
+    nn_train_state whole;
+    nn_epoch_report reports[EPOCHS];
+
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_int_equal(b->n_saves, EPOCHS);
+    whole = b->s;
+    memcpy(reports, b->report, sizeof reports);
+    state_make(b);
+    memset(b->report, 0, sizeof b->report);
+    b->host.due = host_due;
+    b->due_at = 2;
+    b->killed_at = 5;
+    b->n_saves = 0;
+    assert_int_equal(train(b, NULL), PL_EIO);
+    assert_int_equal(b->n_saves, 1);
+    state_make(b);
+    assert_int_equal(nn_checkpoint_load(b->dir, "one", &b->s, &from, &why, NULL), PL_OK);
+    assert_int_equal(b->s.epoch, 2);
+    b->killed_at = 0;
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_int_equal(b->n_saves, 2); /* and the last */
+    same_bits(&b->s, &whole);
+    assert_memory_equal(b->report, reports, sizeof reports);
 }
 
 static void stopped_anywhere_with_lamb_too(void **state)
@@ -510,6 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_BENCH(the_law_is_learned),
         WITH_BENCH(stopped_anywhere_it_ends_with_the_same_bits),
+        WITH_BENCH(killed_epochs_after_its_checkpoint_it_ends_with_the_same_bits),
         WITH_BENCH(stopped_anywhere_with_lamb_too),
         WITH_BENCH(stopped_anywhere_while_the_loss_is_scaled_too),
         WITH_BENCH(what_overflows_is_skipped_and_halves_the_scale),
