@@ -90,7 +90,7 @@ static pl_code host_ask(const loop *l, bool epoch_over, uint32_t *asked, pl_erro
     const nn_train_host *host = l->host;
     bool due = host && host->due ? host->due(host->ctx, epoch_over) : epoch_over;
 
-    *asked = (nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0);
+    *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0);
     return nn_ranks_any(l->ranks, asked, err);
 }
 

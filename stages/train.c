@@ -48,7 +48,7 @@ typedef struct train_state {
 } train_state;
 
 enum { RADIAL_STEPS = 200 };       /* between two looks at the grid of radial nodes   */
-enum { SAVE_SHARE = 20 };          /* ends of epochs are saved in a twentieth of the time at most */
+enum { SAVE_SHARE = 20, SAVE_SMALL = 1 << 20 }; /* ends of epochs are saved in a twentieth of the time; numbers whose saving takes none */
 
 static double clock_seconds(void)
 {
@@ -71,9 +71,9 @@ static bool host_stop(void *ctx)
 static bool host_due(void *ctx, bool epoch_over)
 {
     const train_state *t = ctx;
-    double since = clock_seconds() - t->saved_at;
+    double since = clock_seconds() - t->saved_at, often = t->s.n < SAVE_SMALL ? 0 : SAVE_SHARE * t->save_took;
 
-    return since >= t->conf->checkpoint_every || (epoch_over && since >= SAVE_SHARE * t->save_took);
+    return since >= t->conf->checkpoint_every || (epoch_over && since >= often);
 }
 
 static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)

@@ -219,6 +219,7 @@ pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int
 void nn_cuda_forward(nn_engine *e, const nn_batch *in)
 {
     nn_cuda_lanes_begin(e);
+    nn_cuda_fold_beside(e);
     nn_cuda_geometry(e);
     modules_run(e, in);
     nn_cuda_lanes_end(e);
@@ -306,8 +307,10 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
             nn_cuda_norm_back(&s);
         else
             nn_cuda_sum_back(&s);
-        if (i == last)
+        if (i == last) {
             nn_cuda_head_grads(e, in);
+            nn_cuda_zero_wait(e);
+        }
         if (done ? i > e->training.bucket[bucket].module : i > 0)
             continue;
         hidden_back(e, i, end);
@@ -324,11 +327,8 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
 
 void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket))
 {
-    size_t nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
-
-    e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
-    e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
     nn_cuda_lanes_begin(e);
+    nn_cuda_grads_zero(e);
     nn_cuda_head_back(e, in, e->dnode[0]);
     modules_back(e, in, done);
     nn_cuda_lanes_end(e);

@@ -27,7 +27,9 @@ enum {
     NN_CUDA_MADE,                             /* a table                                  */
     NN_CUDA_READ,                             /* and it may be overwritten                */
     NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* what gradients of parameters are made of */
-    NN_CUDA_LINEAR                            /* those of a module's linear layers        */
+    NN_CUDA_LINEAR,                           /* those of a module's linear layers        */
+    NN_CUDA_FOLDED,                           /* the first convolution's matrices, then all */
+    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2       /* all gradients                            */
 };
 
 /* Where a batch is laid out: on the host, pinned, and on the device. While a training
@@ -113,6 +115,7 @@ struct nn_engine {
     float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
     float *table[NN_CUDA_TABLES], *dtable;
     int32_t tables;                /* that were read since the pass began        */
+    bool stale, folding;           /* folded matrices are of other parameters; are made in this pass */
     bool linear_behind;            /* a module's linear layers have their gradients, in this pass */
     float *work[NN_GPU_LANES];     /* parts of gradients of norms, linear layers, radial networks */
     float *outer;                  /* and of tables                              */
@@ -221,6 +224,7 @@ void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n); /* networks fi
 /* lanes.c: work side by side. All is called in lane 0, MAIN, but between a function that says so and the next
  * `lane` of MAIN. */
 void nn_cuda_lanes_begin(nn_engine *e); /* lanes come after all that was called so far, */
+void nn_cuda_fold_beside(nn_engine *e); /* before tables, which follow it */
 void nn_cuda_lanes_end(nn_engine *e);   /* and what is called from now on after the lanes' work */
 float *nn_cuda_table_begin(nn_engine *e); /* where the next table goes; its making is called in BESIDE */
 void nn_cuda_table_made(nn_engine *e);    /* in MAIN again, which reads it */
@@ -230,6 +234,8 @@ void nn_cuda_beside(nn_engine *e, int32_t lane); /* and what is called in that l
 /* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
 void nn_cuda_linear_done(nn_engine *e);   /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);
+void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; BESIDE follows it, */
+void nn_cuda_zero_wait(nn_engine *e);     /* and so does MAIN */
 
 /* parts.c: what both directions are made of */
 

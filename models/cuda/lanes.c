@@ -22,6 +22,7 @@ static void followed(nn_engine *e, int32_t lane, int32_t mark)
 void nn_cuda_lanes_begin(nn_engine *e)
 {
     e->tables = 0;
+    e->folding = false;
     e->linear_behind = false;
     e->ops->mark(e->gpu, NN_CUDA_BEGUN);
     for (int32_t i = 1; i < NN_GPU_LANES; i++)
@@ -39,11 +40,34 @@ void nn_cuda_lanes_end(nn_engine *e)
 
 /* ---- tables ---- */
 
+/* All of the first convolution and then the rest, a while before they are needed. */
+void nn_cuda_fold_beside(nn_engine *e)
+{
+    const nn_cuda_plan *p = e->plan;
+    int32_t own = p->module[0].conv.n_tiles, first = own ? own : p->n_tiles, n[2] = { first, p->n_tiles - first };
+    nn_gpu_fold f = { .tile = e->tile, .path = e->path, .params = e->params, .folded = e->fold };
+
+    if (!e->stale)
+        return;
+    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    for (int32_t i = 0; i < 2; f.tile += n[i++]) {
+        f.n_tiles = n[i];
+        if (f.n_tiles)
+            e->ops->fold(e->gpu, &f);
+        e->ops->mark(e->gpu, NN_CUDA_FOLDED + i);
+    }
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->stale = false;
+    e->folding = true;
+}
+
 float *nn_cuda_table_begin(nn_engine *e)
 {
     int32_t i = e->tables % NN_CUDA_TABLES;
 
     e->ops->lane(e->gpu, NN_CUDA_BESIDE);
+    if (e->folding && e->tables < 2)
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_FOLDED + e->tables);
     if (e->tables >= NN_CUDA_TABLES)
         e->ops->follow(e->gpu, e->gpu, NN_CUDA_READ + i);
     return e->table[i];
@@ -61,6 +85,23 @@ void nn_cuda_table_read(nn_engine *e)
 }
 
 /* ---- gradients ---- */
+
+void nn_cuda_grads_zero(nn_engine *e)
+{
+    size_t nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
+
+    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
+    e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
+    marked(e, NN_CUDA_RADIAL, NN_CUDA_ZEROED);
+    followed(e, NN_CUDA_BESIDE, NN_CUDA_ZEROED);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+}
+
+void nn_cuda_zero_wait(nn_engine *e)
+{
+    e->ops->follow(e->gpu, e->gpu, NN_CUDA_ZEROED);
+}
 
 void nn_cuda_there(nn_engine *e)
 {

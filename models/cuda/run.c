@@ -9,6 +9,7 @@ void nn_cuda_fold(nn_engine *e)
 
     if (f.n_tiles)
         e->ops->fold(e->gpu, &f);
+    e->stale = false;
 }
 
 void nn_cuda_geometry(nn_engine *e)

@@ -11,7 +11,7 @@
 _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LOSS_L2 && (int)NN_GPU_BCE == (int)NN_LOSS_BCE,
                "ops.h has its own names of these");
 _Static_assert((int)NN_GPU_SCALE_MOST == (int)NN_LOSS_SCALE_MOST, "likewise");
-_Static_assert((int)NN_CUDA_LINEAR < (int)NN_GPU_MARKS, "a mark for each batch and step, and those of lanes");
+_Static_assert((int)NN_CUDA_ZEROED < (int)NN_GPU_MARKS, "a mark for each batch and step, and those of lanes");
 
 enum { EARLIER = NN_GPU_SEGMENTS - 1 }; /* the graphs of all shards but the last */
 
@@ -305,7 +305,7 @@ static void optimise_run(nn_engine *e, float lr)
     for (int32_t i = 0; i < t->n_slices; i++)
         e->ops->update(e->gpu, &part[i]);
     slices_spread(e, nn_cuda_params_spread);
-    nn_cuda_fold(e);
+    e->stale = true;
 }
 
 /* The batch in the next slot, and on its way up. */
