@@ -60,131 +60,7 @@ static int64_t at(const nn_gpu_axis *x, int i)
     return i / x->inner * x->outer_step + i % x->inner * x->inner_step;
 }
 
-typedef struct gemm_case {
-    int m, n, k, splits;
-    bool add, turned_a, turned_b;
-    nn_gpu_precision precision;
-    double tol;
-} gemm_case;
-
-static const nn_gpu_axis one = { 1 << 30, 0, 1 };
-
-/* a and b as [..][..] either way round; c in rows of 3 columns that are n + 5 apart. */
-static void gemm_check(const gemm_case *t)
-{
-    size_t na = (size_t)(t->m * t->k), nb = (size_t)(t->k * t->n), nc = (size_t)(t->m / 3 + 1) * (size_t)(3 * t->n + 5);
-    float *a = random_floats(na), *b = random_floats(nb), *c = random_floats(nc), *got;
-    nn_gpu_gemm g = { .m = t->m, .n = t->n, .k = t->k, .splits = t->splits, .add = t->add, .precision = t->precision,
-                      .a = to_device(a, na), .b = to_device(b, nb), .c = to_device(c, nc), .c_n = one,
-                      .c_m = { 3, 3 * t->n + 5, t->n } };
-
-    g.a_m = t->turned_a ? one : (nn_gpu_axis){ 1 << 30, 0, t->k };
-    g.a_k = t->turned_a ? (nn_gpu_axis){ 1 << 30, 0, t->m } : one;
-    g.b_k = t->turned_b ? one : (nn_gpu_axis){ 1 << 30, 0, t->n };
-    g.b_n = t->turned_b ? (nn_gpu_axis){ 1 << 30, 0, t->k } : one;
-    g.work = ops->alloc(gpu, (size_t)(t->splits * t->m * t->n + 1) * sizeof(float));
-    ops->gemm(gpu, &g, 1);
-    got = from_device(g.c, nc);
-    for (int i = 0; i < t->m; i++)
-        for (int j = 0; j < t->n; j++) {
-            double want = t->add ? c[at(&g.c_m, i) + j] : 0, size = fabs(want), v = got[at(&g.c_m, i) + j];
-            for (int k = 0; k < t->k; k++) {
-                double term = (double)a[at(&g.a_m, i) + at(&g.a_k, k)] * b[at(&g.b_k, k) + at(&g.b_n, j)];
-                want += term;
-                size += fabs(term);
-            }
-            if (!(fabs(v - want) <= t->tol * size + 1e-7))
-                fail_msg("%d x %d x %d, %d parts, precision %d: c[%d][%d] is %g, should be %g", t->m, t->n, t->k,
-                         t->splits, (int)t->precision, i, j, v, want);
-            got[at(&g.c_m, i) + j] = c[at(&g.c_m, i) + j];
-        }
-    assert_memory_equal(got, c, nc * sizeof *c); /* nothing else was written */
-    ops->free(gpu, (void *)g.a);
-    ops->free(gpu, (void *)g.b);
-    ops->free(gpu, g.c);
-    ops->free(gpu, g.work);
-}
-
-static void products_of_every_shape_and_precision(void **state)
-{
-    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 65, 64, 16, 1 }, { 7, 130, 33, 1 }, { 64, 3, 100, 3 },
-                                    { 100, 70, 97, 2 }, { 5, 9, 0, 1 }, { 33, 17, 200, 7 } };
-    static const double tol[] = { 2e-6, 3e-5, 8e-3, 1e-3, 1e-3 };
-    (void)state;
-
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int p = 0; p < 5; p++)
-            for (int turn = 0; turn < 4; turn++) {
-                const int *s = sizes[i];
-                gemm_check(&(gemm_case){ s[0], s[1], s[2], s[3], turn % 2, turn / 2, turn % 2, (nn_gpu_precision)p,
-                                         tol[p] });
-            }
-}
-
-/* More tiles than blocks at once, and a sum that goes on with other operands, which lie the other way round. */
-static void a_sum_goes_on_over_many_tiles(void **state)
-{
-    enum { M = 64 * 400 + 7, N = 3, K = 40, MORE = 9 };
-    static const double tol[] = { 2e-6, 3e-5, 8e-3, 1e-3, 1e-3 };
-    const nn_gpu_axis rows = { 1 << 30, 0, K }, far = { 1 << 30, 0, M }, wide = { 1 << 30, 0, N };
-    float *a = random_floats(M * (K + MORE)), *b = random_floats((K + MORE) * N), *got;
-    nn_gpu_gemm g[2] = { { .m = M, .n = N, .k = K, .splits = 1, .more = true, .a_m = rows, .a_k = one, .b_k = wide, .b_n = one,
-                           .a = kept(a, M * K), .b = kept(b, K * N), .c_m = wide, .c_n = one } };
-    (void)state;
-
-    g[0].c = kept(random_floats(M * N), M * N);
-    g[1] = g[0];
-    g[1].more = false;
-    g[1].k = MORE;
-    g[1].a_m = one;
-    g[1].a_k = far;
-    g[1].a = kept(a + M * K, M * MORE);
-    g[1].b = kept(b + K * N, MORE * N);
-    for (int p = 0; p < 5; p++) {
-        g[0].precision = g[1].precision = (nn_gpu_precision)p;
-        ops->gemm(gpu, g, 2);
-        got = from_device(g[0].c, M * N);
-        for (int i = 0; i < M * N; i++) {
-            double want = 0, size = 0, term;
-            for (int k = 0; k < K + MORE; k++) {
-                term = (double)a[k < K ? i / N * K + k : M * k + i / N] * b[k * N + i % N];
-                want += term;
-                size += fabs(term);
-            }
-            assert_true(fabs(got[i] - want) <= tol[p] * size + 1e-7);
-        }
-    }
-}
-
-/* As many products as a launch takes, with k cut and not, side by side in c. */
-static void a_group_of_products_is_what_each_is_alone(void **state)
-{
-    enum { N = NN_GPU_GROUP, M = 5, COLS = 9, K = 30 * N };
-    float *a = to_device(random_floats(N * M * K), N * M * K), *b = to_device(random_floats(K * COLS), K * COLS);
-    float *c = ops->alloc(gpu, 2 * N * M * COLS * sizeof(float)), *work = ops->alloc(gpu, N * 4 * M * COLS * sizeof(float));
-    nn_gpu_gemm g[N];
-    const float *got;
-    (void)state;
-
-    for (int p = 0; p < 5; p++) {
-        for (int i = 0; i < N; i++)
-            g[i] = (nn_gpu_gemm){ .m = M, .n = COLS, .k = 30 * (i + 1), .splits = 1 + i % 4, .precision = (nn_gpu_precision)p,
-                                  .a_m = { 1 << 30, 0, K }, .a_k = one, .b_k = { 1 << 30, 0, COLS }, .b_n = one,
-                                  .c_m = { 1 << 30, 0, COLS }, .c_n = one, .a = a + i * M * K, .b = b,
-                                  .c = c + i * M * COLS, .work = work + i * 4 * M * COLS };
-        ops->gemm(gpu, g, N);
-        for (int i = 0; i < N; i++) {
-            g[i].c = c + (N + i) * M * COLS;
-            ops->gemm(gpu, &g[i], 1);
-        }
-        got = from_device(c, 2 * N * M * COLS);
-        assert_memory_equal(got, got + N * M * COLS, N * M * COLS * sizeof *got);
-    }
-    ops->free(gpu, a);
-    ops->free(gpu, b);
-    ops->free(gpu, c);
-    ops->free(gpu, work);
-}
+#include "tests/unit/products.h"
 
 /* One order pair (0, 1) of K channels in and N out; cells of 1100 and 200 rows on three nodes. */
 enum { LONG = 1300, LONG_K = 5, LONG_N = 21, LONG_EACH = 8 * 24, LONG_SIZE = 3 * LONG_EACH };
@@ -579,6 +455,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_every_shape_and_precision),
+        cmocka_unit_test(gradients_of_every_shape_and_precision),
         cmocka_unit_test(a_group_of_products_is_what_each_is_alone),
         cmocka_unit_test(gradients_of_tables_of_long_cells),
         cmocka_unit_test(a_sum_goes_on_over_many_tiles),

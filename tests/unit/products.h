@@ -1,0 +1,198 @@
+/* tests/unit/products.h - products of matrices against plain loops; the part of cuda_ops_test.c that is about them. */
+#ifndef TESTS_PRODUCTS_H
+#define TESTS_PRODUCTS_H
+
+static const nn_gpu_axis one = { 1 << 30, 0, 1 };
+
+typedef struct gemm_case {
+    int m, n, k, splits;
+    bool add, turned_a, turned_b;
+    nn_gpu_precision precision;
+} gemm_case;
+
+/* Of a kind for each nn_gpu_precision. */
+static const double product_tol[] = { 2e-6, 3e-5, 8e-3, 1e-3, 1e-3 };
+
+/* Numbers an operand or result takes, the first `shift` in. */
+typedef struct product_sizes {
+    size_t a, b, c, shift;
+} product_sizes;
+
+/* g, whose a, b, c and work are not there yet, against plain loops; g->c's other numbers stay. */
+static void product_check(nn_gpu_gemm g, const product_sizes *n)
+{
+    double tol = product_tol[g.precision];
+    float *a = random_floats(n->a), *b = random_floats(n->b), *c = random_floats(n->c), *got;
+    float *there[] = { to_device(a, n->a), to_device(b, n->b), to_device(c, n->c),
+                       ops->alloc(gpu, (size_t)(g.splits * g.m * g.n + 1) * sizeof(float)) };
+
+    g.a = there[0] + n->shift;
+    g.b = there[1] + n->shift;
+    g.c = there[2] + n->shift;
+    g.work = there[3];
+    ops->gemm(gpu, &g, 1);
+    got = from_device(there[2], n->c);
+    for (int i = 0; i < g.m; i++)
+        for (int j = 0; j < g.n; j++) {
+            size_t to = n->shift + (size_t)(at(&g.c_m, i) + at(&g.c_n, j));
+            double want = g.add ? c[to] : 0, size = fabs(want), v = got[to];
+            for (int k = 0; k < g.k; k++) {
+                double term = (double)a[(int64_t)n->shift + at(&g.a_m, i) + at(&g.a_k, k)]
+                    * b[(int64_t)n->shift + at(&g.b_k, k) + at(&g.b_n, j)];
+                want += term;
+                size += fabs(term);
+            }
+            if (!(fabs(v - want) <= tol * size + 1e-7))
+                fail_msg("%d x %d x %d, %d parts, precision %d: c[%d][%d] is %g, should be %g", g.m, g.n, g.k, g.splits,
+                         (int)g.precision, i, j, v, want);
+            got[to] = c[to];
+        }
+    assert_memory_equal(got, c, n->c * sizeof *c); /* nothing else was written */
+    for (int i = 0; i < 4; i++)
+        ops->free(gpu, there[i]);
+}
+
+/* a and b as [..][..] either way round; c in rows of 3 columns that are n + 5 apart. */
+static void gemm_check(const gemm_case *t)
+{
+    const nn_gpu_axis by_m = { 1 << 30, 0, t->m }, by_n = { 1 << 30, 0, t->n }, by_k = { 1 << 30, 0, t->k };
+
+    product_check(
+        (nn_gpu_gemm){ .m = t->m, .n = t->n, .k = t->k, .splits = t->splits, .add = t->add, .precision = t->precision,
+                       .a_m = t->turned_a ? one : by_k, .a_k = t->turned_a ? by_m : one, .b_k = t->turned_b ? one : by_n,
+                       .b_n = t->turned_b ? by_k : one, .c_m = { 3, 3 * t->n + 5, t->n }, .c_n = one },
+        &(product_sizes){ (size_t)(t->m * t->k), (size_t)(t->k * t->n), (size_t)(t->m / 3 + 1) * (size_t)(3 * t->n + 5), 0 });
+}
+
+static void products_of_every_shape_and_precision(void **state)
+{
+    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 65, 64, 16, 1 }, { 7, 130, 33, 1 }, { 64, 3, 100, 3 },
+                                    { 100, 70, 97, 2 }, { 5, 9, 0, 1 }, { 33, 17, 200, 7 } };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int p = 0; p < 5; p++)
+            for (int turn = 0; turn < 4; turn++) {
+                const int *s = sizes[i];
+                gemm_check(&(gemm_case){ s[0], s[1], s[2], s[3], turn % 2, turn / 2, turn % 2, (nn_gpu_precision)p });
+            }
+}
+
+/* Gradients of weights and of tables: a's and b's rows lie side by side, or where `across` is not 0 the numbers of the sum
+ * do, and rows come in groups of `across`. Of the sum, groups of so many; of c, groups of 16 columns. */
+typedef struct gradient_case {
+    int m, n, k, splits, groups[2], shift, across;
+} gradient_case;
+
+/* Of one side with so many rows: returns the numbers it takes. */
+static size_t gradient_side(const gradient_case *t, int side, int rows, nn_gpu_axis *of_rows, nn_gpu_axis *of_k)
+{
+    int inner = t->groups[side] ? t->groups[side] : t->k, groups = t->k / inner + 1;
+
+    if (t->across) {
+        int row = groups * (inner + 4);
+        *of_rows = (nn_gpu_axis){ t->across, (int64_t)t->across * row + 4, row };
+        *of_k = (nn_gpu_axis){ inner, inner + 4, 1 };
+        return (size_t)(rows * (row + 4));
+    }
+    *of_rows = one;
+    *of_k = (nn_gpu_axis){ inner, inner * rows + 4, rows };
+    return (size_t)(groups * (inner * rows + 4));
+}
+
+static void gradient_check(const gradient_case *t, nn_gpu_precision p, bool add)
+{
+    nn_gpu_gemm g = { .m = t->m, .n = t->n, .k = t->k, .splits = t->splits, .add = add, .precision = p,
+                      .c_m = { 1 << 30, 0, (t->n / 16 + 1) * 20 }, .c_n = { 16, 20, 1 } };
+    product_sizes n = { 0, 0, (size_t)(t->m * (t->n / 16 + 1) * 20 + t->shift), (size_t)t->shift };
+
+    n.a = n.shift + gradient_side(t, 0, t->m, &g.a_m, &g.a_k);
+    n.b = n.shift + gradient_side(t, 1, t->n, &g.b_n, &g.b_k);
+    product_check(g, &n);
+}
+
+/* With less, as many and more numbers of the sum than a block's warps read in one step; small both ways or one. */
+static void gradients_of_every_shape_and_precision(void **state)
+{
+    enum { ALL = 1 << 20 };
+    static const gradient_case cases[] = {
+        { 32, 32, 700, 2, { 7, 7 }, 0, 0 },   { 16, 48, 300, 1, { 0, 0 }, 0, 0 },      { 32, 32, 128, 1, { 1, 1 }, 0, 0 },
+        { 64, 36, 530, 2, { 3, 3 }, 0, 0 },   { 20, 300, 86, 1, { 0, 0 }, 0, 0 },      { 40, 256, 16, 1, { 5, 5 }, 0, 0 },
+        { 32, 16, 150, 3, { 5, 0 }, 0, 0 },   { 33, 17, 200, 1, { 3, 3 }, 0, 0 },      { 32, 32, 140, 1, { 0, 0 }, 1, 0 },
+        { 3, 257, 31, 1, { 4, 4 }, 0, 0 },    { 86, 32, 400, 3, { 16, 16 }, 0, ALL },  { 7, 32, 1024, 2, { 0, 0 }, 0, ALL },
+        { 32, 40, 301, 2, { 0, 0 }, 0, ALL }, { 9, 32, 400, 2, { 8, 16 }, 0, ALL },    { 32, 8, 300, 2, { 0, 0 }, 1, ALL },
+        { 30, 20, 200, 2, { 8, 8 }, 0, 3 },   { 5, 6, 1, 1, { 0, 0 }, 0, 0 },
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int p = 0; p < 5; p++)
+            gradient_check(&cases[i], (nn_gpu_precision)p, (i + (size_t)p) % 2);
+}
+
+/* More tiles than blocks at once, and a sum that goes on with other operands, which lie the other way round. */
+static void a_sum_goes_on_over_many_tiles(void **state)
+{
+    enum { M = 64 * 400 + 7, N = 3, K = 40, MORE = 9 };
+    const nn_gpu_axis rows = { 1 << 30, 0, K }, far = { 1 << 30, 0, M }, wide = { 1 << 30, 0, N };
+    float *a = random_floats(M * (K + MORE)), *b = random_floats((K + MORE) * N), *got;
+    nn_gpu_gemm g[2] = { { .m = M, .n = N, .k = K, .splits = 1, .more = true, .a_m = rows, .a_k = one, .b_k = wide, .b_n = one,
+                           .a = kept(a, M * K), .b = kept(b, K * N), .c_m = wide, .c_n = one } };
+    (void)state;
+
+    g[0].c = kept(random_floats(M * N), M * N);
+    g[1] = g[0];
+    g[1].more = false;
+    g[1].k = MORE;
+    g[1].a_m = one;
+    g[1].a_k = far;
+    g[1].a = kept(a + M * K, M * MORE);
+    g[1].b = kept(b + K * N, MORE * N);
+    for (int p = 0; p < 5; p++) {
+        g[0].precision = g[1].precision = (nn_gpu_precision)p;
+        ops->gemm(gpu, g, 2);
+        got = from_device(g[0].c, M * N);
+        for (int i = 0; i < M * N; i++) {
+            double want = 0, size = 0, term;
+            for (int k = 0; k < K + MORE; k++) {
+                term = (double)a[k < K ? i / N * K + k : M * k + i / N] * b[k * N + i % N];
+                want += term;
+                size += fabs(term);
+            }
+            assert_true(fabs(got[i] - want) <= product_tol[p] * size + 1e-7);
+        }
+    }
+}
+
+/* As many products as a launch takes, with k cut and not, side by side in c; every other one is a gradient. */
+static void a_group_of_products_is_what_each_is_alone(void **state)
+{
+    enum { N = NN_GPU_GROUP, M = 5, COLS = 9, K = 30 * N };
+    float *a = to_device(random_floats(N * M * K), N * M * K), *b = to_device(random_floats(K * COLS), K * COLS);
+    float *c = ops->alloc(gpu, 2 * N * M * COLS * sizeof(float)), *work = ops->alloc(gpu, N * 4 * M * COLS * sizeof(float));
+    const nn_gpu_axis by_k = { 1 << 30, 0, K }, by_m = { 1 << 30, 0, M };
+    nn_gpu_gemm g[N];
+    const float *got;
+    (void)state;
+
+    for (int p = 0; p < 5; p++) {
+        for (int i = 0; i < N; i++)
+            g[i] = (nn_gpu_gemm){ .m = M, .n = COLS, .k = 30 * (i + 1), .splits = 1 + i % 4, .precision = (nn_gpu_precision)p,
+                                  .a_m = i % 2 ? one : by_k, .a_k = i % 2 ? by_m : one, .b_k = { 1 << 30, 0, COLS }, .b_n = one,
+                                  .c_m = { 1 << 30, 0, COLS }, .c_n = one, .a = a + i * M * K, .b = b,
+                                  .c = c + i * M * COLS, .work = work + i * 4 * M * COLS };
+        ops->gemm(gpu, g, N);
+        for (int i = 0; i < N; i++) {
+            g[i].c = c + (N + i) * M * COLS;
+            ops->gemm(gpu, &g[i], 1);
+        }
+        got = from_device(c, 2 * N * M * COLS);
+        assert_memory_equal(got, got + N * M * COLS, N * M * COLS * sizeof *got);
+    }
+    ops->free(gpu, a);
+    ops->free(gpu, b);
+    ops->free(gpu, c);
+    ops->free(gpu, work);
+}
+
+#endif
