@@ -12,6 +12,7 @@
 #include "models/cuda/graph.cuh"
 #include "models/cuda/mma.cuh"
 #include "models/cuda/gemm.cuh"
+#include "models/cuda/thin.cuh"
 #include "models/cuda/group.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
@@ -285,20 +286,28 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
     launched(g, "zero");
 }
 
-static void group_launch(nn_gpu *g, const gemm_group *s, nn_gpu_precision precision)
+template <int P> static void group_launch(nn_gpu *g, const gemm_group *s, const gemm_group *thin)
 {
-    unsigned n = (unsigned)s->block[s->n];
+    if (s->n)
+        LAUNCH(gemm_mma<P>, (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
+    if (thin->n)
+        LAUNCH(gemm_thin<P>, (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
+    launched(g, "gemm");
+}
 
+/* Thin ones, of thin.cuh, in a launch of their own. */
+static void groups_launch(nn_gpu *g, const gemm_group *s, const gemm_group *thin, nn_gpu_precision precision)
+{
     if (precision == NN_GPU_BF16)
-        LAUNCH(gemm_mma<NN_GPU_BF16>, n, GEMM_THREADS, 0, g->stream, *s);
+        group_launch<NN_GPU_BF16>(g, s, thin);
     else if (precision == NN_GPU_BF16X3)
-        LAUNCH(gemm_mma<NN_GPU_BF16X3>, n, GEMM_THREADS, 0, g->stream, *s);
+        group_launch<NN_GPU_BF16X3>(g, s, thin);
     else if (precision == NN_GPU_TF32)
-        LAUNCH(gemm_mma<NN_GPU_TF32>, n, GEMM_THREADS, 0, g->stream, *s);
+        group_launch<NN_GPU_TF32>(g, s, thin);
     else if (precision == NN_GPU_FP16)
-        LAUNCH(gemm_mma<NN_GPU_FP16>, n, GEMM_THREADS, 0, g->stream, *s);
-    else
-        LAUNCH(gemm_fp32, n, GEMM_THREADS, 0, g->stream, *s);
+        group_launch<NN_GPU_FP16>(g, s, thin);
+    else if (s->n)
+        LAUNCH(gemm_fp32, (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
     launched(g, "gemm");
 }
 
@@ -318,40 +327,63 @@ static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
     launched(g, "gemm_parts");
 }
 
+static bool goes_on(const gemm_group *s, int32_t i)
+{
+    return i > 0 && s->product[i - 1].more;
+}
+
+static int64_t tiles_of(const gemm_product *p, int32_t rows)
+{
+    return (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, rows) * p->splits;
+}
+
 /* So many tiles one below the other for a block that all blocks run at once, three on a multiprocessor. */
-static int32_t group_rows(const nn_gpu_gemm *a, int32_t n)
+static int32_t group_rows(const gemm_group *s)
 {
     int64_t tiles = 0;
 
-    for (int32_t i = 0; i < n; i++)
-        if (i == 0 || !a[i - 1].more)
-            tiles += (int64_t)blocks(a[i].n, GEMM_TILE) * blocks(a[i].m, GEMM_TILE) * a[i].splits;
+    for (int32_t i = 0; i < s->n; i++)
+        tiles += goes_on(s, i) ? 0 : tiles_of(&s->product[i], GEMM_TILE);
     tiles = (tiles + GEMM_BLOCKS - 1) / GEMM_BLOCKS;
     return GEMM_TILE * (tiles < 1 ? 1 : tiles > GEMM_DOWN ? GEMM_DOWN : (int32_t)tiles);
+}
+
+static void group_place(gemm_group *s, int32_t rows)
+{
+    for (int32_t i = 0; i < s->n; i++) {
+        s->product[i].rows = rows;
+        s->block[i + 1] = s->block[i] + (goes_on(s, i) ? 0 : (int32_t)tiles_of(&s->product[i], rows));
+    }
+}
+
+static void thin_place(gemm_group *s)
+{
+    for (int32_t i = 0; i < s->n; i++)
+        s->block[i + 1] = s->block[i] + (int32_t)thin_blocks(&s->product[i]);
 }
 
 /* All of one precision. */
 static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
-    int32_t rows = a->precision == NN_GPU_FP32 ? GEMM_TILE : group_rows(a, n);
-    gemm_group s = {};
+    bool mma = a->precision != NN_GPU_FP32;
+    gemm_group s = {}, thin = {};
 
     for (int32_t i = 0; i < n; i++) {
-        const nn_gpu_gemm *p = &a[i];
-        bool goes_on = i > 0 && p[-1].more;
-        int64_t parts = (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, rows) * p->splits;
-        if (!parts)
+        bool on = goes_on(&s, s.n);
+        gemm_product p;
+        if (!a[i].m || !a[i].n)
             continue;
-        s.product[s.n] = product_of(p, goes_on ? &s.product[s.n - 1] : NULL);
-        if (p->splits > 1)
-            s.product[s.n] = product_parts(s.product[s.n]);
-        s.product[s.n].rows = rows;
-        s.block[s.n + 1] = s.block[s.n] + (goes_on ? 0 : (int32_t)parts);
-        s.n++;
+        p = product_of(&a[i], on ? &s.product[s.n - 1] : NULL);
+        if (p.splits > 1)
+            p = product_parts(p);
+        if (mma && !on && product_thin(&p))
+            thin.product[thin.n++] = product_as_thin(p);
+        else
+            s.product[s.n++] = p;
     }
-    if (!s.n)
-        return;
-    group_launch(g, &s, a->precision);
+    group_place(&s, mma ? group_rows(&s) : GEMM_TILE);
+    thin_place(&thin);
+    groups_launch(g, &s, &thin, a->precision);
     parts_launch(g, a, n);
 }
 

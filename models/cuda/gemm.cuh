@@ -3,8 +3,8 @@
  * A launch makes a group of products; a block 64 x 64 of one of them, in float32
  * by 256 threads with 4 x 4 each, or on tensor cores by 8 warps with 32 x 16 each.
  * Numbers for the next part of k are fetched while this one is multiplied. The sum
- * over k has one order, whatever m is. Sums are short here (16 to 48 numbers, but for gradients),
- * so addresses count: of rows they are found once, and divisions are products. */
+ * over k has one order, whatever m is. Sums are short here (16 to 48 numbers; of gradients, which have
+ * long ones, thin.cuh makes the most), so addresses count: of rows they are found once, and divisions are products. */
 #ifndef NN_CUDA_GEMM_CUH
 #define NN_CUDA_GEMM_CUH
 
@@ -17,11 +17,11 @@ typedef struct gemm_axis {
 } gemm_axis;
 
 /* along: an operand is contiguous along its rows (m, n), not along k; fours: it can be read 16 bytes
- * at once; pairs: two numbers of c or work side by side can be written at once; more: the sum goes on with the
- * next product. per: of k, a split. rows: of a block, a multiple of GEMM_TILE. */
+ * at once; pairs, c_fours: two, four numbers of c or work side by side can be written at once; more: the sum goes on
+ * with the next product. per: of k, a split. rows: of a block, a multiple of GEMM_TILE. wide: see thin.cuh. */
 typedef struct gemm_product {
     int32_t m, n, k, splits, per, rows;
-    bool add, more, a_along, b_along, a_fours, b_fours, pairs;
+    bool add, more, a_along, b_along, a_fours, b_fours, pairs, c_fours, wide;
     nn_gpu_precision c_as;
     gemm_axis a_m, a_k, b_k, b_n, c_m, c_n;
     const float *a, *b;
@@ -37,9 +37,14 @@ typedef struct gemm_group {
 
 static_assert(sizeof(gemm_group) <= 4096, "more arguments than a kernel takes");
 
+static __device__ __forceinline__ int axis_outer(const gemm_axis &x, int i)
+{
+    return (int)((uint32_t)((uint64_t)(uint32_t)i * x.magic >> 32) >> x.shift);
+}
+
 static __device__ __forceinline__ int64_t axis_at(const gemm_axis &x, int i)
 {
-    int q = (int)((uint32_t)((uint64_t)(uint32_t)i * x.magic >> 32) >> x.shift);
+    int q = axis_outer(x, i);
 
     return (int64_t)q * x.outer_step + (int64_t)(i - q * x.inner) * x.inner_step;
 }

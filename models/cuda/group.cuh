@@ -37,9 +37,10 @@ static bool operand_fours(const float *p, const gemm_axis *row, int rows, const 
     return (uintptr_t)p % 16 == 0 && axis_wide(row, rows, along, 4) && axis_wide(k, n_k, !along, 4);
 }
 
-static bool result_pairs(const gemm_product *p)
+static bool result_wide(const gemm_product *p, int wide)
 {
-    return (uintptr_t)p->c % 8 == 0 && axis_wide(&p->c_m, p->m, false, 2) && axis_wide(&p->c_n, p->n, true, 2);
+    return (uintptr_t)p->c % (4 * (unsigned)wide) == 0 && axis_wide(&p->c_m, p->m, false, wide)
+        && axis_wide(&p->c_n, p->n, true, wide);
 }
 
 /* Any operand can be read as if it were along or not, one number after the other: a sum that goes on is read as
@@ -71,7 +72,8 @@ static gemm_product product_of(const nn_gpu_gemm *g, const gemm_product *begun)
     p.b_along = begun ? begun->b_along : p.b_n.inner_step == 1;
     p.a_fours = operand_fours(p.a, &p.a_m, p.m, &p.a_k, p.k, p.a_along);
     p.b_fours = operand_fours(p.b, &p.b_n, p.n, &p.b_k, p.k, p.b_along);
-    p.pairs = result_pairs(&p);
+    p.pairs = result_wide(&p, 2);
+    p.c_fours = result_wide(&p, 4);
     return p;
 }
 
@@ -83,8 +85,56 @@ static gemm_product product_parts(gemm_product p)
     p.c_n = gemm_axis{ 0, 0, 0, 0, 1 };
     p.c_as = NN_GPU_FP32;
     p.add = false;
-    p.pairs = result_pairs(&p) && p.n % 2 == 0;
+    p.pairs = result_wide(&p, 2) && p.n % 2 == 0;
+    p.c_fours = result_wide(&p, 4) && p.n % 4 == 0;
     return p;
+}
+
+/* ---- products of thin.cuh ---- */
+
+/* Not less than what the parts of a place on an axis add up to, as thin_side has them. */
+static int64_t axis_reach(const gemm_axis *x, int64_t extent)
+{
+    int64_t groups = x->magic ? extent / x->inner : 0;
+
+    return llabs(extent * x->inner_step) + llabs(groups * (x->outer_step - (int64_t)x->inner * x->inner_step));
+}
+
+/* Whether gemm_thin makes it: a gradient, small one way, of sides whose places are ints. Products whose rows must not
+ * depend on how many there are have one side along and one not, or neither and an uncut sum, so they never are; but
+ * for sums of one number, which are the same either way. */
+static bool product_thin(const gemm_product *p)
+{
+    bool gradient = p->a_along == p->b_along && (p->a_along || p->splits > 1) && !p->more && p->c_as == NN_GPU_FP32;
+
+    return gradient && (p->m <= THIN_MOST || p->n <= THIN_MOST)
+        && axis_reach(&p->a_m, p->m) + axis_reach(&p->a_k, p->k) < INT32_MAX
+        && axis_reach(&p->b_n, p->n) + axis_reach(&p->b_k, p->k) < INT32_MAX;
+}
+
+/* Whether it reads both sides in fours. */
+static bool thin_fours(const gemm_product *p)
+{
+    const gemm_axis *a = &p->a_k, *b = &p->b_k;
+    bool alike = a->magic == b->magic && (!a->magic || (a->shift == b->shift && a->inner == b->inner));
+    bool equal = p->a_along || (!p->a_m.magic && !p->b_n.magic);
+
+    return p->a_fours && p->b_fours && alike && equal;
+}
+
+static gemm_product product_as_thin(gemm_product p)
+{
+    p.a_fours = p.b_fours = thin_fours(&p);
+    p.per = (p.per + THIN_PER - 1) / THIN_PER * THIN_PER;
+    p.wide = p.splits == 1 && p.n >= THIN_WARPS * THIN_TILE;
+    return p;
+}
+
+static int64_t thin_blocks(const gemm_product *p)
+{
+    int64_t cols = p->wide ? THIN_WARPS * THIN_TILE : THIN_TILE;
+
+    return (p->n + cols - 1) / cols * ((p->m + THIN_TILE - 1) / THIN_TILE) * p->splits;
 }
 
 #endif

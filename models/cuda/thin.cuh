@@ -1,0 +1,228 @@
+/* models/cuda/thin.cuh - products on tensor cores whose sum is long and whose result is small, gradients of weights,
+ * or whose result is small one way and wide the other, gradients of folded tables.
+ *
+ * A warp makes 32 x 32 of c alone, THIN_K numbers of the sum a step. The warps of a block take every eighth
+ * step each and are added in order, or where c is wide they lie side by side. Lane 4 i + j reads, four at once, rows
+ * 4 i .. 4 i + 3 of both sides at 4 j .. 4 j + 3 of the sum. Which rows and numbers a fragment has is free as long as
+ * all agree, so what a lane reads is its part of fragments: nothing passes through shared memory, no warp waits for
+ * another, and eight reads a lane are under way while the ones before them are multiplied. */
+#ifndef NN_CUDA_THIN_CUH
+#define NN_CUDA_THIN_CUH
+
+enum { THIN_TILE = 32, THIN_K = 16, THIN_WARPS = GEMM_THREADS / 32, THIN_PER = THIN_WARPS * THIN_K, THIN_MOST = 64 };
+
+/* A warp's tile and its part of the sum: THIN_K numbers from k on, then from k + by on, to k_end. */
+typedef struct thin_part {
+    int m, n, split, k, k_end, by;
+} thin_part;
+
+static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, int at)
+{
+    int warp = (int)threadIdx.x / 32, cols = g.wide ? THIN_WARPS * THIN_TILE : THIN_TILE;
+    int across = (g.n + cols - 1) / cols, down = (g.m + THIN_TILE - 1) / THIN_TILE, begin;
+    thin_part p;
+
+    p.n = at % across * cols + (g.wide ? warp * THIN_TILE : 0);
+    p.m = at / across % down * THIN_TILE;
+    p.split = at / across / down;
+    begin = p.split * g.per;
+    p.k = begin + (g.wide ? 0 : warp * THIN_K);
+    p.k_end = begin + g.per < g.k ? begin + g.per : g.k;
+    p.by = g.wide ? THIN_K : THIN_PER;
+    return p;
+}
+
+/* How sides are read: in fours along rows or, across, along the sum, where the sum's axes of both are divided alike
+ * and rows that lie across are at equal steps; or one number after the other. */
+enum { THIN_ALONG, THIN_ACROSS, THIN_SINGLY };
+
+/* This lane's four rows of a side, of which `rows` are there: the first is `at` numbers in, they are `row` apart. Number
+ * k of the sum is k * step + k / inner * jump further on. */
+typedef struct thin_side {
+    int at, step, jump, row, rows;
+} thin_side;
+
+static __device__ __forceinline__ int thin_row(void)
+{
+    return (int)threadIdx.x % 32 / 4 * 4;
+}
+
+static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, int first, int end, const gemm_axis &k)
+{
+    return thin_side{ (int)axis_at(rows, first), k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0,
+                      rows.inner_step, end - first };
+}
+
+/* Fours at k .. of the sum, whole groups before which are `outer`: v[k][row] along, v[row][k] across; zeros
+ * behind the ends. */
+template <int HOW>
+static __device__ __forceinline__ void thin_get(const float *x, const thin_side &s, const int outer[4], int k, int k_end,
+                                                float v[4][4])
+{
+UNROLL
+    for (int i = 0; i < 4; i++) {
+        int of_k = HOW == THIN_ALONG ? i : 0, row = i - of_k;
+        v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0;
+        if (k + of_k < k_end && row < s.rows)
+            load4(v[i], x + (s.at + (k + of_k) * s.step + outer[of_k] * s.jump + row * s.row));
+    }
+}
+
+/* The same of any side: v[row][k]. */
+static __device__ __forceinline__ void thin_get_singly(const float *x, const gemm_axis &rows, int first, int end,
+                                                       const gemm_axis &along, int k, int k_end, float v[4][4])
+{
+    int at[4];
+
+UNROLL
+    for (int q = 0; q < 4; q++)
+        at[q] = (int)axis_at(along, k + q);
+UNROLL
+    for (int i = 0; i < 4; i++) {
+        int row = (int)axis_at(rows, first + i);
+UNROLL
+        for (int q = 0; q < 4; q++)
+            v[i][q] = first + i < end && k + q < k_end ? x[row + at[q]] : 0;
+    }
+}
+
+/* A lane's 4 x 4 numbers of a side as words: of each place along the sum four rows', and what those round off. */
+template <int P> struct thin_words {
+    uint32_t v[1 + mma_kind<P>::x3][4 / mma_kind<P>::per][4];
+};
+
+template <int P, bool ALONG> static __device__ __forceinline__ void thin_turn(const float v[4][4], thin_words<P> *to)
+{
+    const int per = mma_kind<P>::per, x3 = mma_kind<P>::x3;
+
+UNROLL
+    for (int q = 0; q < 16 / per; q++) {
+        int row = q % 4, k = q / 4 * per, last = k + per - 1;
+        float x = ALONG ? v[k][row] : v[row][k], y = ALONG ? v[last][row] : v[row][last];
+        uint32_t w = word_of<P>(x, y);
+        to->v[0][q / 4][row] = w;
+        if (x3)
+            to->v[x3][q / 4][row] = word_rest(x, y, w);
+    }
+}
+
+/* acc[4 i + j] += rows 2 i, 2 i + 1 of each lane's a times row j of each lane's b. */
+template <int P>
+static __device__ __forceinline__ void thin_step(float acc[8][4], const thin_words<P> &a, const thin_words<P> &b)
+{
+    const int words = 1 + mma_kind<P>::x3;
+
+UNROLL
+    for (int k = 0; k < 4 / mma_kind<P>::per; k += 2)
+UNROLL
+        for (int q = 0; q < 8; q++) {
+            uint32_t fa[words][4], fb[words][2];
+UNROLL
+            for (int w = 0; w < 4 * words; w++)
+                fa[w / 4][w % 4] = a.v[w / 4][k + w / 2 % 2][q / 4 * 2 + w % 2];
+UNROLL
+            for (int w = 0; w < 2 * words; w++)
+                fb[w / 2][w % 2] = b.v[w / 2][k + w % 2][q % 4];
+            mma_words_step<P>(acc[q], fa, fb);
+        }
+}
+
+/* What is read is multiplied in the next step, while the reads after it are under way; zeros at first. */
+template <int P, int HOW>
+static __device__ __forceinline__ void thin_sum(const gemm_product &g, const thin_part &p, float acc[8][4])
+{
+    int m = p.m + thin_row(), n = p.n + thin_row(), first = (int)threadIdx.x % 4 * 4, outer[4];
+    thin_side a = thin_side_of(g.a_m, m, g.m, g.a_k), b = thin_side_of(g.b_n, n, g.n, g.b_k);
+    float va[4][4] = { { 0 } }, vb[4][4] = { { 0 } };
+
+UNROLL_BY(1)
+    for (int k = p.k + first; k - first < p.k_end + p.by; k += p.by) {
+        thin_words<P> wa, wb;
+        if (HOW == THIN_SINGLY) {
+            thin_get_singly(g.a, g.a_m, m, g.m, g.a_k, k, p.k_end, va);
+            thin_get_singly(g.b, g.b_n, n, g.n, g.b_k, k, p.k_end, vb);
+        }
+        thin_turn<P, HOW == THIN_ALONG>(va, &wa);
+        thin_turn<P, HOW == THIN_ALONG>(vb, &wb);
+UNROLL
+        for (int q = 0; q < 4; q++)
+            outer[q] = axis_outer(g.a_k, k + q);
+        if (HOW != THIN_SINGLY) {
+            thin_get<HOW>(g.a, a, outer, k, p.k_end, va);
+            thin_get<HOW>(g.b, b, outer, k, p.k_end, vb);
+        }
+        thin_step<P>(acc, wa, wb);
+    }
+}
+
+/* ---- results: part q of a warp's tile is a four of every lane ---- */
+
+static __device__ __forceinline__ void thin_four_of(const float acc[8][4], int q, float v[4])
+{
+UNROLL
+    for (int j = 0; j < 4; j++)
+        v[j] = acc[q / 4 * 4 + j][q / 2 % 2 * 2 + q % 2];
+}
+
+static __device__ __forceinline__ void thin_put(const gemm_product &g, const thin_part &p, int q, const float v[4])
+{
+    int lane = (int)threadIdx.x % 32, row = p.m + thin_row() + q / 2, col = p.n + lane % 4 * 8 + q % 2 * 4;
+    float *c = (float *)g.c + (int64_t)p.split * g.m * g.n + axis_at(g.c_m, row), old[4] = { 0, 0, 0, 0 };
+
+    if (row >= g.m || col >= g.n)
+        return;
+    if (g.c_fours) {
+        c += axis_at(g.c_n, col);
+        if (g.add)
+            load4(old, c);
+UNROLL
+        for (int j = 0; j < 4; j++)
+            old[j] += v[j];
+        store4(c, old);
+        return;
+    }
+UNROLL
+    for (int j = 0; j < 4; j++)
+        if (col + j < g.n) {
+            float *to = c + axis_at(g.c_n, col + j);
+            *to = g.add ? *to + v[j] : v[j];
+        }
+}
+
+template <int P> __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_thin(const __grid_constant__ gemm_group s)
+{
+    __shared__ __align__(16) float part[THIN_WARPS][8][32][4];
+    int i = gemm_find(s), warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const gemm_product &g = s.product[i];
+    thin_part p = thin_open(g, (int)blockIdx.x - s.block[i]);
+    float acc[8][4] = { { 0 } }, v[4], sum[4];
+
+    if (!g.a_fours)
+        thin_sum<P, THIN_SINGLY>(g, p, acc);
+    else if (g.a_along)
+        thin_sum<P, THIN_ALONG>(g, p, acc);
+    else
+        thin_sum<P, THIN_ACROSS>(g, p, acc);
+UNROLL
+    for (int q = 0; q < 8; q++) {
+        thin_four_of(acc, q, v);
+        if (g.wide)
+            thin_put(g, p, q, v);
+        else
+            store4(part[warp][q][lane], v);
+    }
+    if (g.wide)
+        return;
+    __syncthreads();
+    load4(sum, part[0][warp][lane]);
+UNROLL
+    for (int other = 1; other < THIN_WARPS; other++) {
+        load4(v, part[other][warp][lane]);
+UNROLL
+        for (int j = 0; j < 4; j++)
+            sum[j] += v[j];
+    }
+    thin_put(g, p, warp, sum);
+}
+
+#endif
