@@ -15,10 +15,10 @@ static nn_gpu_axis rows_axis(const nn_gpu_nodes *f, int d)
 }
 
 /* So many parts of k that the blocks of all fill a GPU. */
-static int32_t splits_of(int64_t m, int64_t n, int64_t k)
+static int32_t splits_of(int64_t m, int64_t n, int64_t k, nn_gpu_precision p)
 {
     int64_t blocks = (m + 63) / 64 * ((n + 63) / 64), most = NN_CUDA_BLOCKS / (blocks ? blocks : 1);
-    int64_t parts = k / NN_CUDA_SPLIT_K;
+    int64_t parts = p == NN_GPU_FP32 ? k / NN_CUDA_SPLIT_K : (k + NN_CUDA_SPLIT_MMA - 1) / NN_CUDA_SPLIT_MMA;
 
     parts = parts < most ? parts : most;
     return parts < 1 ? 1 : (int32_t)parts;
@@ -98,10 +98,11 @@ nn_gpu_gemm nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *d
 nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy)
 {
     const nn_cuda_linear *l = r->l;
+    nn_gpu_precision p = precision_of(r->e->conf.of_linear);
 
     return (nn_gpu_gemm){
-        .m = l->n_out, .n = l->n_in, .k = rows_count(r), .splits = splits_of(l->n_out, l->n_in, rows_count(r)),
-        .add = true, .precision = precision_of(r->e->conf.of_linear),
+        .m = l->n_out, .n = l->n_in, .k = rows_count(r), .splits = splits_of(l->n_out, l->n_in, rows_count(r), p),
+        .add = true, .precision = p,
         .a = dy + r->out->at[r->d], .a_m = one, .a_k = rows_axis(r->out, r->d),
         .b = x + r->in->at[r->d], .b_k = rows_axis(r->in, r->d), .b_n = one,
         .c = r->e->grad + l->w, .c_m = step(l->ld), .c_n = one };
@@ -278,7 +279,8 @@ void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda
             .a = e->h + at, .a_m = one, .a_k = h_rows, .b = e->dtable + r->at, .b_k = rows, .b_n = cols,
             .c = e->dfold + r->at, .c_m = rows, .c_n = cols });
         nn_cuda_join(c->n_regions > 1 ? &one_by_one : &all, (nn_gpu_gemm){
-            .m = k->n_nodes, .n = NN_GPU_H, .k = r->count, .splits = splits_of(k->n_nodes, NN_GPU_H, r->count),
+            .m = k->n_nodes, .n = NN_GPU_H, .k = r->count,
+            .splits = splits_of(k->n_nodes, NN_GPU_H, r->count, precision),
             .add = true, .precision = precision,
             .a = e->dtable + r->at, .a_m = rows, .a_k = cols,
             .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = rows,
