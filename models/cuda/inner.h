@@ -17,7 +17,21 @@
 #include "models/cuda/prep.h"
 #include "models/engine.h"
 
-enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_CUDA_SLOTS = 3, NN_CUDA_TABLES = 2, NN_CUDA_NODES = 3 };
+enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_CUDA_SLOTS = 3, NN_CUDA_TABLES = 2,
+       NN_CUDA_NODES = 3 };
+
+/* Lanes of a pass, and marks behind those of slots (lanes.c). */
+enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL };
+enum {
+    NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
+    NN_CUDA_ENDED,
+    NN_CUDA_MADE,                             /* a table                                  */
+    NN_CUDA_READ,                             /* and it may be overwritten                */
+    NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* what gradients of parameters are made of */
+    NN_CUDA_LINEAR,                           /* those of a module's linear layers        */
+    NN_CUDA_FOLDED,                           /* the first convolution's matrices, then all */
+    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2       /* all gradients                            */
+};
 
 /* Where a batch is laid out: on the host, pinned, and on the device. While a training
  * step computes with one, the next ones are filled and go up. */

@@ -421,7 +421,7 @@ static void launches_of_a_block_are_as_documented(void **state)
     static const struct {
         nn_precision p;
         int n[3];
-    } documented[] = { { NN_PREC_BF16, { 0, 6, 18 } }, { NN_PREC_FP32, { 0, 8, 16 } } };
+    } documented[] = { { NN_PREC_BF16, { 0, 6, 16 } }, { NN_PREC_FP32, { 0, 8, 16 } } };
     const nn_gpu_ops *ops;
     (void)state;
 
