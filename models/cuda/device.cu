@@ -13,6 +13,7 @@
 #include "models/cuda/mma.cuh"
 #include "models/cuda/gemm.cuh"
 #include "models/cuda/thin.cuh"
+#include "models/cuda/rows.cuh"
 #include "models/cuda/group.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
@@ -286,26 +287,31 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
     launched(g, "zero");
 }
 
-template <int P> static void group_launch(nn_gpu *g, const gemm_group *s, const gemm_group *thin)
+/* Products of a launch; each kind has a kernel of its own. */
+enum { GEMM_ANY, GEMM_THIN, GEMM_ROWS, GEMM_KINDS };
+
+template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS])
 {
-    if (s->n)
-        LAUNCH(gemm_mma<P>, (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
+    const gemm_group *any = &s[GEMM_ANY], *thin = &s[GEMM_THIN], *rows = &s[GEMM_ROWS];
+
+    if (any->n)
+        LAUNCH(gemm_mma<P>, (unsigned)any->block[any->n], GEMM_THREADS, 0, g->stream, *any);
     if (thin->n)
         LAUNCH(gemm_thin<P>, (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
-    launched(g, "gemm");
+    if (rows->n)
+        LAUNCH(gemm_rows<P>, (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
 }
 
-/* Thin ones, of thin.cuh, in a launch of their own. */
-static void groups_launch(nn_gpu *g, const gemm_group *s, const gemm_group *thin, nn_gpu_precision precision)
+static void groups_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS], nn_gpu_precision precision)
 {
     if (precision == NN_GPU_BF16)
-        group_launch<NN_GPU_BF16>(g, s, thin);
+        group_launch<NN_GPU_BF16>(g, s);
     else if (precision == NN_GPU_BF16X3)
-        group_launch<NN_GPU_BF16X3>(g, s, thin);
+        group_launch<NN_GPU_BF16X3>(g, s);
     else if (precision == NN_GPU_TF32)
-        group_launch<NN_GPU_TF32>(g, s, thin);
+        group_launch<NN_GPU_TF32>(g, s);
     else if (precision == NN_GPU_FP16)
-        group_launch<NN_GPU_FP16>(g, s, thin);
+        group_launch<NN_GPU_FP16>(g, s);
     else if (s->n)
         LAUNCH(gemm_fp32, (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
     launched(g, "gemm");
@@ -348,42 +354,46 @@ static int32_t group_rows(const gemm_group *s)
     return GEMM_TILE * (tiles < 1 ? 1 : tiles > GEMM_DOWN ? GEMM_DOWN : (int32_t)tiles);
 }
 
-static void group_place(gemm_group *s, int32_t rows)
+static int64_t blocks_of(const gemm_product *p, int kind)
+{
+    return kind == GEMM_THIN ? thin_blocks(p) : kind == GEMM_ROWS ? rows_blocks(p) : tiles_of(p, p->rows);
+}
+
+static void group_place(gemm_group *s, int kind, int32_t rows)
 {
     for (int32_t i = 0; i < s->n; i++) {
         s->product[i].rows = rows;
-        s->block[i + 1] = s->block[i] + (goes_on(s, i) ? 0 : (int32_t)tiles_of(&s->product[i], rows));
+        s->block[i + 1] = s->block[i] + (goes_on(s, i) ? 0 : (int32_t)blocks_of(&s->product[i], kind));
     }
 }
 
-static void thin_place(gemm_group *s)
+static gemm_product product_of_kind(const gemm_product *p, int kind)
 {
-    for (int32_t i = 0; i < s->n; i++)
-        s->block[i + 1] = s->block[i] + (int32_t)thin_blocks(&s->product[i]);
+    return kind == GEMM_THIN ? product_as_thin(*p) : kind == GEMM_ROWS ? product_as_rows(*p) : *p;
 }
 
-/* All of one precision. */
+/* All of one precision. What a sum goes on with is of the kind that it began with. */
 static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     bool mma = a->precision != NN_GPU_FP32;
-    gemm_group s = {}, thin = {};
+    gemm_group s[GEMM_KINDS] = {};
+    int kind = GEMM_ANY;
 
     for (int32_t i = 0; i < n; i++) {
-        bool on = goes_on(&s, s.n);
+        bool on = goes_on(&s[kind], s[kind].n);
         gemm_product p;
         if (!a[i].m || !a[i].n)
             continue;
-        p = product_of(&a[i], on ? &s.product[s.n - 1] : NULL);
+        p = product_of(&a[i], on ? &s[kind].product[s[kind].n - 1] : NULL);
         if (p.splits > 1)
             p = product_parts(p);
-        if (mma && !on && product_thin(&p))
-            thin.product[thin.n++] = product_as_thin(p);
-        else
-            s.product[s.n++] = p;
+        if (!on)
+            kind = mma && product_thin(&p) ? GEMM_THIN : mma && products_rows(&a[i]) ? GEMM_ROWS : GEMM_ANY;
+        s[kind].product[s[kind].n++] = product_of_kind(&p, kind);
     }
-    group_place(&s, mma ? group_rows(&s) : GEMM_TILE);
-    thin_place(&thin);
-    groups_launch(g, &s, &thin, a->precision);
+    for (int k = 0; k < GEMM_KINDS; k++)
+        group_place(&s[k], k, mma && k == GEMM_ANY ? group_rows(&s[k]) : GEMM_TILE);
+    groups_launch(g, s, a->precision);
     parts_launch(g, a, n);
 }
 

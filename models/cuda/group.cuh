@@ -137,4 +137,31 @@ static int64_t thin_blocks(const gemm_product *p)
     return (p->n + cols - 1) / cols * ((p->m + THIN_TILE - 1) / THIN_TILE) * p->splits;
 }
 
+/* ---- products of rows.cuh ---- */
+
+/* Whether gemm_rows makes it and those that its sum goes on with; never because of m, or of where the operands are. */
+static bool products_rows(const nn_gpu_gemm *a)
+{
+    int chunks = 0;
+
+    for (bool more = true; more; more = a++->more) {
+        chunks += (a->k + ROWS_CHUNK - 1) / ROWS_CHUNK;
+        if (a->splits > 1 || a->n > ROWS_WIDE || a->k < 1 || a->c_as != NN_GPU_FP32)
+            return false;
+    }
+    return chunks <= ROWS_CHUNKS;
+}
+
+static gemm_product product_as_rows(gemm_product p)
+{
+    p.a_along = false;
+    p.a_fours = operand_fours(p.a, &p.a_m, p.m, &p.a_k, p.k, false);
+    return p;
+}
+
+static int64_t rows_blocks(const gemm_product *p)
+{
+    return (int64_t)((p->n + ROWS_COLS - 1) / ROWS_COLS) * ((p->m + ROWS_DOWN - 1) / ROWS_DOWN);
+}
+
 #endif

@@ -130,38 +130,102 @@ static void gradients_of_every_shape_and_precision(void **state)
             gradient_check(&cases[i], (nn_gpu_precision)p, (i + (size_t)p) % 2);
 }
 
-/* More tiles than blocks at once, and a sum that goes on with other operands, which lie the other way round. */
-static void a_sum_goes_on_over_many_tiles(void **state)
+/* Linear layers: rows in groups of `group`, as components of nodes are, and a matrix either way round. */
+typedef struct layer_case {
+    int m, n, k, group, shift;
+} layer_case;
+
+static void layer_check(const layer_case *t, nn_gpu_precision p, bool turned, bool add)
 {
-    enum { M = 64 * 400 + 7, N = 3, K = 40, MORE = 9 };
-    const nn_gpu_axis rows = { 1 << 30, 0, K }, far = { 1 << 30, 0, M }, wide = { 1 << 30, 0, N };
-    float *a = random_floats(M * (K + MORE)), *b = random_floats((K + MORE) * N), *got;
-    nn_gpu_gemm g[2] = { { .m = M, .n = N, .k = K, .splits = 1, .more = true, .a_m = rows, .a_k = one, .b_k = wide, .b_n = one,
-                           .a = kept(a, M * K), .b = kept(b, K * N), .c_m = wide, .c_n = one } };
+    const nn_gpu_axis by_n = { 1 << 30, 0, t->n }, by_k = { 1 << 30, 0, t->k };
+    size_t groups = (size_t)(t->m / t->group + 1), shift = (size_t)t->shift;
+    nn_gpu_gemm g = { .m = t->m, .n = t->n, .k = t->k, .splits = 1, .add = add, .precision = p,
+                      .a_m = { t->group, t->group * t->k + 4, t->k }, .a_k = one, .b_k = turned ? one : by_n,
+                      .b_n = turned ? by_k : one, .c_m = { t->group, t->group * t->n + 4, t->n }, .c_n = one };
+
+    product_check(g, &(product_sizes){ shift + groups * (size_t)(t->group * t->k + 4), shift + (size_t)(t->k * t->n),
+                                       shift + groups * (size_t)(t->group * t->n + 4), shift });
+}
+
+static void layers_of_every_shape_and_precision(void **state)
+{
+    static const layer_case cases[] = {
+        { 300, 32, 32, 7, 0 }, { 257, 16, 32, 5, 0 }, { 128, 32, 16, 1, 0 }, { 1, 8, 64, 3, 0 },  { 40, 128, 48, 1, 0 },
+        { 129, 33, 6, 3, 0 },  { 20, 31, 50, 7, 0 },  { 17, 32, 32, 3, 1 },  { 50, 1, 1, 2, 0 },  { 30, 32, 32, 1, 2 },
+    };
     (void)state;
 
-    g[0].c = kept(random_floats(M * N), M * N);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int p = 0; p < 5; p++)
+            for (int turned = 0; turned < 2; turned++)
+                layer_check(&cases[i], (nn_gpu_precision)p, turned, (i + (size_t)p) % 2);
+}
+
+/* The first m rows alone have the same bits. */
+static void a_row_of_a_layer_does_not_depend_on_how_many_there_are(void **state)
+{
+    enum { M = 333, N = 32, K = 48 };
+    const nn_gpu_axis rows = { 1 << 30, 0, K }, to = { 1 << 30, 0, N };
+    float *c = ops->alloc(gpu, 2 * M * N * sizeof(float)), *got;
+    nn_gpu_gemm g = { .n = N, .k = K, .splits = 1, .a_m = rows, .a_k = one, .b_k = to, .b_n = one, .c_m = to, .c_n = one,
+                      .a = kept(random_floats(M * K), M * K), .b = kept(random_floats(K * N), K * N) };
+    (void)state;
+
+    for (int p = 0; p < 5; p++) {
+        g.precision = (nn_gpu_precision)p;
+        g.m = M;
+        g.c = c;
+        ops->gemm(gpu, &g, 1);
+        for (int m = 1; m < M; m += 83) {
+            g.m = m;
+            g.c = c + M * N;
+            ops->gemm(gpu, &g, 1);
+            got = from_device(c, 2 * M * N);
+            assert_memory_equal(got, got + M * N, (size_t)(m * N) * sizeof *got);
+        }
+    }
+    ops->free(gpu, c);
+}
+
+/* A sum over k that goes on with `more` numbers of other operands, which lie the other way round. */
+static void sum_goes_on(int m, int n, int k, int more)
+{
+    const nn_gpu_axis rows = { 1 << 30, 0, k }, far = { 1 << 30, 0, m }, wide = { 1 << 30, 0, n };
+    float *a = random_floats((size_t)(m * (k + more))), *b = random_floats((size_t)((k + more) * n)), *got;
+    nn_gpu_gemm g[2] = { { .m = m, .n = n, .k = k, .splits = 1, .more = true, .a_m = rows, .a_k = one, .b_k = wide, .b_n = one,
+                           .a = kept(a, (size_t)(m * k)), .b = kept(b, (size_t)(k * n)), .c_m = wide, .c_n = one } };
+
+    g[0].c = kept(random_floats((size_t)(m * n)), (size_t)(m * n));
     g[1] = g[0];
     g[1].more = false;
-    g[1].k = MORE;
+    g[1].k = more;
     g[1].a_m = one;
     g[1].a_k = far;
-    g[1].a = kept(a + M * K, M * MORE);
-    g[1].b = kept(b + K * N, MORE * N);
+    g[1].a = kept(a + m * k, (size_t)(m * more));
+    g[1].b = kept(b + k * n, (size_t)(more * n));
     for (int p = 0; p < 5; p++) {
         g[0].precision = g[1].precision = (nn_gpu_precision)p;
         ops->gemm(gpu, g, 2);
-        got = from_device(g[0].c, M * N);
-        for (int i = 0; i < M * N; i++) {
+        got = from_device(g[0].c, (size_t)(m * n));
+        for (int i = 0; i < m * n; i++) {
             double want = 0, size = 0, term;
-            for (int k = 0; k < K + MORE; k++) {
-                term = (double)a[k < K ? i / N * K + k : M * k + i / N] * b[k * N + i % N];
+            for (int j = 0; j < k + more; j++) {
+                term = (double)a[j < k ? i / n * k + j : m * j + i / n] * b[j * n + i % n];
                 want += term;
                 size += fabs(term);
             }
             assert_true(fabs(got[i] - want) <= product_tol[p] * size + 1e-7);
         }
     }
+}
+
+/* In few chunks of a row; and more tiles than blocks at once. */
+static void a_sum_goes_on(void **state)
+{
+    (void)state;
+    sum_goes_on(300, 32, 32, 16);
+    sum_goes_on(131, 40, 20, 9);
+    sum_goes_on(64 * 400 + 7, 3, 56, 9);
 }
 
 /* As many products as a launch takes, with k cut and not, side by side in c; every other one is a gradient. */
