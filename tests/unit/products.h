@@ -228,7 +228,7 @@ static void a_sum_goes_on(void **state)
     sum_goes_on(64 * 400 + 7, 3, 56, 9);
 }
 
-/* As many products as a launch takes, with k cut and not, side by side in c; every other one is a gradient. */
+/* As many products as a launch takes, with k short, long and cut, side by side in c; every other one is a gradient. */
 static void a_group_of_products_is_what_each_is_alone(void **state)
 {
     enum { N = NN_GPU_GROUP, M = 5, COLS = 9, K = 30 * N };
@@ -241,7 +241,7 @@ static void a_group_of_products_is_what_each_is_alone(void **state)
 
     for (int p = 0; p < 5; p++) {
         for (int i = 0; i < N; i++)
-            g[i] = (nn_gpu_gemm){ .m = M, .n = COLS, .k = 30 * (i + 1), .splits = 1 + i % 4, .precision = (nn_gpu_precision)p,
+            g[i] = (nn_gpu_gemm){ .m = M, .n = COLS, .k = (i < 8 ? 8 : 30) * (i + 1), .splits = i < 8 ? 1 : 1 + i % 4, .precision = (nn_gpu_precision)p,
                                   .a_m = i % 2 ? one : by_k, .a_k = i % 2 ? by_m : one, .b_k = { 1 << 30, 0, COLS }, .b_n = one,
                                   .c_m = { 1 << 30, 0, COLS }, .c_n = one, .a = a + i * M * K, .b = b,
                                   .c = c + i * M * COLS, .work = work + i * 4 * M * COLS };
