@@ -7,7 +7,7 @@
 
 #include "pipeline/base/rng.h"
 
-enum { RADIUS = 2, AROMATIC = 4, WORDS = CH_FINGERPRINT_BITS / 64 };
+enum { RADIUS = 2, AROMATIC = 4 };
 
 /* An atom with what is around it: equal bonds, equal environments. */
 typedef struct environment {
@@ -232,78 +232,4 @@ pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena
                 mol.order[mol.n_bonds++] = (uint8_t)(CH_SINGLE + g->type[g->pair[e]] - CH_PAIR_SINGLE);
             }
     return ch_fingerprint_of(out, &mol, mem, err);
-}
-
-/* ---- comparing ----------------------------------------------------------- */
-
-int32_t ch_fingerprint_ones(const ch_fingerprint *f)
-{
-    int32_t n = 0;
-
-    for (int k = 0; k < WORDS; k++)
-        n += __builtin_popcountll(f->word[k]);
-    return n;
-}
-
-/* Inlined in each that calls, so that every one counts bits as its processor can. */
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE int32_t common(const ch_fingerprint *a, const ch_fingerprint *b)
-{
-    int32_t n = 0;
-
-    for (int k = 0; k < WORDS; k++)
-        n += __builtin_popcountll(a->word[k] & b->word[k]);
-    return n;
-}
-
-INLINE double ratio(int32_t both, int32_t a, int32_t b)
-{
-    return a + b > 0 ? (double)both / (double)(a + b - both) : 0;
-}
-
-double ch_fingerprint_alike(const ch_fingerprint *a, const ch_fingerprint *b)
-{
-    return ratio(common(a, b), ch_fingerprint_ones(a), ch_fingerprint_ones(b));
-}
-
-INLINE int32_t nearest_of(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
-{
-    const int32_t own = ch_fingerprint_ones(to);
-    int32_t best = n > 0 ? 0 : -1;
-
-    *alike = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const double r = ratio(common(to, &all[i]), own, ones[i]);
-        if (r > *alike) {
-            *alike = r;
-            best = i;
-        }
-    }
-    return best;
-}
-
-#ifdef __x86_64__
-__attribute__((target("avx512vl,avx512vpopcntdq")))
-static int32_t nearest_avx512(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
-{
-    return nearest_of(alike, to, all, ones, n);
-}
-
-__attribute__((target("popcnt")))
-static int32_t nearest_popcnt(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
-{
-    return nearest_of(alike, to, all, ones, n);
-}
-#endif
-
-int32_t ch_fingerprint_nearest(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n)
-{
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vpopcntdq")) /* an eighth of the time */
-        return nearest_avx512(alike, to, all, ones, n);
-    if (__builtin_cpu_supports("popcnt")) /* a quarter */
-        return nearest_popcnt(alike, to, all, ones, n);
-#endif
-    return nearest_of(alike, to, all, ones, n);
 }

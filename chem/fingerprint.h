@@ -31,7 +31,32 @@ int32_t ch_fingerprint_ones(const ch_fingerprint *f);
 /* Tanimoto: bits of both over bits of either, 0 to 1; 0 when neither has a bit. Equal ratios are equal numbers. */
 double ch_fingerprint_alike(const ch_fingerprint *a, const ch_fingerprint *b);
 
-/* The first of all[n] that is most like `to`, and how much; -1 and 0 for n = 0. ones[n]: bits of each, ch_fingerprint_ones. */
-int32_t ch_fingerprint_nearest(double *alike, const ch_fingerprint *to, const ch_fingerprint *all, const int32_t *ones, int32_t n);
+/* ---- the most alike of many ---- */
+
+/* Eight fingerprints folded to 512 bits (bit k is any of bits k, k + 512, ..). Two have at most as many bits in common as
+ * their folds have and as fell on others in both: mostly that is too few, and an eighth of the reading. */
+enum { CH_FOLD = 8 };
+typedef struct ch_folds {
+    uint64_t word[CH_FOLD][CH_FOLD];      /* [word][fingerprint]                       */
+    int64_t ones[CH_FOLD], lost[CH_FOLD]; /* bits of each, and those that fell on others */
+} ch_folds;
+
+/* Fingerprint i of all, after those before it. */
+void ch_folds_put(ch_folds *all, int32_t i, const ch_fingerprint *f);
+
+/* What is looked for, and the most alike so far: number `at`, -1 where none has a bit in common, with both / either. */
+typedef struct ch_sought {
+    const ch_fingerprint *print;
+    uint64_t word[CH_FOLD];
+    int64_t ones, lost, both, either;
+    int32_t at;
+} ch_sought;
+
+void ch_sought_open(ch_sought *s, const ch_fingerprint *print); /* print stays */
+
+/* Among all[from .. end-1], after those before; from is a multiple of CH_FOLD. Of several as alike the first is kept. */
+void ch_sought_in(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end);
+
+double ch_sought_alike(const ch_sought *s); /* Tanimoto, the number of ch_fingerprint_alike */
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART = 1024 }; /* of a domain, 256 kB */
+enum { PART = 512, ASKED = 128 }; /* of a domain, folded 40 kB; molecules that it is held against at once */
 
 static const char *const names[NN_DOMAIN_TENSORS] = { "domain.fingerprint", "domain.inchikey" };
 static const int64_t widths[NN_DOMAIN_TENSORS] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
@@ -15,16 +15,16 @@ bool nn_domain_has(const char *tensor)
     return strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
 }
 
-static pl_code rooms(nn_domain *d, ch_fingerprint **print, int32_t **ones, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
+static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
                      pl_error *err)
 {
     *print = PL_NEW(mem, ch_fingerprint, d->n + 1);
-    *ones = PL_NEW(mem, int32_t, d->n + 1);
+    *folds = PL_NEW(mem, ch_folds, d->n / CH_FOLD + 1);
     *key = pl_arena_get(mem, (size_t)d->n + 1, sizeof **key);
     d->print = *print;
-    d->ones = *ones;
+    d->folds = *folds;
     d->key = (const char (*)[NN_DOMAIN_KEY + 1])*key;
-    return *print && *ones && *key ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+    return *print && *folds && *key ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
 }
 
 /* ---- making -------------------------------------------------------------- */
@@ -40,18 +40,18 @@ static int by_key(const void *a, const void *b)
 pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err)
 {
     ch_fingerprint *print;
-    int32_t *ones;
+    ch_folds *folds;
     char (*key)[NN_DOMAIN_KEY + 1];
     pl_code code;
 
     *out = (nn_domain){ .n = n };
-    code = rooms(out, &print, &ones, &key, mem, err);
+    code = rooms(out, &print, &folds, &key, mem, err);
     if (code != PL_OK)
         return code;
     qsort(molecule, (size_t)n, sizeof *molecule, by_key);
     for (int32_t i = 0; i < n; i++) {
         print[i] = molecule[i].print;
-        ones[i] = ch_fingerprint_ones(&print[i]);
+        ch_folds_put(folds, i, &print[i]);
         memcpy(key[i], molecule[i].key, sizeof key[i]);
     }
     return PL_OK;
@@ -95,7 +95,7 @@ pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_
 {
     const nn_tensor *const t[NN_DOMAIN_TENSORS] = { nn_tensors_find(all, names[0]), nn_tensors_find(all, names[1]) };
     ch_fingerprint *print;
-    int32_t *ones;
+    ch_folds *folds;
     char (*key)[NN_DOMAIN_KEY + 1];
     pl_code code;
 
@@ -106,10 +106,10 @@ pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_
     if (code != PL_OK)
         return code;
     out->n = (int32_t)t[0]->dims[0];
-    code = rooms(out, &print, &ones, &key, mem, err);
+    code = rooms(out, &print, &folds, &key, mem, err);
     for (int32_t i = 0; i < out->n && code == PL_OK; i++) {
         memcpy(&print[i], (const char *)t[0]->data + (size_t)i * CH_FINGERPRINT_BYTES, CH_FINGERPRINT_BYTES);
-        ones[i] = ch_fingerprint_ones(&print[i]);
+        ch_folds_put(folds, i, &print[i]);
         memcpy(key[i], (const char *)t[1]->data + (size_t)i * NN_DOMAIN_KEY, NN_DOMAIN_KEY);
     }
     return code == PL_OK ? check_keys(out, err) : code;
@@ -133,19 +133,26 @@ pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, 
 
 /* ---- using --------------------------------------------------------------- */
 
+static void nearest_of(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n)
+{
+    ch_sought sought[ASKED];
+
+    for (int32_t i = 0; i < n; i++)
+        ch_sought_open(&sought[i], &to[i]);
+    for (int32_t from = 0; from < d->n; from += PART)
+        for (int32_t i = 0; i < n; i++)
+            ch_sought_in(&sought[i], d->print, d->folds, from, d->n - from < PART ? d->n : from + PART);
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (nn_near){ ch_sought_alike(&sought[i]), d->key[sought[i].at < 0 ? 0 : sought[i].at] };
+}
+
 void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n)
 {
-    for (int32_t i = 0; i < n; i++)
-        out[i] = (nn_near){ d->n > 0 ? -1 : NAN, NULL };
-    for (int32_t from = 0; from < d->n; from += PART) {
-        const int32_t part = d->n - from < PART ? d->n - from : PART;
-        for (int32_t i = 0; i < n; i++) {
-            double alike;
-            const int32_t at = ch_fingerprint_nearest(&alike, &to[i], d->print + from, d->ones + from, part);
-            if (alike > out[i].alike)
-                out[i] = (nn_near){ alike, d->key[from + at] };
-        }
-    }
+    for (int32_t i = 0; i < n; i += ASKED)
+        if (d->n > 0)
+            nearest_of(out + i, d, to + i, n - i < ASKED ? n - i : ASKED);
+    for (int32_t i = 0; i < n && d->n == 0; i++)
+        out[i] = (nn_near){ NAN, NULL };
 }
 
 bool nn_domain_same(const nn_domain *a, const nn_domain *b)

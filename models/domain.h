@@ -24,7 +24,7 @@ typedef struct nn_domain_molecule {
 typedef struct nn_domain {
     int32_t n;                             /* 0: the file tells nothing     */
     const ch_fingerprint *print;           /* [n] in ascending order of key */
-    const int32_t *ones;                   /* [n] bits of each              */
+    const ch_folds *folds;                 /* of each                       */
     const char (*key)[NN_DOMAIN_KEY + 1];  /* [n]                           */
 } nn_domain;
 

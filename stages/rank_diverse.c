@@ -38,7 +38,7 @@ typedef struct diverse {
     place *place;     /* [CHUNK_MAX] */
     feature *feature; /* [CHUNK_MAX] */
     ch_fingerprint *print; /* [cap] of the hits, by similarity */
-    int32_t *ones;         /* [cap] their bits                 */
+    ch_folds *folds;       /* of them                          */
     slot *slot;       /* [n_slots] by scaffold: a power of two, at most half of them taken */
     int64_t cap, n_slots, n_taken;
 } diverse;
@@ -151,11 +151,12 @@ static pl_code place_by_scaffold(diverse *d, const feature *f, int64_t *first, b
 /* The hit that is most like it, if that is too like. */
 static void place_by_similarity(const diverse *d, const feature *f, int64_t *first, bool *passed)
 {
-    double alike;
-    const int32_t nearest = ch_fingerprint_nearest(&alike, &f->print, d->print, d->ones, (int32_t)d->s->n_hits);
+    ch_sought s;
 
-    *passed = nearest >= 0 && alike > d->s->conf->threshold;
-    *first = *passed ? nearest : -1;
+    ch_sought_open(&s, &f->print);
+    ch_sought_in(&s, d->print, d->folds, 0, (int32_t)d->s->n_hits);
+    *passed = s.at >= 0 && ch_sought_alike(&s) > d->s->conf->threshold;
+    *first = *passed ? s.at : -1;
 }
 
 /* ---- the walk, best first ---- */
@@ -167,13 +168,13 @@ static pl_code more_hits(diverse *d, pl_error *err)
     st_candidate *hit = realloc(d->s->hit, cap * sizeof *hit);
     st_cluster *cluster = realloc(d->s->cluster, cap * sizeof *cluster);
     ch_fingerprint *print = compared ? realloc(d->print, cap * sizeof *print) : NULL;
-    int32_t *ones = compared ? realloc(d->ones, cap * sizeof *ones) : NULL;
+    ch_folds *folds = compared ? realloc(d->folds, cap / CH_FOLD * sizeof *folds) : NULL;
 
     d->s->hit = hit ? hit : d->s->hit;
     d->s->cluster = cluster ? cluster : d->s->cluster;
     d->print = print ? print : d->print;
-    d->ones = ones ? ones : d->ones;
-    if (hit == NULL || cluster == NULL || (compared && (print == NULL || ones == NULL)))
+    d->folds = folds ? folds : d->folds;
+    if (hit == NULL || cluster == NULL || (compared && (print == NULL || folds == NULL)))
         return pl_fail(err, PL_ENOMEM, "no memory for a ranking of %zu molecules", cap);
     d->cap = (int64_t)cap;
     return PL_OK;
@@ -190,7 +191,7 @@ static pl_code take(diverse *d, const st_candidate *c, const feature *f, int64_t
     s->cluster[s->n_hits] = (st_cluster){ .first = (first >= 0 ? first : s->n_hits) + 1 };
     if (d->print != NULL) {
         d->print[s->n_hits] = f->print;
-        d->ones[s->n_hits] = ch_fingerprint_ones(&f->print);
+        ch_folds_put(d->folds, (int32_t)s->n_hits, &f->print);
     }
     s->n_hits++;
     return PL_OK;
@@ -278,7 +279,7 @@ pl_code st_rank_diverse(st_ranking *s, pl_error *err)
     free(d.place);
     free(d.feature);
     free(d.print);
-    free(d.ones);
+    free(d.folds);
     free(d.slot);
     return code;
 }

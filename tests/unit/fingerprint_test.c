@@ -156,44 +156,54 @@ static void a_graph_has_the_bits_of_its_molecule(void **state)
         }
 }
 
+/* Bits that fold on others, too. */
 static ch_fingerprint made_print(pl_rng *rng, int bits)
 {
     ch_fingerprint f = { { 0 } };
 
     for (; bits > 0; bits--) {
-        const uint64_t k = pl_rng_below(rng, 300);
+        const uint64_t k = pl_rng_below(rng, 150) + 512 * pl_rng_below(rng, 4);
         f.word[k / 64] |= UINT64_C(1) << k % 64;
     }
     return f;
 }
 
+static ch_sought sought_in(const ch_fingerprint *to, const ch_fingerprint *all, const ch_folds *folds, int32_t n, int32_t part)
+{
+    ch_sought s;
+
+    ch_sought_open(&s, to);
+    for (int32_t from = 0; from < n; from += part)
+        ch_sought_in(&s, all, folds, from, n - from < part ? n : from + part);
+    return s;
+}
+
 static void the_nearest_is_the_first_of_those_most_alike(void **state)
 {
-    enum { MANY = 200 };
-    ch_fingerprint all[MANY];
-    int32_t ones[MANY], at;
+    enum { MANY = 203 };
+    ch_fingerprint all[MANY], none = { { 0 } };
+    ch_folds folds[MANY / CH_FOLD + 1];
     pl_rng rng = pl_rng_at(3, 0, 0);
-    double alike = 9;
 
     (void)state;
+    memset(folds, 0xff, sizeof folds);
     for (int i = 0; i < MANY; i++) {
-        all[i] = i % 7 == 6 ? all[i - 5] : made_print(&rng, 1 + i % 60);
-        ones[i] = ch_fingerprint_ones(&all[i]);
+        all[i] = i % 7 == 6 ? all[i - 5] : made_print(&rng, 1 + i % 90);
+        ch_folds_put(folds, i, &all[i]);
     }
-    for (int k = 0; k < 100; k++) {
-        const ch_fingerprint to = k < 50 ? all[k] : made_print(&rng, k);
+    for (int k = 0; k < 300; k++) {
+        const ch_fingerprint to = k < 50 ? all[k] : made_print(&rng, 1 + k % 120);
+        const int32_t n = k % 3 ? MANY : MANY - k % 20;
+        ch_sought s = sought_in(&to, all, folds, n, k % 2 ? n : 64);
         int32_t want = 0;
-        for (int32_t i = 1; i < MANY; i++)
+        for (int32_t i = 1; i < n; i++)
             if (ch_fingerprint_alike(&to, &all[i]) > ch_fingerprint_alike(&to, &all[want]))
                 want = i;
-        at = ch_fingerprint_nearest(&alike, &to, all, ones, MANY);
-        assert_int_equal(at, want);
-        assert_true(alike == ch_fingerprint_alike(&to, &all[want]));
+        assert_int_equal(s.at, want);
+        assert_true(ch_sought_alike(&s) == ch_fingerprint_alike(&to, &all[want]));
     }
-    at = ch_fingerprint_nearest(&alike, &all[0], all, ones, 0);
-    assert_true(at == -1 && alike == 0);
-    at = ch_fingerprint_nearest(&alike, &(ch_fingerprint){ { 0 } }, all, ones, MANY);
-    assert_true(at == 0 && alike == 0);
+    assert_true(sought_in(&all[0], all, folds, 0, 1).at == -1);
+    assert_true(sought_in(&none, all, folds, MANY, MANY).at == -1);
 }
 
 static void a_refused_allocation_is_an_error(void **state)
