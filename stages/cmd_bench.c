@@ -25,6 +25,7 @@ static const pl_opt opts[] = {
     { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
     { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
     { "--variants", 'v', "NAME,..", "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
+    { "--no-reference", 0, NULL, "leave out the reference formulation" },
     { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
     { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
     { "--json", 0, NULL, "one JSON object in place of the tables" },
@@ -359,7 +360,7 @@ static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *grap
 
     if (!rc && !s->json)
         table_head(s, &t);
-    if (!rc && !pl_arg(s->args, "--memory"))
+    if (!rc && !pl_arg(s->args, "--memory") && !pl_arg(s->args, "--no-reference"))
         reference_rows(s, &t, graph);
     for (int k = 0; k < s->n_threads && !rc && !pl_arg(s->args, "--memory"); k++)
         for (int i = 0; i < s->n_variants && !rc; i++)

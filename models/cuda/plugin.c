@@ -48,6 +48,8 @@ pl_code nn_cuda_plugin(const nn_gpu_ops **out, pl_error *err)
     /* Kernels that load at their first call may wait for all work of the device (CUDA Programming Guide, Lazy Loading),
      * among it sums that wait for other ranks. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    /* Streams of one queue wait for each other; there are eight, and engines of a few workers have more lanes. */
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s", dlerror());
