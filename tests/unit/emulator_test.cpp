@@ -315,6 +315,14 @@ static two_streams streams_open()
     return s;
 }
 
+static void streams_close(two_streams s)
+{
+    cudaStreamDestroy(s.b);
+    cudaStreamDestroy(s.a);
+    for (cudaEvent_t e : { s.begun, s.there, s.done })
+        cudaEventDestroy(e);
+}
+
 static void graph_run(cudaStream_t s)
 {
     cudaGraph_t graph;
@@ -354,6 +362,7 @@ static int read_beside(bool follows, bool captured, bool ahead)
         graph_run(s.a);
     cudaStreamSynchronize(s.a);
     unsetenv("MOLSIEVE_EMULATOR_AHEAD");
+    streams_close(s);
     return y;
 }
 
