@@ -104,18 +104,7 @@ static __device__ __forceinline__ void values_edges(const nn_gpu_attend_back &a,
 
     if (p.node < 0 || p.first >= p.end)
         return;
-    switch (threadIdx.x / 32) {
-    case 0:
-        return values_degree<0, V>(a, g, s, p);
-    case 1:
-        return values_degree<1, V>(a, g, s, p);
-    case 2:
-        return values_degree<2, V>(a, g, s, p);
-    case 3:
-        return values_degree<3, V>(a, g, s, p);
-    case 4:
-        return values_degree<4, V>(a, g, s, p);
-    }
+    of_warp_degree([&](auto degree) { values_degree<decltype(degree)::l, V>(a, g, s, p); });
 }
 
 /* dalpha of the staged edges: degrees ascending, in each the channels of the head. */
@@ -178,7 +167,7 @@ __global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, edge_s
     edge_stage g = stage_of(bytes, shape, s.t.frame_size, true);
 
     for (int at = first; at < end; at += shape.room) {
-        stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
+        stage_fill(&g, s.t, s.row, at, end, shape.room);
         __syncthreads();
         if (shape.fours)
             values_edges<4>(a, g, shape, p);
@@ -196,7 +185,7 @@ __global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, edge_s
     __syncthreads();
     for (int at = first; at == first || at < end; at += shape.room) {
         if (end - first > shape.room) {
-            stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
+            stage_fill(&g, s.t, s.row, at, end, shape.room);
             __syncthreads();
         }
         if (shape.fours)

@@ -64,12 +64,13 @@ static __device__ __forceinline__ edge_stage stage_of(char *bytes, const edge_sh
     return g;
 }
 
-/* Edges first .. first+n-1; rows NULL: an edge's number is its row. A lane looks up the frame of
+/* Edges first .. end-1, `room` at most; rows NULL: an edge's number is its row. A lane looks up the frame of
  * one edge, then its warp copies them in turn. */
-static __device__ __forceinline__ void stage_fill(edge_stage *g, const nn_gpu_turn &t, const int32_t *rows, int first, int n)
+static __device__ __forceinline__ void stage_fill(edge_stage *g, const nn_gpu_turn &t, const int32_t *rows, int first, int end,
+                                                  int room)
 {
     int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int mine = warp + lane * warps, frame = 0;
+    int mine = warp + lane * warps, frame = 0, n = end - first < room ? end - first : room;
 
     g->first = first;
     g->n = n;
@@ -166,6 +167,27 @@ static __device__ __forceinline__ edge_lanes staged(const edge_stage &g, const e
     return out;
 }
 
+/* do_it for the degree of this warp, as a type: its body is compiled for each. */
+template <int L> struct degree_is {
+    static constexpr int l = L;
+};
+
+template <class F> static __device__ __forceinline__ void of_warp_degree(const F &do_it)
+{
+    switch (threadIdx.x / 32) {
+    case 0:
+        return do_it(degree_is<0>());
+    case 1:
+        return do_it(degree_is<1>());
+    case 2:
+        return do_it(degree_is<2>());
+    case 3:
+        return do_it(degree_is<3>());
+    case 4:
+        return do_it(degree_is<4>());
+    }
+}
+
 /* ---- into the frames of edges ---- */
 
 /* x: those of the lane's node. */
@@ -205,18 +227,7 @@ static __device__ __forceinline__ void turn_edges(const nn_gpu_turn &t, const ed
 
     if (p.node < 0 || p.first >= p.end)
         return;
-    switch (threadIdx.x / 32) {
-    case 0:
-        return turn_degree<0, V>(t, g, p);
-    case 1:
-        return turn_degree<1, V>(t, g, p);
-    case 2:
-        return turn_degree<2, V>(t, g, p);
-    case 3:
-        return turn_degree<3, V>(t, g, p);
-    case 4:
-        return turn_degree<4, V>(t, g, p);
-    }
+    of_warp_degree([&](auto degree) { turn_degree<decltype(degree)::l, V>(t, g, p); });
 }
 
 __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
@@ -228,7 +239,7 @@ __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
                      s.group * (s.fours ? 4 : 1) };
     edge_stage g = stage_of(bytes, s, t.frame_size, false);
 
-    stage_fill(&g, t, NULL, first, t.n_rows - first < n ? t.n_rows - first : n);
+    stage_fill(&g, t, NULL, first, t.n_rows, n);
     __syncthreads();
     if (s.fours)
         turn_edges<4>(t, g, p);
@@ -356,18 +367,7 @@ static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge
 
     if (p.node < 0 || (!opens && p.first >= p.end))
         return;
-    switch (threadIdx.x / 32) {
-    case 0:
-        return sum_degree<0, V>(s, g, p, opens, count);
-    case 1:
-        return sum_degree<1, V>(s, g, p, opens, count);
-    case 2:
-        return sum_degree<2, V>(s, g, p, opens, count);
-    case 3:
-        return sum_degree<3, V>(s, g, p, opens, count);
-    case 4:
-        return sum_degree<4, V>(s, g, p, opens, count);
-    }
+    of_warp_degree([&](auto degree) { sum_degree<decltype(degree)::l, V>(s, g, p, opens, count); });
 }
 
 /* The edges of a block's nodes. */
@@ -388,7 +388,7 @@ static __device__ __forceinline__ void sum_block(const nn_gpu_sum &s, const edge
     for (int at = first; at == first || at < end; at += shape.room) {
         if (at > first)
             __syncthreads();
-        stage_fill(&g, s.t, s.row, at, end - at < shape.room ? end - at : shape.room);
+        stage_fill(&g, s.t, s.row, at, end, shape.room);
         __syncthreads();
         if (shape.fours)
             sum_edges<4>(s, g, p, at == first);

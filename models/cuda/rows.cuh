@@ -170,7 +170,7 @@ UNROLL
 /* Two numbers side by side. */
 static __device__ __forceinline__ void rows_two_put(const gemm_product &g, float *row, int n, const float v[2])
 {
-    float *c = (float *)g.c, old[2] = { 0, 0 };
+    float old[2] = { 0, 0 };
 
     if (g.pairs) {
         row += axis_at(g.c_n, n);
@@ -180,11 +180,11 @@ static __device__ __forceinline__ void rows_two_put(const gemm_product &g, float
         return;
     }
 UNROLL
-    for (int q = 0; q < 2; q++) {
-        c = row + axis_at(g.c_n, n + q < g.n ? n + q : n);
-        if (n + q < g.n)
+    for (int q = 0; q < 2; q++)
+        if (n + q < g.n) {
+            float *c = row + axis_at(g.c_n, n + q);
             *c = g.add ? *c + v[q] : v[q];
-    }
+        }
 }
 
 static __device__ __forceinline__ void rows_put(const gemm_product &g, const int row[2], int n0,
