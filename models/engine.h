@@ -84,8 +84,8 @@ typedef struct nn_engine_training {
     /* Waits for the oldest step in flight. EBUG: there is none. EDEVICE: another rank is lost; the
      * engine then can only be closed, and keeps its memory. */
     pl_code (*result)(nn_engine *e, nn_training_result *out, pl_error *err);
-    /* Parameters, moments and average as they are, with no step in flight; to: as in begin. Sharded: by
-     * all ranks. */
+    /* Parameters, moments and average as they are, with no step in flight; to: as in begin, NULL for what is
+     * not wanted. Sharded: by all ranks, who want the same. */
     pl_code (*fetch)(nn_engine *e, const nn_adamw_arrays *to, pl_error *err);
 } nn_engine_training;
 

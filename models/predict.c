@@ -20,8 +20,7 @@ static nn_which take(const nn_predictor *p, const nn_samples *s, int64_t from, i
     return (nn_which){ p->all + from, nn_train_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
 }
 
-/* y of the samples of a part, at their places in the whole. */
-static pl_code predict_part(float *y, const nn_predictor *p, const nn_samples *samples, nn_span part, pl_error *err)
+pl_code nn_predict_part(float *y, const nn_predictor *p, const nn_samples *samples, nn_span part, pl_error *err)
 {
     int64_t end = part.first + part.n;
     nn_which now = take(p, samples, part.first, end), next;
@@ -45,26 +44,10 @@ pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, cons
     pl_arena *mem = pl_arena_new(1 << 16);
     const nn_predictor p = { kind, engine, host, molecules, max_edges, nn_ahead_new(),
                              mem ? nn_predict_numbers(samples->n, mem) : NULL };
-    pl_code rc = p.ahead && p.all ? predict_part(y, &p, samples, (nn_span){ 0, samples->n }, err)
+    pl_code rc = p.ahead && p.all ? nn_predict_part(y, &p, samples, (nn_span){ 0, samples->n }, err)
                                   : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
 
     nn_ahead_free(p.ahead);
     pl_arena_free(mem);
     return rc;
-}
-
-pl_code nn_predict_shared(float *y, const nn_predictor *p, const nn_samples *samples, nn_ranks *r, int64_t *first,
-                          pl_error *err)
-{
-    pl_code rc = predict_part(y, p, samples, nn_share(samples->n, r->size, r->rank), err);
-    uint32_t stop = rc == PL_ESTOP;
-
-    if (!rc || stop)
-        rc = nn_ranks_any(r, &stop, err);
-    if (!rc && stop)
-        return pl_fail(err, PL_ESTOP, "stopped while predicting");
-    for (int i = 0; i < r->size; i++)
-        first[i] = nn_share(samples->n, r->size, i).first * samples->outputs;
-    first[r->size] = samples->n * samples->outputs;
-    return rc ? rc : r->kind->gather(r, y, first, sizeof *y, err);
 }

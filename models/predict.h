@@ -1,5 +1,4 @@
-/* models/predict.h - predicting with the batches of training: nn_predict (models/train.h), and the
- * held-out molecules of an epoch by one rank or several. */
+/* models/predict.h - predicting with the batches of training: nn_predict (models/train.h), and parts of it. */
 #ifndef NN_PREDICT_H
 #define NN_PREDICT_H
 
@@ -17,10 +16,8 @@ typedef struct nn_predictor {
 /* 0, 1, .. n-1, in mem; NULL when there is no memory. */
 const int64_t *nn_predict_numbers(int64_t n, pl_arena *mem);
 
-/* y [samples->n][outputs] by all ranks, each its share, then each has all. first [r->size + 1]:
- * scratch. ESTOP: any of them was told to stop. */
-pl_code nn_predict_shared(float *y, const nn_predictor *p, const nn_samples *samples, nn_ranks *r, int64_t *first,
-                          pl_error *err);
+/* y [samples->n][outputs], of which those of a part are filled. ESTOP: told to stop. */
+pl_code nn_predict_part(float *y, const nn_predictor *p, const nn_samples *samples, nn_span part, pl_error *err);
 
 bool nn_told_to_stop(const nn_train_host *host);
 

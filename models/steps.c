@@ -86,15 +86,41 @@ pl_code nn_steps_add(nn_steps *q, const nn_batch *in, const nn_training_step *st
     return PL_OK;
 }
 
-pl_code nn_steps_settle(nn_steps *q, pl_error *err)
+static pl_code all_count(nn_steps *q, pl_error *err)
 {
-    const nn_adamw_arrays to = arrays_of(q->of.s);
     pl_code rc = PL_OK;
 
     while (q->in_flight && !rc)
         rc = oldest_count(q, err);
+    return rc;
+}
+
+pl_code nn_steps_settle(nn_steps *q, pl_error *err)
+{
+    const nn_adamw_arrays to = arrays_of(q->of.s);
+    pl_code rc = all_count(q, err);
+
     if (!rc && q->behind)
         rc = q->of.kind->training->fetch(q->of.engine, &to, err);
     q->behind = q->behind && rc;
+    return rc;
+}
+
+pl_code nn_steps_weights(nn_steps *q, bool params, pl_error *err)
+{
+    const nn_adamw_arrays to = { .p = params ? q->of.s->params : NULL, .ema = q->of.s->ema };
+    pl_code rc = all_count(q, err);
+
+    return rc || !q->behind ? rc : q->of.kind->training->fetch(q->of.engine, &to, err);
+}
+
+pl_code nn_steps_drop(nn_steps *q, pl_error *err)
+{
+    nn_training_result r;
+    pl_code rc = PL_OK;
+
+    for (; q->in_flight && !rc; q->in_flight--)
+        rc = q->of.kind->training->result(q->of.engine, &r, err);
+    q->cursor = q->of.s->cursor;
     return rc;
 }

@@ -38,6 +38,13 @@ pl_code nn_steps_add(nn_steps *q, const nn_batch *in, const nn_training_step *st
 /* Waits for all; the state, arrays too, is then that after the last step. */
 pl_code nn_steps_settle(nn_steps *q, pl_error *err);
 
+/* Waits for all; of the arrays params, if asked for, and ema are then those after the last step. The engine goes
+ * on where it is. */
+pl_code nn_steps_weights(nn_steps *q, bool params, pl_error *err);
+
+/* Waits for all, which count for nothing; the state, but for its arrays, is what the caller made of it. */
+pl_code nn_steps_drop(nn_steps *q, pl_error *err);
+
 /* A step with an infinity in it must not reach the weights. It may be the loss' scale that is too
  * large (s->scale is still that of the step); where there is none, NN_BAD_STEPS_MAX in a row mean
  * that the weights themselves are lost: ELIMIT. */

@@ -50,7 +50,7 @@ typedef struct nn_train_state {
     int64_t bad_run, bad_total;     /* steps skipped because something was not finite    */
     nn_loss_scale scale;            /* of the next step                                  */
     nn_loss_sum seen;               /* over this epoch                                   */
-    bool done;
+    bool done;                      /* best alone is then of use                         */
     const nn_param *tensor;         /* [n_tensors] the model's, not part of a checkpoint */
     int32_t n_tensors;
 } nn_train_state;
@@ -78,11 +78,13 @@ typedef struct nn_train_host {
      * NULL: then always. */
     bool (*due)(void *ctx, bool epoch_over);
     pl_code (*save)(void *ctx, const nn_train_state *s, pl_error *err);
-    /* After validation of an epoch, before the checkpoint that follows it; may be
-     * called again for the same epoch after a resume, with the same numbers. */
+    /* After validation of an epoch, perhaps some steps into the next one, before the checkpoint that follows
+     * it; may be called again for the same epoch after a resume, with the same numbers. */
     pl_code (*epoch)(void *ctx, const nn_epoch_report *r, pl_error *err);
     void (*step)(void *ctx, const nn_train_state *s, int64_t n_train);
     const nn_samples *test;         /* measured after each epoch, chooses nothing; or NULL */
+    nn_engine *beside;              /* another engine like the one that trains, to measure held-out molecules beside
+                                       the next epoch's steps, same numbers; used where an engine does whole steps; or NULL */
     nn_ranks *ranks;                /* of which each runs the same loop on its shards of every batch and its
                                        part of the held-out molecules; NULL: alone. stop of any stops all */
 } nn_train_host;

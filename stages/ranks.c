@@ -172,9 +172,10 @@ static pl_code digest_make(char out[65], const pl_workflow *wf, const pl_step *s
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     const char *settings = mem ? pl_params_json(step->stage->fields, step->conf, mem) : NULL;
-    bool sharded = ((const st_train_conf *)step->conf)->loop.sharded; /* how, not what; but all must do the same */
-    const char *text = settings ? pl_sprintf(mem, "%s %s %lld %d %d %s", st_version, st_commit, (long long)wf->seed,
-                                             pl_workflow_step(wf, "basis") != NULL, sharded, settings) : NULL;
+    const st_train_conf *c = step->conf; /* of how, not what, it takes what all must do alike */
+    const char *text = settings ? pl_sprintf(mem, "%s %s %lld %d %d %d %s", st_version, st_commit, (long long)wf->seed,
+                                             pl_workflow_step(wf, "basis") != NULL, c->loop.sharded, c->beside,
+                                             settings) : NULL;
     pl_sha256 sum;
 
     if (text) {

@@ -31,7 +31,7 @@ typedef struct train_state {
     nn_model_file m;
     nn_se3 *model;
     const nn_engine_kind *kind;
-    nn_engine *engine;
+    nn_engine *engine, *beside;    /* beside: another for held-out molecules, or NULL   */
     nn_train_state s;              /* of the member that learns                       */
     nn_train_state *learned;       /* [members] at their ends; of arrays best alone is theirs */
     int64_t member;
@@ -239,6 +239,19 @@ static void near_bind(train_state *t, int32_t device)
         pl_log(PL_INFO, "train     near GPU %d: the processors of NUMA node %d", (int)device, t->near.node);
 }
 
+/* A training goes on without it. */
+static void beside_open(train_state *t, const nn_engine_conf *conf)
+{
+    const nn_ranks *r = &t->team->ranks;
+    pl_error why = { 0 };
+
+    if (!t->conf->beside || !t->kind->training || (r->size > 1 && !r->kind->device) || t->valid.samples.n + t->test.samples.n == 0)
+        return;
+    if (t->kind->open(&t->beside, t->model, conf, &why))
+        pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", why.text);
+    t->host.beside = t->beside;
+}
+
 static pl_code model_open(train_state *t, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
@@ -266,7 +279,10 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->m.model = t->model;
     st_compute_say(&t->conf->compute, "train");
     t->kind = st_compute_engine(&t->conf->compute);
-    return t->kind->open(&t->engine, t->model, &conf, err);
+    rc = t->kind->open(&t->engine, t->model, &conf, err);
+    if (!rc)
+        beside_open(t, &conf);
+    return rc;
 }
 
 /* Which training a checkpoint belongs to: the stage's key, and the run that began
@@ -489,8 +505,10 @@ static void train_close(void *state)
 {
     train_state *t = state;
 
-    if (t->kind)
+    if (t->kind) {
+        t->kind->close(t->beside);
         t->kind->close(t->engine);
+    }
     nn_numa_restore(&t->near);
     st_samples_close(&t->train);
     st_samples_close(&t->valid);

@@ -38,7 +38,7 @@ typedef struct st_train_conf {
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
     double checkpoint_every, rank_timeout;
     int64_t domain;                   /* molecules that the file keeps, at most         */
-    bool recompute;
+    bool recompute, beside;
     int32_t ranks;                    /* ST_RANKS_AUTO, ..NONE, ..MPI           */
     int32_t dtype;
     st_compute compute;

@@ -93,6 +93,9 @@ const pl_field st_train_fields[] = {
     { PL_BOOL, "recompute", AT(recompute), 0, 0, 0, NULL, NULL, NULL,
       "compute messages, norms and folded weights again in the backward pass: half the memory, more time, same bits", PL_HOW,
       NULL, 0 },
+    { PL_BOOL, "evaluate_beside", AT(beside), 1, 0, 0, NULL, NULL, NULL,
+      "on a GPU validation and test molecules are measured beside the steps of the next epoch: less time, the memory of scoring on top, "
+      "same bits", PL_HOW, NULL, 0 },
     { PL_CHOICE, "ranks", AT(ranks), ST_RANKS_AUTO, 0, 0, NULL, ST_RANKS_WORDS, NULL,
       "processes that train together; auto: if a launcher started several, over NCCL on GPUs, else over its MPI, else TCP", PL_HOW, NULL, 0 },
     { PL_DURATION, "rank_timeout", AT(rank_timeout), 60, 1, 86400, NULL, NULL, NULL,

@@ -406,10 +406,11 @@ static void array_fetch(nn_engine *e, float *to, const float *from)
     memcpy(to, e->host, bytes);
 }
 
-/* All ranks gather, whoever wants it. */
+/* Sharded: gathered by all ranks. */
 static void state_fetch(nn_engine *e, float *to, const float *from)
 {
-    array_fetch(e, to, e->training.sharded && from ? nn_cuda_state_gather(e, from) : from);
+    if (to && from)
+        array_fetch(e, to, e->training.sharded ? nn_cuda_state_gather(e, from) : from);
 }
 
 static pl_code cuda_fetch(nn_engine *e, const nn_adamw_arrays *to, pl_error *err)

@@ -233,6 +233,122 @@ static void graphs_fences_and_early_copies_change_no_bit(void **state)
     free(keep);
 }
 
+/* ---- held-out molecules beside the steps ---- */
+
+static struct {
+    int64_t forwards, fails_at;  /* of the second engine, which computes nothing but these; fails_at 0: never */
+    useconds_t takes;            /* a pass, at least                                                         */
+} other_engine;
+
+/* The thread that predicts has one engine alone, so passes without keep are those of the held-out molecules. */
+static pl_code second_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
+{
+    if (!keep && ++other_engine.forwards == other_engine.fails_at)
+        return pl_fail(err, PL_EDEVICE, "the second engine fails");
+    if (!keep)
+        (void)usleep(other_engine.takes);
+    return nn_engine_cuda.forward(e, in, keep, y, err);
+}
+
+static nn_engine_kind watched(int64_t fails_at, useconds_t takes)
+{
+    nn_engine_kind kind = nn_engine_cuda;
+
+    other_engine.forwards = 0;
+    other_engine.fails_at = fails_at;
+    other_engine.takes = takes;
+    kind.forward = second_forward;
+    return kind;
+}
+
+static run fresh_beside(bench *b, int64_t stop_at)
+{
+    run r = fresh(b, stop_at);
+
+    r.beside = true;
+    return r;
+}
+
+static void same_curves(const run *x, const run *y)
+{
+    assert_int_equal(x->curve.n, y->curve.n);
+    assert_memory_equal(x->curve.train, y->curve.train, (size_t)x->curve.n * sizeof *x->curve.train);
+    assert_memory_equal(x->curve.valid, y->curve.valid, (size_t)x->curve.n * sizeof *x->curve.valid);
+}
+
+/* At once or when the next epoch is long under way, or over; stopped anywhere. */
+static void held_out_molecules_beside_the_steps_change_no_bit(void **state)
+{
+    static const useconds_t takes[] = { 0, 3000, 200000 };
+    bench *b = *state;
+    run between = fresh(b, -1);
+
+    b->conf.molecules = 5;
+    assert_int_equal(run_train(&between, &nn_engine_cuda, 1), PL_OK);
+    assert_int_equal(between.curve.n, EPOCHS);
+    for (int i = 0; i < 3; i++) {
+        const nn_engine_kind kind = watched(0, takes[i]);
+        run beside = fresh_beside(b, -1), first = fresh_beside(b, 7 + 6 * i), second_half = fresh_beside(b, -1);
+        nn_checkpoint_from from;
+        pl_error why;
+        assert_int_equal(run_train(&beside, &kind, 1), PL_OK);
+        same_weights(&beside.s, &between.s);
+        same_curves(&beside, &between);
+        assert_int_equal(run_train(&first, &kind, 1), PL_ESTOP);
+        assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second_half.s, &from, &why, NULL), PL_OK);
+        assert_int_equal(run_train(&second_half, &kind, 1), PL_OK);
+        same_weights(&second_half.s, &between.s);
+    }
+}
+
+/* Steps of the epoch after the last one were begun and count for nothing. */
+static void a_patience_that_ends_in_the_next_epoch_leaves_what_it_leaves_between_epochs(void **state)
+{
+    bench *b = *state;
+    const nn_engine_kind kind = watched(0, 100000);
+    run between, beside;
+
+    b->conf.molecules = 5;
+    b->conf.patience = 2;
+    b->conf.epochs = 40;
+    b->conf.lr = b->conf.min_lr = 0.05; /* too large to get far */
+    between = fresh(b, -1);
+    beside = fresh_beside(b, -1);
+    assert_int_equal(run_train(&between, &nn_engine_cuda, 1), PL_OK);
+    assert_true(between.s.done && between.s.epoch < 40);
+    assert_int_equal(run_train(&beside, &kind, 1), PL_OK);
+    assert_memory_equal(beside.s.best, between.s.best, between.s.n * sizeof(float));
+    assert_true(beside.s.done && beside.s.epoch == between.s.epoch && beside.s.step == between.s.step && beside.s.cursor == 0);
+    assert_true(beside.s.best_epoch == between.s.best_epoch && beside.s.best_error == between.s.best_error);
+    assert_true(beside.polls > between.s.epoch * (TRAIN / 5) + 1); /* asked before each step */
+    assert_true(beside.s.seen.n == 0 && beside.s.bad_total == between.s.bad_total);
+}
+
+static void a_second_engine_that_fails_at_first_is_done_without(void **state)
+{
+    bench *b = *state;
+    const nn_engine_kind kind = watched(1, 0);
+    run between = fresh(b, -1), beside = fresh_beside(b, -1);
+
+    assert_int_equal(run_train(&between, &nn_engine_cuda, 1), PL_OK);
+    assert_int_equal(run_train(&beside, &kind, 1), PL_OK);
+    same_weights(&beside.s, &between.s);
+    same_curves(&beside, &between);
+    assert_true(other_engine.forwards > EPOCHS); /* the first engine's too */
+}
+
+static void a_second_engine_that_fails_later_ends_the_training(void **state)
+{
+    bench *b = *state;
+    const nn_engine_kind kind = watched(3, 0);
+    run r = fresh_beside(b, -1);
+    pl_error err = { 0 };
+
+    assert_int_equal(run_train_err(&r, &kind, 1, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "the second engine fails");
+    assert_int_equal(r.curve.n, 2);
+}
+
 /* ---- fp16: the loss is scaled ---- */
 
 /* One epoch of 14 steps, and a scale that is soon too large again. */
@@ -360,6 +476,10 @@ static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(shards_are_summed_in_their_order_on_the_device),
     WITH_BENCH(graphs_fences_and_early_copies_change_no_bit),
+    WITH_BENCH(held_out_molecules_beside_the_steps_change_no_bit),
+    WITH_BENCH(a_patience_that_ends_in_the_next_epoch_leaves_what_it_leaves_between_epochs),
+    WITH_BENCH(a_second_engine_that_fails_at_first_is_done_without),
+    WITH_BENCH(a_second_engine_that_fails_later_ends_the_training),
     WITH_BENCH(all_skip_halve_and_double_at_the_same_steps),
     WITH_BENCH(a_scale_changes_no_bit_of_fp32),
     WITH_BENCH(at_scale_1_ten_bad_steps_in_a_row_end_it),

@@ -140,6 +140,7 @@ typedef struct run {
     int n_scales;
     long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
     int64_t steps_later;
+    bool beside;               /* with a second engine for the validation molecules */
     double last_valid, first_valid, least_loss; /* of valid; least_loss: of all epochs */
 } run;
 
@@ -199,8 +200,11 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     nn_engine *engine = NULL;
     pl_code rc = kind->open(&engine, b->model, &conf, err);
 
+    if (!rc && r->beside)
+        rc = kind->open(&host.beside, b->model, &conf, err);
     if (!rc)
         rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
+    kind->close(host.beside);
     kind->close(engine);
     for (int i = 0; i < 2; i++) {
         nn_collate_free(train.collate[i]);

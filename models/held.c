@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/held.h"
+
+#include "models/aside.h"
+
+struct nn_held {
+    nn_held_of of;
+    float *y[NN_HELD_PARTS];   /* [samples][outputs]                      */
+    float *dy;                 /* [outputs], of no use                    */
+    int64_t *first;            /* [ranks + 1] where what each gives begins */
+    nn_aside *aside;           /* NULL: no second engine                  */
+    const float *weights;      /* what it computes with                   */
+    pl_code code;              /* what became of it                       */
+    pl_error err;
+};
+
+static int64_t n_of(const nn_held *h, int k)
+{
+    return h->of.part[k] ? h->of.part[k]->n : 0;
+}
+
+static int64_t largest(const nn_held *h)
+{
+    return n_of(h, 0) > n_of(h, 1) ? n_of(h, 0) : n_of(h, 1);
+}
+
+pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error *err)
+{
+    nn_held *h = PL_NEW(mem, nn_held, 1);
+    int32_t outputs = of->part[0] ? of->part[0]->outputs : 1;
+    bool there = h != NULL;
+
+    *out = NULL;
+    if (!there)
+        return pl_fail(err, PL_ENOMEM, "held-out molecules");
+    h->of = *of;
+    h->of.now.all = h->of.beside.all = nn_predict_numbers(largest(h), mem);
+    h->first = PL_NEW(mem, int64_t, of->ranks->size + 1);
+    h->dy = PL_NEW(mem, float, outputs);
+    for (int k = 0; k < NN_HELD_PARTS; k++)
+        there = (h->y[k] = PL_NEW(mem, float, (n_of(h, k) + 1) * outputs)) && there;
+    h->of.beside.ahead = NULL;
+    if (of->beside.engine) {
+        h->of.beside.ahead = nn_ahead_new();
+        h->aside = nn_aside_new();
+        there = there && h->of.beside.ahead && h->aside;
+    }
+    *out = h;
+    return there && h->of.now.all && h->first && h->dy ? PL_OK : pl_fail(err, PL_ENOMEM, "%lld held-out molecules", (long long)largest(h));
+}
+
+void nn_held_free(nn_held *h)
+{
+    if (!h)
+        return;
+    nn_aside_free(h->aside);
+    nn_ahead_free(h->of.beside.ahead);
+}
+
+/* This rank's share of part k. */
+static pl_code share_predict(nn_held *h, const nn_predictor *p, int k, pl_error *err)
+{
+    const nn_ranks *r = h->of.ranks;
+    const nn_samples *s = h->of.part[k];
+
+    return s ? nn_predict_part(h->y[k], p, s, nn_share(s->n, r->size, r->rank), err) : PL_OK;
+}
+
+static pl_code part_gather(nn_held *h, int k, pl_error *err)
+{
+    nn_ranks *r = h->of.ranks;
+    const nn_samples *s = h->of.part[k];
+
+    if (!s)
+        return PL_OK;
+    for (int i = 0; i < r->size; i++)
+        h->first[i] = nn_share(s->n, r->size, i).first * s->outputs;
+    h->first[r->size] = s->n * s->outputs;
+    return r->kind->gather(r, h->y[k], h->first, sizeof *h->y[k], err);
+}
+
+static void part_sum(nn_held *h, int k, nn_loss_sum *out)
+{
+    const nn_samples *s = h->of.part[k];
+
+    *out = (nn_loss_sum){ 0 };
+    for (int64_t i = 0; i < n_of(h, k); i++) {
+        const float *t = s->target + i * s->outputs;
+        nn_loss_sum one = nn_loss_backward(h->of.loss, h->y[k] + i * s->outputs, t, s->outputs, nn_loss_measured(t, s->outputs), h->dy);
+        nn_loss_add(out, &one);
+    }
+}
+
+/* From the shares of all ranks. */
+static pl_code sums_make(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < NN_HELD_PARTS && !rc; k++) {
+        rc = part_gather(h, k, err);
+        if (!rc)
+            part_sum(h, k, &sum[k]);
+    }
+    return rc;
+}
+
+/* The parts that there are, with these weights; ranks do not meet. */
+static pl_code shares_predict(nn_held *h, const nn_predictor *p, const float *weights, pl_error *err)
+{
+    pl_code rc = p->kind->set_params(p->engine, weights, err);
+
+    for (int k = 0; k < NN_HELD_PARTS && !rc; k++)
+        rc = share_predict(h, p, k, err);
+    return rc;
+}
+
+pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float *weights, pl_error *err)
+{
+    pl_code rc = shares_predict(h, &h->of.now, weights, err);
+    uint32_t stop = rc == PL_ESTOP;
+
+    if (!rc || stop)
+        rc = nn_ranks_any(h->of.ranks, &stop, err);
+    if (!rc && stop)
+        return pl_fail(err, PL_ESTOP, "stopped while predicting");
+    return rc ? rc : sums_make(h, sum, err);
+}
+
+/* ---- beside the caller ---- */
+
+static void beside_run(void *ctx)
+{
+    nn_held *h = ctx;
+
+    h->code = shares_predict(h, &h->of.beside, h->weights, &h->err);
+}
+
+void nn_held_begin(nn_held *h, const float *weights)
+{
+    h->weights = weights;
+    nn_aside_begin(h->aside, beside_run, h);
+}
+
+bool nn_held_busy(nn_held *h)
+{
+    return nn_aside_busy(h->aside);
+}
+
+pl_code nn_held_wait(nn_held *h, pl_error *err)
+{
+    nn_aside_wait(h->aside);
+    if (h->code && err)
+        *err = h->err;
+    return h->code;
+}
+
+pl_code nn_held_end(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+{
+    pl_code rc = nn_held_wait(h, err);
+
+    return rc ? rc : sums_make(h, sum, err);
+}
