@@ -34,6 +34,7 @@ typedef struct nn_engine_conf {
     nn_precision of_contract;      /* SO(2) products along edges (op 7)              */
     nn_precision of_linear;        /* linear layers of nodes (op 10)                 */
     int32_t device;                /* cuda: which of the visible GPUs                */
+    bool yields;                   /* cuda: other engines' work on the same GPU comes first */
     bool recompute;                /* less memory, more time, same bits: what the backward pass
                                     * needs is computed again where that is possible  */
 } nn_engine_conf;

@@ -111,6 +111,8 @@ static pl_code loop_run(nn_loop *l, pl_error *err)
         rc = held_open(l, err);
     while (!rc && !l->s->done)
         rc = nn_loop_epoch(l, err);
+    if (!rc)
+        rc = nn_loop_saved(l, err);
     if (!rc && l->s->best_epoch < 0)
         rc = pl_fail(err, PL_ELIMIT, "no epoch gave finite predictions for the validation molecules: try a smaller lr");
     return rc;

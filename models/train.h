@@ -77,7 +77,10 @@ typedef struct nn_train_host {
     /* Is a checkpoint due, by time? Asked before a step and, where it is not the last, at the end of an epoch;
      * NULL: then always. */
     bool (*due)(void *ctx, bool epoch_over);
+    /* Where there is `saved` it may return before that is done: arrays of s stay as they are until `saved`, which
+     * waits (nothing begun is fine), has returned. */
     pl_code (*save)(void *ctx, const nn_train_state *s, pl_error *err);
+    pl_code (*saved)(void *ctx, pl_error *err);
     /* After validation of an epoch, perhaps some steps into the next one, before the checkpoint that follows
      * it; may be called again for the same epoch after a resume, with the same numbers. */
     pl_code (*epoch)(void *ctx, const nn_epoch_report *r, pl_error *err);

@@ -30,19 +30,29 @@ static pl_code settle(const nn_loop *l, pl_error *err)
     return l->steps ? nn_steps_settle(l->steps, err) : PL_OK;
 }
 
+pl_code nn_loop_saved(const nn_loop *l, pl_error *err)
+{
+    return l->host && l->host->saved ? l->host->saved(l->host->ctx, err) : PL_OK;
+}
+
+/* Steps of the engine's go on beside it: they do not touch the state's arrays. */
 static pl_code save(const nn_loop *l, pl_error *err)
 {
-    pl_code rc = settle(l, err);
+    pl_code rc = nn_loop_saved(l, err);
 
-    if (rc)
-        return rc;
-    return l->host && l->host->save ? l->host->save(l->host->ctx, l->s, err) : PL_OK;
+    if (!rc)
+        rc = settle(l, err);
+    if (!rc && l->host && l->host->save)
+        rc = l->host->save(l->host->ctx, l->s, err);
+    return rc || l->steps ? rc : nn_loop_saved(l, err);
 }
 
 static pl_code stop_here(const nn_loop *l, pl_error *err)
 {
     pl_code rc = save(l, err);
 
+    if (!rc)
+        rc = nn_loop_saved(l, err);
     return rc ? rc : pl_fail(err, PL_ESTOP, "stopped in epoch %lld", (long long)l->s->epoch + 1);
 }
 
@@ -211,8 +221,10 @@ static pl_code epoch_end(nn_loop *l, pl_error *err)
     nn_train_state *s = l->s;
     nn_loss_sum sum[NN_HELD_PARTS] = { { 0 } };
     bool open = false;
-    pl_code rc = l->beside ? measure_beside(l, sum, &open, err) : measure_now(l, sum, err);
+    pl_code rc = nn_loop_saved(l, err);
 
+    if (!rc)
+        rc = l->beside ? measure_beside(l, sum, &open, err) : measure_now(l, sum, err);
     if (rc)
         return rc == PL_ESTOP ? stop_here(l, err) : rc;
     l->r = (nn_epoch_report){ .epoch = s->epoch + 1, .step = s->step, .train = s->seen, .valid = sum[0], .test = sum[1],

@@ -51,5 +51,7 @@ pl_code nn_loop_step(nn_loop *l, pl_error *err);
 /* ---- train_epoch.c ---- */
 /* From where the state is to the end of its epoch, and what that means. ESTOP: saved. */
 pl_code nn_loop_epoch(nn_loop *l, pl_error *err);
+/* Waits for a checkpoint that is being written: before the state's arrays change. */
+pl_code nn_loop_saved(const nn_loop *l, pl_error *err);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "models/checkpoint.h"
 #include "models/cuda/plugin.h"
 #include "models/numa.h"
 #include "models/shards.h"
@@ -19,6 +18,7 @@
 #include "stages/domain.h"
 #include "stages/graph.h"
 #include "stages/ranks.h"
+#include "stages/train_save.h"
 
 typedef struct train_state {
     pl_env *env;                   /* store: rank 0 only                              */
@@ -38,25 +38,13 @@ typedef struct train_state {
     nn_model_file *start;          /* rank 0, or NULL                                 */
     size_t n_started;              /* numbers that are the start's                    */
     nn_train_host host;
-    const char *dir, *identity;    /* of checkpoints                                  */
-    bool latest_good;              /* latest.ckpt may become previous.ckpt            */
-    double saved_at, save_took;    /* seconds                                         */
-    int64_t saved_step;            /* of the last checkpoint; when none, 0            */
+    st_saves saves;                /* rank 0                                          */
     double radial_error;           /* the most of which a warning told                */
     nn_binding near;               /* to the GPU                                      */
     double valid_error;            /* of the last epoch: MAE in the target's unit, else the loss; or NaN */
 } train_state;
 
 enum { RADIAL_STEPS = 200 };       /* between two looks at the grid of radial nodes   */
-enum { SAVE_SHARE = 20, SAVE_SMALL = 1 << 20 }; /* ends of epochs are saved in a twentieth of the time; numbers whose saving takes none */
-
-static double clock_seconds(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what the loop asks for ---------------------------------------------- */
 
@@ -67,32 +55,25 @@ static bool host_stop(void *ctx)
     return *t->env->stop != 0;
 }
 
-/* Epochs may take a second, and a checkpoint as long. */
 static bool host_due(void *ctx, bool epoch_over)
 {
-    const train_state *t = ctx;
-    double since = clock_seconds() - t->saved_at, often = t->s.n < SAVE_SMALL ? 0 : SAVE_SHARE * t->save_took;
+    train_state *t = ctx;
 
-    return since >= t->conf->checkpoint_every || (epoch_over && since >= often);
+    return st_saves_due(&t->saves, t->conf->checkpoint_every, epoch_over, t->s.n);
 }
 
 static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
 {
     train_state *t = ctx;
-    double began = clock_seconds();
-    pl_code rc;
 
-    pl_fault("train", "checkpoint.before");
-    rc = nn_checkpoint_save(t->dir, t->identity, s, t->latest_good, err);
-    pl_fault("train", "checkpoint.after");
-    if (!rc && s->step > t->saved_step) {
-        pl_further_add(t->env, "checkpoint at step %lld", (long long)s->step);
-        t->saved_step = s->step;
-    }
-    t->latest_good = !rc;
-    t->saved_at = clock_seconds();
-    t->save_took = t->saved_at - began;
-    return rc;
+    return st_saves_write(&t->saves, s, err);
+}
+
+static pl_code host_saved(void *ctx, pl_error *err)
+{
+    train_state *t = ctx;
+
+    return st_saves_wait(&t->saves, err);
 }
 
 /* Errors are those of one number; the sums over several are of standard deviations. */
@@ -240,14 +221,15 @@ static void near_bind(train_state *t, int32_t device)
 }
 
 /* A training goes on without it. */
-static void beside_open(train_state *t, const nn_engine_conf *conf)
+static void beside_open(train_state *t, nn_engine_conf conf)
 {
     const nn_ranks *r = &t->team->ranks;
     pl_error why = { 0 };
 
+    conf.yields = true;
     if (!t->conf->beside || !t->kind->training || (r->size > 1 && !r->kind->device) || t->valid.samples.n + t->test.samples.n == 0)
         return;
-    if (t->kind->open(&t->beside, t->model, conf, &why))
+    if (t->kind->open(&t->beside, t->model, &conf, &why))
         pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", why.text);
     t->host.beside = t->beside;
 }
@@ -281,52 +263,7 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->kind = st_compute_engine(&t->conf->compute);
     rc = t->kind->open(&t->engine, t->model, &conf, err);
     if (!rc)
-        beside_open(t, &conf);
-    return rc;
-}
-
-/* Which training a checkpoint belongs to: the stage's key, and the run that began
- * the stage, so that a rerun by force, within the same second too, starts at zero. */
-static pl_code checkpoint_name(train_state *t, pl_error *err)
-{
-    const pl_env *env = t->env;
-    sqlite3_stmt *st = NULL;
-    bool row = false;
-    pl_code rc = pl_db_prepare(env->store->db, &st, "SELECT uuid FROM stage JOIN run USING(run_id) WHERE stage_id=?", err);
-
-    if (!rc)
-        (void)sqlite3_bind_int64(st, 1, env->stage_id);
-    if (!rc)
-        rc = pl_db_step(st, &row, err);
-    if (!rc)
-        t->identity = pl_sprintf(env->mem, "%s %s", env->step->key,
-                                 row && sqlite3_column_text(st, 0) ? (const char *)sqlite3_column_text(st, 0) : "");
-    sqlite3_finalize(st);
-    t->dir = pl_sprintf(env->mem, t->member ? "%s/checkpoints/%.16s-%lld" : "%s/checkpoints/%.16s", env->wf->workdir, env->step->key,
-                        (long long)t->member + 1);
-    if (!rc && (!t->identity || !t->dir))
-        rc = pl_fail(err, PL_ENOMEM, "checkpoint");
-    return rc;
-}
-
-static pl_code checkpoint_load(train_state *t, pl_error *err)
-{
-    const char *found = nn_checkpoint_identity(t->dir, t->env->mem);
-    nn_checkpoint_from from;
-    pl_error why = { 0 };
-    pl_code rc;
-
-    if (found[0] && strcmp(found, t->identity) != 0 && !strncmp(found, t->identity, strlen(t->env->step->key)))
-        return pl_event_add(t->env, PL_INFO, "a checkpoint of an earlier run of this stage is not used: the stage was "
-                            "started again");
-    rc = nn_checkpoint_load(t->dir, t->identity, &t->s, &from, &why, err);
-    t->latest_good = !rc && from == NN_FROM_LATEST;
-    t->saved_step = t->s.step;
-    if (!rc && from == NN_FROM_PREVIOUS)
-        rc = pl_event_add(t->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
-    if (!rc && from != NN_FROM_NOTHING)
-        rc = pl_event_add(t->env, PL_INFO, "training goes on in epoch %lld at step %lld", (long long)t->s.epoch + 1,
-                          (long long)t->s.step);
+        beside_open(t, conf);
     return rc;
 }
 
@@ -377,6 +314,7 @@ static pl_code train_open(void *state, pl_env *env, pl_error *err)
     state_open(t, env);
     t->host.due = host_due;
     t->host.save = host_save;
+    t->host.saved = host_saved;
     t->host.epoch = host_epoch;
     t->host.step = host_step;
     return PL_OK;
@@ -441,9 +379,6 @@ static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
     t->member = k;
     t->loop.seed = st_train_seed(t->env, k);
     t->valid_error = NAN;
-    t->saved_at = clock_seconds();
-    t->saved_step = 0;
-    t->latest_good = false;
     rc = k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
            : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
     if (!rc)
@@ -458,9 +393,9 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
     pl_code rc = member_begin(t, k, err);
 
     if (!rc && reads)
-        rc = checkpoint_name(t, err);
+        rc = st_saves_begin_member(&t->saves, t->env, k, err);
     if (!rc && reads)
-        rc = checkpoint_load(t, err);
+        rc = st_saves_load(&t->saves, &t->s, err);
     if (!rc && reads)
         rc = start_tell(t);
     if (!rc)
@@ -505,6 +440,7 @@ static void train_close(void *state)
 {
     train_state *t = state;
 
+    st_saves_close(&t->saves);
     if (t->kind) {
         t->kind->close(t->beside);
         t->kind->close(t->engine);

@@ -134,7 +134,7 @@ static void gpu_close(nn_gpu *g)
     free(g);
 }
 
-static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
+static nn_gpu *gpu_open(int32_t device, bool yields, char *text, size_t n)
 {
     int shared = 0;
     nn_gpu *g;
@@ -146,7 +146,7 @@ static nn_gpu *gpu_open(int32_t device, char *text, size_t n)
     if (g) {
         g->device = device;
         e = cudaSetDevice(device);
-        e = e == cudaSuccess ? streams_open(g) : e;
+        e = e == cudaSuccess ? streams_open(g, yields) : e;
         e = e == cudaSuccess ? cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) : e;
         g->shared = (size_t)shared;
         e = e == cudaSuccess ? tiles_allow(g) : e;

@@ -100,7 +100,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
     rc = nn_cuda_modules_open(e, err);
     if (rc)
         return rc;
-    e->gpu = e->ops->open(e->conf.device, text, sizeof text);
+    e->gpu = e->ops->open(e->conf.device, e->conf.yields, text, sizeof text);
     if (!e->gpu)
         return pl_fail(err, PL_EDEVICE, "engine cuda: %s", text);
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 9,
+    NN_GPU_ABI = 10,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -393,8 +393,8 @@ typedef struct nn_gpu_ops {
     /* Whether there is such a device; `text` (host) says in one line what was found
      * or why not. Takes nothing from the device. */
     bool (*find)(int32_t device, char *text, size_t n);
-    /* That device with a stream of its own, or NULL and why not. */
-    nn_gpu *(*open)(int32_t device, char *text, size_t n);
+    /* That device with streams of its own, or NULL and why not. yields: others' work comes first. */
+    nn_gpu *(*open)(int32_t device, bool yields, char *text, size_t n);
     void (*close)(nn_gpu *g);                  /* NULL is fine                   */
     const char *(*status)(nn_gpu *g);          /* waits; NULL, or the first error */
     void (*memory)(nn_gpu *g, size_t *left, size_t *all); /* bytes                */

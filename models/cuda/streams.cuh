@@ -125,7 +125,7 @@ static void gpu_join(nn_gpu *g)
     note(g, cudaStreamWaitEvent(g->stream, g->joined, 0), "join");
 }
 
-static cudaError_t streams_open(nn_gpu *g)
+static cudaError_t streams_open(nn_gpu *g, bool yields)
 {
     cudaStream_t *stream[] = { &g->copies, &g->lent };
     cudaEvent_t *event[] = { &g->copied, &g->forked, &g->joined };
@@ -136,7 +136,7 @@ static cudaError_t streams_open(nn_gpu *g)
     for (int i = 0; i < 2 && e == cudaSuccess; i++)
         e = cudaStreamCreateWithFlags(stream[i], cudaStreamNonBlocking);
     for (int i = 0; i < NN_GPU_LANES && e == cudaSuccess; i++)
-        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, i ? last : first);
+        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, i || yields ? last : first);
     for (int i = 0; i < 3 && e == cudaSuccess; i++)
         e = cudaEventCreateWithFlags(event[i], cudaEventDisableTiming);
     for (int i = 0; i < NN_GPU_MARKS && e == cudaSuccess; i++)

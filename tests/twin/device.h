@@ -41,7 +41,7 @@ static int gpu_open(void)
         print_error("%s\n", err.text);
         return -1;
     }
-    gpu = ops->open(0, text, sizeof text);
+    gpu = ops->open(0, false, text, sizeof text);
     print_message("%s: %s\n", ops->name, text);
     return gpu ? 0 : -1;
 }

@@ -324,6 +324,24 @@ static void a_patience_that_ends_in_the_next_epoch_leaves_what_it_leaves_between
     assert_true(beside.s.seen.n == 0 && beside.s.bad_total == between.s.bad_total);
 }
 
+/* Every few steps; with a second engine, without, and where the host does the steps. */
+static void arrays_stay_as_they_are_until_a_checkpoint_is_written(void **state)
+{
+    bench *b = *state;
+
+    b->conf.molecules = 10;
+    b->conf.epochs = 3;
+    for (int how = 0; how < 3; how++) {
+        slow_save slow = { .aside = nn_aside_new() };
+        run r = how ? fresh(b, -1) : fresh_beside(b, -1);
+        r.slow = &slow;
+        assert_int_equal(run_train(&r, how < 2 ? &nn_engine_cuda : &nn_engine_cpu, 1), PL_OK);
+        assert_true(slow.n > 3);
+        assert_int_equal(slow.changed, 0);
+        nn_aside_free(slow.aside);
+    }
+}
+
 static void a_second_engine_that_fails_at_first_is_done_without(void **state)
 {
     bench *b = *state;
@@ -478,6 +496,7 @@ static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(graphs_fences_and_early_copies_change_no_bit),
     WITH_BENCH(held_out_molecules_beside_the_steps_change_no_bit),
     WITH_BENCH(a_patience_that_ends_in_the_next_epoch_leaves_what_it_leaves_between_epochs),
+    WITH_BENCH(arrays_stay_as_they_are_until_a_checkpoint_is_written),
     WITH_BENCH(a_second_engine_that_fails_at_first_is_done_without),
     WITH_BENCH(a_second_engine_that_fails_later_ends_the_training),
     WITH_BENCH(all_skip_halve_and_double_at_the_same_steps),

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include "models/aside.h"
 #include "models/checkpoint.h"
 #include "models/feature.h"
 #include "models/train.h"
@@ -131,6 +133,14 @@ typedef struct curve {
     int n;
 } curve;
 
+/* A checkpoint that is written while steps go on. */
+typedef struct slow_save {
+    nn_aside *aside;
+    nn_train_state s;
+    uint32_t sum;
+    int n, changed;            /* how many; of which arrays changed before they had been written */
+} slow_save;
+
 typedef struct run {
     bench *b;
     curve curve;
@@ -140,6 +150,7 @@ typedef struct run {
     int n_scales;
     long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
     int64_t steps_later;
+    slow_save *slow;           /* in place of a checkpoint; or NULL */
     bool beside;               /* with a second engine for the validation molecules */
     double last_valid, first_valid, least_loss; /* of valid; least_loss: of all epochs */
 } run;
@@ -164,10 +175,58 @@ static void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
         r->scale[r->n_scales++] = s->scale.by;
 }
 
+static uint32_t arrays_sum(const nn_train_state *s)
+{
+    const float *const array[] = { s->params, s->m, s->v, s->ema, s->best };
+    uLong sum = crc32_z(0, NULL, 0);
+
+    for (int k = 0; k < 5; k++)
+        sum = crc32_z(sum, (const Bytef *)array[k], s->n * sizeof *array[k]);
+    return (uint32_t)sum;
+}
+
+/* Reads the arrays late, as one that writes them does. */
+static void slow_run(void *ctx)
+{
+    slow_save *w = ctx;
+
+    (void)usleep(250000);
+    w->changed += arrays_sum(&w->s) != w->sum;
+}
+
+static pl_code slow_begin(slow_save *w, const nn_train_state *s)
+{
+    w->changed += nn_aside_busy(w->aside);
+    w->s = *s;
+    w->sum = arrays_sum(s);
+    w->n++;
+    nn_aside_begin(w->aside, slow_run, w);
+    return PL_OK;
+}
+
+/* Every fourth step, and at the ends of epochs. */
+static bool slow_due(void *ctx, bool epoch_over)
+{
+    const run *r = ctx;
+
+    return epoch_over || r->polls % 4 == 0;
+}
+
+static pl_code run_saved(void *ctx, pl_error *err)
+{
+    run *r = ctx;
+
+    (void)err;
+    nn_aside_wait(r->slow->aside);
+    return PL_OK;
+}
+
 static pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
 {
     run *r = ctx;
 
+    if (r->slow)
+        return slow_begin(r->slow, s);
     return nn_checkpoint_save(r->b->dir, "engine", s, true, err);
 }
 
@@ -200,6 +259,8 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     nn_engine *engine = NULL;
     pl_code rc = kind->open(&engine, b->model, &conf, err);
 
+    host.saved = r->slow ? run_saved : NULL;
+    host.due = r->slow ? slow_due : NULL;
     if (!rc && r->beside)
         rc = kind->open(&host.beside, b->model, &conf, err);
     if (!rc)

@@ -1,0 +1,39 @@
+/* stages/train_save.h - the checkpoints of a training: one is written beside the steps that follow it.
+ *
+ * In <workdir>/checkpoints, a folder for each member. Rank 0 alone has any. */
+#ifndef ST_TRAIN_SAVE_H
+#define ST_TRAIN_SAVE_H
+
+#include "models/aside.h"
+#include "models/train.h"
+#include "pipeline/stage.h"
+
+typedef struct st_saves {
+    pl_env *env;
+    const char *dir, *identity;    /* of the present member                       */
+    bool latest_good;              /* latest.ckpt may become previous.ckpt        */
+    double at, took;               /* seconds: the end of the last one            */
+    int64_t step;                  /* of the last one; when none, 0               */
+    nn_aside *aside;               /* made when it is first needed                */
+    bool begun;
+    nn_train_state s;              /* what is written                             */
+    pl_code code;                  /* what became of it                           */
+    pl_error err;
+} st_saves;
+
+/* For member number `member`, from 0, of the stage that env runs. */
+pl_code st_saves_begin_member(st_saves *v, pl_env *env, int64_t member, pl_error *err);
+void    st_saves_close(st_saves *v); /* waits; zeroed is fine */
+
+/* The newest that is whole, if there is one, with an event that says so. */
+pl_code st_saves_load(st_saves *v, nn_train_state *s, pl_error *err);
+
+/* Every so many seconds, and at the end of an epoch unless that took more than a twentieth of the time. n: numbers of the
+ * model. Tells of the one before as soon as that is written. */
+bool    st_saves_due(st_saves *v, double every, bool epoch_over, size_t n);
+
+/* Begun; arrays of s stay as they are until st_saves_wait. */
+pl_code st_saves_write(st_saves *v, const nn_train_state *s, pl_error *err);
+pl_code st_saves_wait(st_saves *v, pl_error *err);
+
+#endif
