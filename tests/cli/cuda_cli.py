@@ -120,15 +120,24 @@ class Cuda(unittest.TestCase):
     def weights(self, name):
         return tensors(os.path.join(self.dir, "runs", name, "models", "learn.safetensors"))
 
+    def curve(self, name):
+        with sqlite3.connect(os.path.join(self.dir, "runs", name, "results.db")) as db:
+            rows = db.execute("SELECT step, epoch, split, name, value FROM metric ORDER BY epoch, split, name").fetchall()
+        self.assertGreater(len(rows), 6)
+        return rows
+
     def test_training_that_was_killed_ends_with_the_same_weights(self):
         with open(DATA) as data, open(os.path.join(self.dir, "b.csv"), "w") as f:
             f.writelines(data.readlines()[:21])
         with open(os.path.join(self.dir, "t.yaml"), "w") as f:
             f.write(TRAIN)
         self.sieve("run", "t.yaml", "-q", "workdir=runs/prepared", "--until", "split")
-        for name in ("whole", "killed"):
+        for name in ("whole", "between", "killed"):
             shutil.copytree(os.path.join(self.dir, "runs", "prepared"), os.path.join(self.dir, "runs", name))
         self.sieve("run", "t.yaml", "-q", "workdir=runs/whole")
+        self.sieve("run", "t.yaml", "-q", "workdir=runs/between", "stages.train.evaluate_beside=false")
+        self.assertEqual(self.weights("whole"), self.weights("between"))
+        self.assertEqual(self.curve("whole"), self.curve("between"))
         for point in ("epoch.before_commit:1", "checkpoint.after:1", "checkpoint.before:1"):
             self.sieve("run", "t.yaml", "-q", "workdir=runs/killed", status=137, MOLSIEVE_FAULT="train." + point)
         self.sieve("run", "t.yaml", "-q", "workdir=runs/killed")

@@ -50,7 +50,7 @@ def ranks_on_emulated_gpus_give_the_same_model():
     """Steps and sums stay on the GPUs, one a rank; `auto` takes NCCL. A GPU without memory is that of its rank."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
-        gpu = GPU + ["stages.train.epochs=2"]
+        gpu = GPU + ["stages.train.epochs=3"]  # of which one is measured beside the steps of the next
 
         def model(n, *args, **more):
             status, text = Started(p, n, copy(p, "ranks"), *gpu, *args, **env(n, **more)).end()
@@ -59,6 +59,7 @@ def ranks_on_emulated_gpus_give_the_same_model():
 
         want = model(1)
         assert model(2) == want and model(3) == want
+        assert model(2, "stages.train.evaluate_beside=false") == want
         assert model(2, MOLSIEVE_CUDA_GRAPHS="0", MOLSIEVE_EMULATOR_EAGER="1") == want
         lamb = "stages.train.optimiser.type=lamb"
         assert model(2, lamb) == model(1, lamb) != want
