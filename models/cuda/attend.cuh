@@ -57,17 +57,17 @@ __global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape s
 }
 
 /* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
-template <int L, int V>
-static __device__ __forceinline__ void values_degree(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
-                                                     const edge_lanes &p)
+template <class P, int V>
+static __device__ __forceinline__ void values_piece(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
+                                                    const edge_lanes &p)
 {
-    const int n = 2 * L + 1;
+    const int L = P::l, n = 2 * L + 1;
     const nn_gpu_turn &t = a.dvalue;
     int ch = t.edges.ch[L], head[V];
 
     for (int k = p.k; k < ch; k += p.step) {
         const float *from = t.x + (int64_t)p.node * t.nodes.size + t.nodes.at[L] + k;
-        float x[n][V], y[n][V], w[V];
+        float x[n][V], y[P::n][V], w[V];
         heads_of<V>(t, k, ch, head);
 UNROLL
         for (int i = 0; i < n; i++)
@@ -78,20 +78,20 @@ UNROLL
             float dot[V] = {};
             weights_of<V>(t, row, head, w);
 UNROLL
-            for (int m = 0; m < n; m++)
-                load_v<V>(y[m], a.dalpha.t.y + at + t.edges.at[L][m]);
+            for (int m = 0; m < P::n; m++)
+                load_v<V>(y[m], a.dalpha.t.y + at + t.edges.at[L][P::from + m]);
 UNROLL
-            for (int m = 0; m < n; m++) {
+            for (int m = 0; m < P::n; m++) {
                 float v[V];
-                turn_one<L, V>(stage_frame<L>(g, e), x, m, v);
+                turn_one<L, V>(stage_frame<L>(g, e), x, P::from + m, v);
 UNROLL
                 for (int j = 0; j < V; j++) {
                     dot[j] += v[j] * y[m][j];
                     v[j] *= w[j];
                 }
-                store_v<V>(t.y + at + t.edges.at[L][m], v);
+                store_v<V>(t.y + at + t.edges.at[L][P::from + m], v);
             }
-            store_v<V>(g.part + ((e - g.first) * s.degrees + L) * s.channels + k, dot);
+            store_v<V>(g.part + ((e - g.first) * shape_slots(s.degrees) + P::slot) * s.channels + k, dot);
         }
     }
 }
@@ -104,20 +104,20 @@ static __device__ __forceinline__ void values_edges(const nn_gpu_attend_back &a,
 
     if (p.node < 0 || p.first >= p.end)
         return;
-    of_warp_degree([&](auto degree) { values_degree<decltype(degree)::l, V>(a, g, s, p); });
+    of_warp_pieces([&](auto piece) { values_piece<decltype(piece), V>(a, g, s, p); });
 }
 
-/* dalpha of the staged edges: degrees ascending, in each the channels of the head. */
+/* dalpha of the staged edges: pieces of degrees ascending, in each the channels of the head. */
 static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_stage &g, const edge_shape &s)
 {
-    int heads = a.t.heads;
+    int heads = a.t.heads, slots = shape_slots(s.degrees);
 
     for (int i = (int)threadIdx.x; i < g.n * heads; i += (int)blockDim.x) {
         int e = i / heads, head = i % heads;
         float sum = 0;
-        for (int l = 0; l < s.degrees; l++) {
-            const float *p = g.part + (e * s.degrees + l) * s.channels;
-            int width = a.t.edges.ch[l] / heads;
+        for (int j = 0; j < slots; j++) {
+            const float *p = g.part + (e * slots + j) * s.channels;
+            int width = a.t.edges.ch[j < 3 ? j : (j + 3) / 2] / heads;
             for (int k = head * width; k < (head + 1) * width; k++)
                 sum += p[k];
         }
@@ -148,12 +148,13 @@ UNROLL
     }
 }
 
-/* Of the keys and queries, from ds. */
+/* Of the keys and queries, from ds. A sum reads all components of the keys, which then give way to their gradient. */
 template <int V>
 static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_lanes &p,
                                                   bool opens)
 {
     sum_edges<V>(a.dq, g, p, opens);
+    __syncthreads();
     turn_edges<V>(a.dkey, g, p);
 }
 

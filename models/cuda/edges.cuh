@@ -1,6 +1,7 @@
 /* models/cuda/edges.cuh - between nodes and the frames of their edges: ops 6, 8, 15.
  *
- * A block has a few nodes (or rows) and all their edges; its warp l is degree l. A node has
+ * A block has a few nodes (or rows) and all their edges. Its warps have pieces of the degrees that take about as long as each
+ * other: degrees 0 and 1, degree 2, and half the components of degree 3 or 4. A node has
  * `group` lanes of every warp, each lane V channels at a time. The D of up to `room` edges wait
  * in shared memory, of further ones in the next turn: no sum depends on what shares a block. */
 #ifndef NN_CUDA_EDGES_CUH
@@ -35,10 +36,21 @@ static __device__ __forceinline__ edge_row row_open(const nn_gpu_turn &t, int ro
 
 /* ---- what a block and its lanes have ---- */
 
-typedef struct edge_shape { /* of a launch: blocks are of `degrees` warps */
+typedef struct edge_shape { /* of a launch */
     int32_t group, room, degrees, channels; /* of the degree that has most */
     bool fours;                             /* V is 4, else 1              */
 } edge_shape;
+
+/* Pieces of the degrees below `degrees`, and warps that have them. */
+static __host__ __device__ __forceinline__ int shape_slots(int degrees)
+{
+    return degrees < 4 ? degrees : 2 * degrees - 3;
+}
+
+static __host__ __device__ __forceinline__ int shape_warps(int degrees)
+{
+    return degrees < 3 ? 1 : 2 * degrees - 4;
+}
 
 typedef struct edge_lanes { /* edges first .. end-1 of a list; channels k, k + step ..; node -1: none */
     int node, first, end, k, step;
@@ -46,8 +58,8 @@ typedef struct edge_lanes { /* edges first .. end-1 of a list; channels k, k + s
 
 typedef struct edge_stage { /* edges first .. first+n-1 of the list, in shared memory */
     int first, n, ld;
-    float *part, *d;        /* [room][degrees][channels] where there are dots, [room][ld] */
-    int *row;               /* [room]                                                     */
+    float *part, *d;        /* [room][slots][channels] where there are dots, [room][ld] */
+    int *row;               /* [room]                                                   */
 } edge_stage;
 
 static __host__ __device__ __forceinline__ int stage_ld(int frame_size)
@@ -59,7 +71,7 @@ static __device__ __forceinline__ edge_stage stage_of(char *bytes, const edge_sh
 {
     edge_stage g = { 0, 0, stage_ld(frame_size), (float *)bytes, NULL, NULL };
 
-    g.d = g.part + (dots ? s.room * s.degrees * s.channels : 0);
+    g.d = g.part + (dots ? s.room * shape_slots(s.degrees) * s.channels : 0);
     g.row = (int *)(g.d + s.room * g.ld);
     return g;
 }
@@ -167,34 +179,38 @@ static __device__ __forceinline__ edge_lanes staged(const edge_stage &g, const e
     return out;
 }
 
-/* do_it for the degree of this warp, as a type: its body is compiled for each. */
-template <int L> struct degree_is {
-    static constexpr int l = L;
+/* Components from .. from+n-1 of degree L, all or its half HALF; the number of the piece. */
+template <int L, int HALF> struct piece_is {
+    static constexpr int l = L, from = HALF ? L + 1 : 0, n = L < 3 ? 2 * L + 1 : HALF ? L : L + 1, slot = L < 3 ? L : 2 * L - 3 + HALF;
 };
 
-template <class F> static __device__ __forceinline__ void of_warp_degree(const F &do_it)
+/* do_it for each piece of this warp, as a type: its body is compiled for each. */
+template <class F> static __device__ __forceinline__ void of_warp_pieces(const F &do_it)
 {
     switch (threadIdx.x / 32) {
     case 0:
-        return do_it(degree_is<0>());
+        do_it(piece_is<0, 0>());
+        return do_it(piece_is<1, 0>());
     case 1:
-        return do_it(degree_is<1>());
+        return do_it(piece_is<2, 0>());
     case 2:
-        return do_it(degree_is<2>());
+        return do_it(piece_is<3, 0>());
     case 3:
-        return do_it(degree_is<3>());
+        return do_it(piece_is<3, 1>());
     case 4:
-        return do_it(degree_is<4>());
+        return do_it(piece_is<4, 0>());
+    case 5:
+        return do_it(piece_is<4, 1>());
     }
 }
 
 /* ---- into the frames of edges ---- */
 
 /* x: those of the lane's node. */
-template <int L, int V>
-static __device__ __forceinline__ void turn_degree(const nn_gpu_turn &t, const edge_stage &g, const edge_lanes &p)
+template <class P, int V>
+static __device__ __forceinline__ void turn_piece(const nn_gpu_turn &t, const edge_stage &g, const edge_lanes &p)
 {
-    const int n = 2 * L + 1;
+    const int L = P::l, n = 2 * L + 1;
     int ch = t.edges.ch[L], head[V];
 
     for (int k = p.k; k < ch; k += p.step) {
@@ -209,7 +225,7 @@ UNROLL
             float *y = t.y + (int64_t)row * t.edges.size + k;
             weights_of<V>(t, row, head, w);
 UNROLL
-            for (int m = 0; m < n; m++) {
+            for (int m = P::from; m < P::from + P::n; m++) {
                 turn_one<L, V>(stage_frame<L>(g, e), x, m, v);
 UNROLL
                 for (int j = 0; j < V; j++)
@@ -227,7 +243,7 @@ static __device__ __forceinline__ void turn_edges(const nn_gpu_turn &t, const ed
 
     if (p.node < 0 || p.first >= p.end)
         return;
-    of_warp_degree([&](auto degree) { turn_degree<decltype(degree)::l, V>(t, g, p); });
+    of_warp_pieces([&](auto piece) { turn_piece<decltype(piece), V>(t, g, p); });
 }
 
 __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
@@ -294,11 +310,10 @@ __global__ void dot_run(nn_gpu_dot a, int channels)
 
 /* ---- sums over a node's edges, out of their frames ---- */
 
-template <int L, int V>
-static __device__ __forceinline__ void sum_edge(const nn_gpu_turn &t, const float *d, const float *y, const float w[V],
-                                                float acc[2 * L + 1][V])
+template <class P, int V>
+static __device__ __forceinline__ void sum_edge(const nn_gpu_turn &t, const float *d, const float *y, const float w[V], float acc[P::n][V])
 {
-    const int n = 2 * L + 1;
+    const int L = P::l, n = 2 * L + 1;
 
 UNROLL
     for (int m = 0; m < n; m++) {
@@ -308,52 +323,51 @@ UNROLL
         for (int j = 0; j < V; j++)
             v[j] *= w[j];
 UNROLL
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < P::n; i++)
 UNROLL
             for (int j = 0; j < V; j++)
-                acc[i][j] += (L ? d[i * n + m] : 1.0f) * v[j];
+                acc[i][j] += (L ? d[(P::from + i) * n + m] : 1.0f) * v[j];
     }
 }
 
 /* What a sum begins with: at the node's first edges what was there or zero, then what there is. */
-template <int L, int V>
-static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count,
-                                                 float acc[2 * L + 1][V])
+template <class P, int V>
+static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count, float acc[P::n][V])
 {
     float times = opens && s.count ? (float)count : 1.0f;
 
 UNROLL
-    for (int i = 0; i < 2 * L + 1; i++) {
+    for (int i = 0; i < P::n; i++) {
 UNROLL
         for (int j = 0; j < V; j++)
             acc[i][j] = 0;
         if (opens && !s.add)
             continue;
-        load_v<V>(acc[i], to + i * s.t.edges.ch[L]);
+        load_v<V>(acc[i], to + i * s.t.edges.ch[P::l]);
 UNROLL
         for (int j = 0; j < V; j++)
             acc[i][j] *= times;
     }
 }
 
-template <int L, int V>
-static __device__ __forceinline__ void sum_degree(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &p, bool opens,
-                                                  int count)
+template <class P, int V>
+static __device__ __forceinline__ void sum_piece(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &p, bool opens,
+                                                 int count)
 {
-    const int n = 2 * L + 1;
+    const int L = P::l;
     int ch = s.t.edges.ch[L], head[V];
 
     for (int k = p.k; k < ch; k += p.step) {
-        float *to = s.to + (int64_t)p.node * s.t.nodes.size + s.t.nodes.at[L] + k, acc[n][V], w[V];
+        float *to = s.to + (int64_t)p.node * s.t.nodes.size + s.t.nodes.at[L] + P::from * ch + k, acc[P::n][V], w[V];
         heads_of<V>(s.t, k, ch, head);
-        sum_begin<L, V>(s, to, opens, count, acc);
+        sum_begin<P, V>(s, to, opens, count, acc);
         for (int e = p.first; e < p.end; e++) {
             int row = g.row[e - g.first];
             weights_of<V>(s.t, row, head, w);
-            sum_edge<L, V>(s.t, stage_frame<L>(g, e), s.t.y + (int64_t)row * s.t.edges.size + k, w, acc);
+            sum_edge<P, V>(s.t, stage_frame<L>(g, e), s.t.y + (int64_t)row * s.t.edges.size + k, w, acc);
         }
 UNROLL
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < P::n; i++)
             store_v<V>(to + i * ch, acc[i]);
     }
 }
@@ -367,7 +381,7 @@ static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge
 
     if (p.node < 0 || (!opens && p.first >= p.end))
         return;
-    of_warp_degree([&](auto degree) { sum_degree<decltype(degree)::l, V>(s, g, p, opens, count); });
+    of_warp_pieces([&](auto piece) { sum_piece<decltype(piece), V>(s, g, p, opens, count); });
 }
 
 /* The edges of a block's nodes. */

@@ -181,11 +181,16 @@ enum { EDGE_ROOM = 32, EDGE_SHARED = 24 << 10 }; /* a warp looks up as many fram
 /* Bytes of shared memory for `room` edges, or where that is 0 as many as are good. */
 static size_t edge_room(edge_shape *s, int frame_size, bool dots)
 {
-    size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)s->degrees * (size_t)s->channels : 0)) * sizeof(float);
+    size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)shape_slots(s->degrees) * (size_t)s->channels : 0)) * sizeof(float);
 
     if (!s->room)
         s->room = each * EDGE_ROOM <= EDGE_SHARED ? EDGE_ROOM : each < EDGE_SHARED ? (int)(EDGE_SHARED / each) : 1;
     return (size_t)s->room * each;
+}
+
+static unsigned edge_threads(const edge_shape *s)
+{
+    return 32 * (unsigned)shape_warps(s->degrees);
 }
 
 static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
@@ -194,7 +199,7 @@ static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
 
     s.room = 32 / s.group;
     if (a->n_rows)
-        LAUNCH(turn_run, blocks(a->n_rows, s.room), (unsigned)s.degrees * 32, edge_room(&s, a->frame_size, false),
+        LAUNCH(turn_run, blocks(a->n_rows, s.room), edge_threads(&s), edge_room(&s, a->frame_size, false),
                g->stream, *a, s);
     launched(g, "turn");
 }
@@ -205,7 +210,7 @@ static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
     size_t bytes = edge_room(&s, a->t.frame_size, false);
 
     if (a->n_nodes)
-        LAUNCH(sum_run, blocks(a->n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+        LAUNCH(sum_run, blocks(a->n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
     launched(g, "sum");
 }
 
@@ -215,7 +220,7 @@ static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
     size_t bytes = edge_room(&s, a->sum.t.frame_size, false);
 
     if (a->sum.n_nodes)
-        LAUNCH(attend_run, blocks(a->sum.n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+        LAUNCH(attend_run, blocks(a->sum.n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
     launched(g, "attend");
 }
 
@@ -225,7 +230,7 @@ static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
     size_t bytes = edge_room(&s, a->dq.t.frame_size, true);
 
     if (a->dq.n_nodes)
-        LAUNCH(attend_grad, blocks(a->dq.n_nodes, 32 / s.group), (unsigned)s.degrees * 32, bytes, g->stream, *a, s);
+        LAUNCH(attend_grad, blocks(a->dq.n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
     launched(g, "attend_back");
 }
 
