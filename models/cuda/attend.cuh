@@ -56,40 +56,55 @@ __global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape s
     sum_block(a.sum, shape);
 }
 
-/* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
+/* out += the piece's columns of D^T x; x: a node's, `step` apart. */
+template <class P, int V>
+static __device__ __forceinline__ void turn_columns(const float *d, const float *x, int step, float out[P::n][V])
+{
+    const int L = P::l, n = 2 * L + 1;
+
+UNROLL
+    for (int i = 0; i < n; i++) {
+        float v[V];
+        load_v<V>(v, x + i * step);
+UNROLL
+        for (int m = 0; m < P::n; m++)
+UNROLL
+            for (int j = 0; j < V; j++)
+                out[m][j] += (L ? d[i * n + P::from + m] : 1.0f) * v[j];
+    }
+}
+
+/* dz . value of a lane's channels, into `part`; then the values give way to their gradient. A node's dz are read again for
+ * each edge: the fewer registers, the more blocks a multiprocessor has. */
 template <class P, int V>
 static __device__ __forceinline__ void values_piece(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
                                                     const edge_lanes &p)
 {
-    const int L = P::l, n = 2 * L + 1;
+    const int L = P::l;
     const nn_gpu_turn &t = a.dvalue;
-    int ch = t.edges.ch[L], head[V];
+    int ch = t.edges.ch[L];
 
     for (int k = p.k; k < ch; k += p.step) {
         const float *from = t.x + (int64_t)p.node * t.nodes.size + t.nodes.at[L] + k;
-        float x[n][V], y[P::n][V], w[V];
-        heads_of<V>(t, k, ch, head);
-UNROLL
-        for (int i = 0; i < n; i++)
-            load_v<V>(x[i], from + i * ch);
+        const uint32_t head = heads_of<V>(t, k, ch);
+        float y[P::n][V], w[V];
         for (int e = p.first; e < p.end; e++) {
             int row = g.row[e - g.first];
             int64_t at = (int64_t)row * t.edges.size + k;
-            float dot[V] = {};
+            float dot[V] = {}, v[P::n][V] = {};
             weights_of<V>(t, row, head, w);
 UNROLL
             for (int m = 0; m < P::n; m++)
                 load_v<V>(y[m], a.dalpha.t.y + at + t.edges.at[L][P::from + m]);
+            turn_columns<P, V>(stage_frame<L>(g, e), from, ch, v);
 UNROLL
             for (int m = 0; m < P::n; m++) {
-                float v[V];
-                turn_one<L, V>(stage_frame<L>(g, e), x, P::from + m, v);
 UNROLL
                 for (int j = 0; j < V; j++) {
-                    dot[j] += v[j] * y[m][j];
-                    v[j] *= w[j];
+                    dot[j] += v[m][j] * y[m][j];
+                    v[m][j] *= w[j];
                 }
-                store_v<V>(t.y + at + t.edges.at[L][P::from + m], v);
+                store_v<V>(t.y + at + t.edges.at[L][P::from + m], v[m]);
             }
             store_v<V>(g.part + ((e - g.first) * shape_slots(s.degrees) + P::slot) * s.channels + k, dot);
         }
@@ -148,17 +163,8 @@ UNROLL
     }
 }
 
-/* Of the keys and queries, from ds. A sum reads all components of the keys, which then give way to their gradient. */
-template <int V>
-static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_lanes &p,
-                                                  bool opens)
-{
-    sum_edges<V>(a.dq, g, p, opens);
-    __syncthreads();
-    turn_edges<V>(a.dkey, g, p);
-}
-
-__global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
+/* Gradients of the values and of the weights' logits. */
+__global__ void attend_values(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
 {
     SHARED_BYTES(bytes);
     const nn_gpu_sum &s = a.dq;
@@ -183,17 +189,36 @@ __global__ void attend_grad(const __grid_constant__ nn_gpu_attend_back a, edge_s
         if (node < s.n_nodes)
             attend_logits(a, s.first[node], s.first[node + 1], i % heads);
     }
+}
+
+/* A sum reads all components of the keys, which then give way to their gradient. */
+template <int V>
+static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_lanes &p,
+                                                  bool opens)
+{
+    sum_edges<V>(a.dq, g, p, opens);
     __syncthreads();
+    turn_edges<V>(a.dkey, g, p);
+}
+
+/* Then of the queries and keys, from those of the logits. */
+__global__ void attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
+{
+    SHARED_BYTES(bytes);
+    const nn_gpu_sum &s = a.dq;
+    int first = block_edge(shape, s.first, s.n_nodes, 0), end = block_edge(shape, s.first, s.n_nodes, 1);
+    edge_lanes p = lanes_of(shape, s.first, s.n_nodes);
+    edge_stage g = stage_of(bytes, shape, s.t.frame_size, false);
+
     for (int at = first; at == first || at < end; at += shape.room) {
-        if (end - first > shape.room) {
-            stage_fill(&g, s.t, s.row, at, end, shape.room);
+        if (at > first)
             __syncthreads();
-        }
+        stage_fill(&g, s.t, s.row, at, end, shape.room);
+        __syncthreads();
         if (shape.fours)
             keys_edges<4>(a, g, p, at == first);
         else
             keys_edges<1>(a, g, p, at == first);
-        __syncthreads();
     }
 }
 

@@ -127,27 +127,29 @@ template <int V> static __device__ __forceinline__ void store_v(float *p, const 
         *p = v[0];
 }
 
-/* The heads of channels k .. k+V-1 of ch. */
-template <int V> static __device__ __forceinline__ void heads_of(const nn_gpu_turn &t, int k, int ch, int head[V])
+/* The heads of channels k .. k+V-1 of ch, a byte each. */
+template <int V> static __device__ __forceinline__ uint32_t heads_of(const nn_gpu_turn &t, int k, int ch)
 {
     int width = ch / t.heads, h = k / width, left = (h + 1) * width - k;
+    uint32_t head = 0;
 
 UNROLL
     for (int j = 0; j < V; j++, left--) {
         h += left == 0;
         left = left ? left : width;
-        head[j] = h;
+        head |= (uint32_t)h << 8 * j;
     }
+    return head;
 }
 
 template <int V>
-static __device__ __forceinline__ void weights_of(const nn_gpu_turn &t, int row, const int head[V], float w[V])
+static __device__ __forceinline__ void weights_of(const nn_gpu_turn &t, int row, uint32_t head, float w[V])
 {
     const float *from = t.weight + (int64_t)row * t.heads;
 
 UNROLL
     for (int j = 0; j < V; j++)
-        w[j] = t.weight ? from[head[j]] : 1;
+        w[j] = t.weight ? from[head >> 8 * j & 255] : 1;
 }
 
 template <int L> static __device__ __forceinline__ const float *stage_frame(const edge_stage &g, int e)
@@ -211,12 +213,12 @@ template <class P, int V>
 static __device__ __forceinline__ void turn_piece(const nn_gpu_turn &t, const edge_stage &g, const edge_lanes &p)
 {
     const int L = P::l, n = 2 * L + 1;
-    int ch = t.edges.ch[L], head[V];
+    int ch = t.edges.ch[L];
 
     for (int k = p.k; k < ch; k += p.step) {
         const float *from = t.x + (int64_t)p.node * t.nodes.size + t.nodes.at[L] + k;
+        const uint32_t head = heads_of<V>(t, k, ch);
         float x[n][V], w[V], v[V];
-        heads_of<V>(t, k, ch, head);
 UNROLL
         for (int i = 0; i < n; i++)
             load_v<V>(x[i], from + i * ch);
@@ -355,11 +357,11 @@ static __device__ __forceinline__ void sum_piece(const nn_gpu_sum &s, const edge
                                                  int count)
 {
     const int L = P::l;
-    int ch = s.t.edges.ch[L], head[V];
+    int ch = s.t.edges.ch[L];
 
     for (int k = p.k; k < ch; k += p.step) {
         float *to = s.to + (int64_t)p.node * s.t.nodes.size + s.t.nodes.at[L] + P::from * ch + k, acc[P::n][V], w[V];
-        heads_of<V>(s.t, k, ch, head);
+        const uint32_t head = heads_of<V>(s.t, k, ch);
         sum_begin<P, V>(s, to, opens, count, acc);
         for (int e = p.first; e < p.end; e++) {
             int row = g.row[e - g.first];

@@ -7,6 +7,8 @@ _Static_assert((int)NN_GPU_DEGREES == (int)NN_DEGREES && (int)NN_GPU_H == (int)N
                    && (int)NN_GPU_FRAME == (int)NN_FRAME_ALL && (int)NN_GPU_FREQS == 2 * (int)NN_MAX_DEGREE + 1,
                "ops.h has its own copies of these");
 
+enum { HEADS_MOST = 255 }; /* a kernel has four of a lane's in a word */
+
 typedef struct builder {
     nn_cuda_plan *plan;
     const nn_se3 *model;
@@ -363,6 +365,8 @@ pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
     if (model->head[0] < 0)
         return pl_fail(err, PL_ECONFIG, "the cuda engine computes whole models, not single layers");
+    if (model->conf.heads > HEADS_MOST)
+        return pl_fail(err, PL_ECONFIG, "engine cuda: %d attention heads, at most %d", (int)model->conf.heads, (int)HEADS_MOST);
     p->l_max = model->conf.degrees - 1;
     p->n_scalars = model->conf.edge_features + 1;
     p->input = nodes_of(&(nn_fiber){ { model->conf.node_features } });

@@ -421,7 +421,7 @@ static void launches_of_a_block_are_as_documented(void **state)
     static const struct {
         nn_precision p;
         int n[3];
-    } documented[] = { { NN_PREC_BF16, { 0, 6, 16 } }, { NN_PREC_FP32, { 0, 8, 16 } } };
+    } documented[] = { { NN_PREC_BF16, { 0, 6, 17 } }, { NN_PREC_FP32, { 0, 8, 17 } } };
     const nn_gpu_ops *ops;
     (void)state;
 
@@ -517,6 +517,23 @@ static void what_is_missing_is_said_in_one_sentence(void **state)
     free(keep);
 }
 
+static void more_heads_than_a_kernel_counts_are_refused(void **state)
+{
+    const nn_se3_conf conf = { .layers = 1, .degrees = 1, .channels = 512, .heads = 256, .channels_div = 2, .fusion = NN_FUSE_FULL,
+                               .node_features = 6, .edge_features = 4, .outputs = 1 };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    nn_engine *e = NULL;
+    pl_error err = { 0 };
+    nn_se3 *model;
+    (void)state;
+
+    assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
+    assert_int_equal(nn_engine_cuda.open(&e, model, &exact, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "engine cuda: 256 attention heads, at most 255");
+    assert_null(e);
+    pl_arena_free(mem);
+}
+
 static void molecules_without_edges(void **state)
 {
     nn_engine_conf conf[] = { { .threads = 1 }, { .threads = 1, .of_contract = NN_PREC_FP16 } };
@@ -581,6 +598,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stored_frames_give_what_computed_ones_give),
         cmocka_unit_test(a_score_does_not_depend_on_the_batch),
         cmocka_unit_test(what_is_missing_is_said_in_one_sentence),
+        cmocka_unit_test(more_heads_than_a_kernel_counts_are_refused),
         cmocka_unit_test(molecules_without_edges),
         cmocka_unit_test(what_only_a_gpu_has_is_refused_elsewhere),
         cmocka_unit_test(backward_needs_a_forward_that_keeps),

@@ -279,16 +279,17 @@ static void same_curves(const run *x, const run *y)
 /* At once or when the next epoch is long under way, or over; stopped anywhere. */
 static void held_out_molecules_beside_the_steps_change_no_bit(void **state)
 {
-    static const useconds_t takes[] = { 0, 3000, 200000 };
+    static const useconds_t takes[] = { 0, 100000 };
     bench *b = *state;
     run between = fresh(b, -1);
 
     b->conf.molecules = 5;
+    b->conf.epochs = 3;
     assert_int_equal(run_train(&between, &nn_engine_cuda, 1), PL_OK);
-    assert_int_equal(between.curve.n, EPOCHS);
-    for (int i = 0; i < 3; i++) {
+    assert_int_equal(between.curve.n, 3);
+    for (int i = 0; i < 2; i++) {
         const nn_engine_kind kind = watched(0, takes[i]);
-        run beside = fresh_beside(b, -1), first = fresh_beside(b, 7 + 6 * i), second_half = fresh_beside(b, -1);
+        run beside = fresh_beside(b, -1), first = fresh_beside(b, 9 + 4 * i), second_half = fresh_beside(b, -1);
         nn_checkpoint_from from;
         pl_error why;
         assert_int_equal(run_train(&beside, &kind, 1), PL_OK);
@@ -330,13 +331,13 @@ static void arrays_stay_as_they_are_until_a_checkpoint_is_written(void **state)
     bench *b = *state;
 
     b->conf.molecules = 10;
-    b->conf.epochs = 3;
+    b->conf.epochs = 2;
     for (int how = 0; how < 3; how++) {
         slow_save slow = { .aside = nn_aside_new() };
         run r = how ? fresh(b, -1) : fresh_beside(b, -1);
         r.slow = &slow;
         assert_int_equal(run_train(&r, how < 2 ? &nn_engine_cuda : &nn_engine_cpu, 1), PL_OK);
-        assert_true(slow.n > 3);
+        assert_true(slow.n >= 3);
         assert_int_equal(slow.changed, 0);
         nn_aside_free(slow.aside);
     }
