@@ -5,6 +5,7 @@
 
 struct nn_held {
     nn_held_of of;
+    nn_predictor beside;       /* with the second engine                  */
     float *y[NN_HELD_PARTS];   /* [samples][outputs]                      */
     float *dy;                 /* [outputs], of no use                    */
     int64_t *first;            /* [ranks + 1] where what each gives begins */
@@ -34,17 +35,11 @@ pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error
     if (!there)
         return pl_fail(err, PL_ENOMEM, "held-out molecules");
     h->of = *of;
-    h->of.now.all = h->of.beside.all = nn_predict_numbers(largest(h), mem);
+    h->of.now.all = nn_predict_numbers(largest(h), mem);
     h->first = PL_NEW(mem, int64_t, of->ranks->size + 1);
     h->dy = PL_NEW(mem, float, outputs);
     for (int k = 0; k < NN_HELD_PARTS; k++)
         there = (h->y[k] = PL_NEW(mem, float, (n_of(h, k) + 1) * outputs)) && there;
-    h->of.beside.ahead = NULL;
-    if (of->beside.engine) {
-        h->of.beside.ahead = nn_ahead_new();
-        h->aside = nn_aside_new();
-        there = there && h->of.beside.ahead && h->aside;
-    }
     *out = h;
     return there && h->of.now.all && h->first && h->dy ? PL_OK : pl_fail(err, PL_ENOMEM, "%lld held-out molecules", (long long)largest(h));
 }
@@ -54,7 +49,7 @@ void nn_held_free(nn_held *h)
     if (!h)
         return;
     nn_aside_free(h->aside);
-    nn_ahead_free(h->of.beside.ahead);
+    nn_ahead_free(h->beside.ahead);
 }
 
 /* This rank's share of part k. */
@@ -128,11 +123,21 @@ pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float 
 
 /* ---- beside the caller ---- */
 
+pl_code nn_held_second(nn_held *h, nn_engine *engine, pl_error *err)
+{
+    h->beside = h->of.now;
+    h->beside.engine = engine;
+    h->beside.host = NULL;
+    h->beside.ahead = nn_ahead_new();
+    h->aside = nn_aside_new();
+    return h->beside.ahead && h->aside ? PL_OK : pl_fail(err, PL_ENOMEM, "a thread for held-out molecules");
+}
+
 static void beside_run(void *ctx)
 {
     nn_held *h = ctx;
 
-    h->code = shares_predict(h, &h->of.beside, h->weights, &h->err);
+    h->code = shares_predict(h, &h->beside, h->weights, &h->err);
 }
 
 void nn_held_begin(nn_held *h, const float *weights)

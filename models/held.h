@@ -11,7 +11,7 @@ enum { NN_HELD_PARTS = 2 };        /* validation, test                          
 
 typedef struct nn_held_of {
     const nn_samples *part[NN_HELD_PARTS]; /* NULL: none                                   */
-    nn_predictor now, beside;      /* beside.engine NULL: there is none                   */
+    nn_predictor now;              /* with the engine that trains                         */
     nn_loss loss;
     nn_ranks *ranks;
 } nn_held_of;
@@ -25,7 +25,9 @@ void    nn_held_free(nn_held *h);  /* waits for the thread; NULL is fine        
 /* At once; the engine's parameters are then `weights` [n_floats]. ESTOP: a rank was told to stop. */
 pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float *weights, pl_error *err);
 
-/* Beside the caller, who leaves weights as they are until nn_held_wait. */
+/* Another engine of the same kind, which must outlive h. */
+pl_code nn_held_second(nn_held *h, nn_engine *engine, pl_error *err);
+/* With that one beside the caller, who leaves weights as they are until nn_held_wait. */
 void    nn_held_begin(nn_held *h, const float *weights);
 bool    nn_held_busy(nn_held *h);
 pl_code nn_held_wait(nn_held *h, pl_error *err); /* how this rank fared                    */

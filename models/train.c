@@ -85,18 +85,14 @@ static pl_code steps_open(nn_loop *l, pl_error *err)
     return whole && l->kind->training ? nn_steps_new(&l->steps, &of, err) : PL_OK;
 }
 
-/* The second engine is of use where the first does whole steps. */
 static pl_code held_open(nn_loop *l, pl_error *err)
 {
     const nn_train_host *host = l->host;
-    nn_held_of of = { .part = { l->valid, host ? host->test : NULL }, .loss = (nn_loss)l->conf->loss, .ranks = l->ranks,
-                      .now = { .kind = l->kind, .engine = l->engine, .host = host, .molecules = l->conf->molecules,
-                               .max_edges = l->conf->max_edges, .ahead = l->ahead } };
+    const nn_held_of of = { .part = { l->valid, host ? host->test : NULL }, .loss = (nn_loss)l->conf->loss, .ranks = l->ranks,
+                            .now = { .kind = l->kind, .engine = l->engine, .host = host, .molecules = l->conf->molecules,
+                                     .max_edges = l->conf->max_edges, .ahead = l->ahead } };
 
-    of.beside = of.now;
-    of.beside.engine = l->steps && host ? host->beside : NULL;
-    of.beside.host = NULL;
-    l->beside = of.beside.engine ? BESIDE_UNTRIED : BESIDE_NOT;
+    l->beside = l->steps && host && host->beside ? BESIDE_UNTRIED : BESIDE_NOT;
     return nn_held_new(&l->held, &of, l->mem, err);
 }
 

@@ -183,19 +183,30 @@ static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error 
     return rc ? rc : l->kind->set_params(l->engine, s->params, err);
 }
 
-/* The first time all wait: memory is taken and kernels are loaded while nothing else is under way,
- * and where that is not possible we go on without. */
+static pl_code beside_first(nn_loop *l, pl_error *err)
+{
+    nn_engine *second = l->host->beside(l->host->ctx, err);
+    pl_code rc = second ? nn_held_second(l->held, second, err) : PL_EDEVICE;
+
+    if (rc)
+        return rc;
+    nn_held_begin(l->held, weights_of(l->s));
+    return nn_held_wait(l->held, err);
+}
+
+/* The first time all wait: memory is taken, of what training leaves, and kernels are loaded while nothing else is under
+ * way. Where that is not possible on any rank we go on without. */
 static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
 {
     pl_error why = { 0 };
-    uint32_t failed = nn_held_wait(l->held, &why) != PL_OK, any = failed;
+    uint32_t failed = beside_first(l, &why) != PL_OK, any = failed;
     pl_code rc = nn_ranks_any(l->ranks, &any, err);
 
     if (rc)
         return rc;
     l->beside = any ? BESIDE_NOT : BESIDE_GOOD;
-    if (failed)
-        pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", why.text);
+    if (any)
+        pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", failed ? why.text : "another rank cannot");
     return any ? measure_now(l, sum, err) : nn_held_end(l->held, sum, err);
 }
 
@@ -209,9 +220,9 @@ static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *
         rc = nn_ranks_agree(l->ranks, s->params, s->n * sizeof *s->params, "weights", err);
     if (rc)
         return rc;
-    nn_held_begin(l->held, weights_of(s));
     if (l->beside == BESIDE_UNTRIED)
         return beside_try(l, sum, err);
+    nn_held_begin(l->held, weights_of(s));
     *open = s->epoch + 1 < l->conf->epochs;
     return *open ? PL_OK : nn_held_end(l->held, sum, err);
 }

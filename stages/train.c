@@ -32,6 +32,7 @@ typedef struct train_state {
     nn_se3 *model;
     const nn_engine_kind *kind;
     nn_engine *engine, *beside;    /* beside: another for held-out molecules, or NULL   */
+    nn_engine_conf second;         /* of that                                           */
     nn_train_state s;              /* of the member that learns                       */
     nn_train_state *learned;       /* [members] at their ends; of arrays best alone is theirs */
     int64_t member;
@@ -74,6 +75,16 @@ static pl_code host_saved(void *ctx, pl_error *err)
     train_state *t = ctx;
 
     return st_saves_wait(&t->saves, err);
+}
+
+/* Once for all members. */
+static nn_engine *host_beside(void *ctx, pl_error *err)
+{
+    train_state *t = ctx;
+
+    if (!t->beside)
+        (void)t->kind->open(&t->beside, t->model, &t->second, err);
+    return t->beside;
 }
 
 /* Errors are those of one number; the sums over several are of standard deviations. */
@@ -220,20 +231,6 @@ static void near_bind(train_state *t, int32_t device)
         pl_log(PL_INFO, "train     near GPU %d: the processors of NUMA node %d", (int)device, t->near.node);
 }
 
-/* A training goes on without it. */
-static void beside_open(train_state *t, nn_engine_conf conf)
-{
-    const nn_ranks *r = &t->team->ranks;
-    pl_error why = { 0 };
-
-    conf.yields = true;
-    if (!t->conf->beside || !t->kind->training || (r->size > 1 && !r->kind->device) || t->valid.samples.n + t->test.samples.n == 0)
-        return;
-    if (t->kind->open(&t->beside, t->model, &conf, &why))
-        pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", why.text);
-    t->host.beside = t->beside;
-}
-
 static pl_code model_open(train_state *t, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
@@ -261,10 +258,11 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->m.model = t->model;
     st_compute_say(&t->conf->compute, "train");
     t->kind = st_compute_engine(&t->conf->compute);
-    rc = t->kind->open(&t->engine, t->model, &conf, err);
-    if (!rc)
-        beside_open(t, conf);
-    return rc;
+    t->second = conf;
+    t->second.yields = true;
+    if (t->conf->beside && t->valid.samples.n + t->test.samples.n > 0)
+        t->host.beside = host_beside;
+    return t->kind->open(&t->engine, t->model, &conf, err);
 }
 
 /* Structures seen in all epochs, and the size of the network; how long it takes

@@ -44,7 +44,7 @@ foreach(n 1 2 3 4)
 endforeach()
 foreach(case ranks_over_nccl_give_the_same_model ranks_on_emulated_gpus_give_the_same_model
         members_learn_one_after_the_other_on_emulated_gpus
-        a_sharded_optimiser_gives_the_same_model a_sharded_optimiser_goes_on_with_other_ranks
+        a_gpu_without_room_for_a_second_engine_goes_without a_sharded_optimiser_gives_the_same_model a_sharded_optimiser_goes_on_with_other_ranks
         a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole
         a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on
         a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on what_nccl_lacks_is_said)

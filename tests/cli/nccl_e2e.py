@@ -77,6 +77,23 @@ def ranks_on_emulated_gpus_give_the_same_model():
             assert status == [7, 7] and "no memory on GPU 1 for a model" in text[rank], (status, text)
 
 
+def a_gpu_without_room_for_a_second_engine_goes_without():
+    """The least memory that a training fits in has no room for what would measure held-out molecules beside it."""
+    with sieve.Project() as p:
+        prepare(p, 30, shards=2, mpi=False)
+        gpu = GPU + WIDER + ["stages.train.epochs=1", "stages.train.batch.molecules=4"]
+
+        def trained(n, **more):
+            status, text = Started(p, n, copy(p, "ranks"), *gpu, **env(n, **more)).end()
+            return train_e2e.trained(p, "ranks") if status == [0] * n else None, text[0]
+
+        want = trained(1)[0]
+        assert want is not None
+        for n, memory, why in ((1, "%d", "no memory on GPU 0 for a model"), (2, "900,%d", "another rank cannot")):
+            least = next(got for got in (trained(n, MOLSIEVE_EMULATOR_MB=memory % mb) for mb in range(4, 30)) if got[0])
+            assert least[0] == want and "measured between epochs: " + why in least[1], least[1]
+
+
 SHARDED = "stages.train.optimiser.sharded=true"
 WIDER = ["stages.train.model.channels=16", "stages.train.model.layers=2"]  # several buckets with slices of several pieces
 
@@ -258,7 +275,7 @@ if __name__ == "__main__":
     if not EMULATED:
         sieve.skip("MOLSIEVE_EMULATED is not set")
     sieve.main([ranks_over_nccl_give_the_same_model, ranks_on_emulated_gpus_give_the_same_model,
-                members_learn_one_after_the_other_on_emulated_gpus,
+                members_learn_one_after_the_other_on_emulated_gpus, a_gpu_without_room_for_a_second_engine_goes_without,
                 a_sharded_optimiser_gives_the_same_model, a_sharded_optimiser_goes_on_with_other_ranks,
                 a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole,
                 a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on,

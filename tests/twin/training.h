@@ -152,6 +152,8 @@ typedef struct run {
     int64_t steps_later;
     slow_save *slow;           /* in place of a checkpoint; or NULL */
     bool beside;               /* with a second engine for the validation molecules */
+    const nn_engine_kind *kind;
+    nn_engine *second;
     double last_valid, first_valid, least_loss; /* of valid; least_loss: of all epochs */
 } run;
 
@@ -246,6 +248,15 @@ static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err
     return PL_OK;
 }
 
+static nn_engine *run_beside(void *ctx, pl_error *err)
+{
+    run *r = ctx;
+    const nn_engine_conf conf = { .threads = 1, .of_linear = r->b->precision, .yields = true };
+
+    (void)r->kind->open(&r->second, r->b->model, &conf, err);
+    return r->second;
+}
+
 static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
 {
     bench *b = r->b;
@@ -254,18 +265,18 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     const int32_t outputs = b->model->conf.outputs;
     nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, outputs };
     nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN * outputs, part_batch, outputs };
-    nn_train_host host = { .ctx = r, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
+    nn_train_host host = { .ctx = r, .beside = r->beside ? run_beside : NULL, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
     const nn_engine_conf conf = { .threads = threads, .of_linear = b->precision };
     nn_engine *engine = NULL;
     pl_code rc = kind->open(&engine, b->model, &conf, err);
 
     host.saved = r->slow ? run_saved : NULL;
     host.due = r->slow ? slow_due : NULL;
-    if (!rc && r->beside)
-        rc = kind->open(&host.beside, b->model, &conf, err);
+    r->kind = kind;
     if (!rc)
         rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
-    kind->close(host.beside);
+    kind->close(r->second);
+    r->second = NULL;
     kind->close(engine);
     for (int i = 0; i < 2; i++) {
         nn_collate_free(train.collate[i]);
