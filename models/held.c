@@ -44,12 +44,20 @@ pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error
     return there && h->of.now.all && h->first && h->dy ? PL_OK : pl_fail(err, PL_ENOMEM, "%lld held-out molecules", (long long)largest(h));
 }
 
+void nn_held_alone(nn_held *h)
+{
+    nn_aside_free(h->aside); /* waits */
+    nn_ahead_free(h->beside.ahead);
+    if (h->beside.engine)
+        h->of.now.kind->close(h->beside.engine);
+    h->aside = NULL;
+    h->beside = (nn_predictor){ 0 };
+}
+
 void nn_held_free(nn_held *h)
 {
-    if (!h)
-        return;
-    nn_aside_free(h->aside);
-    nn_ahead_free(h->beside.ahead);
+    if (h)
+        nn_held_alone(h);
 }
 
 /* This rank's share of part k. */

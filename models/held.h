@@ -20,13 +20,14 @@ typedef struct nn_held nn_held;
 
 /* In mem; of is copied, all it points to must outlive it. */
 pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error *err);
-void    nn_held_free(nn_held *h);  /* waits for the thread; NULL is fine                  */
+void    nn_held_free(nn_held *h);  /* NULL is fine                                        */
 
 /* At once; the engine's parameters are then `weights` [n_floats]. ESTOP: a rank was told to stop. */
 pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float *weights, pl_error *err);
 
-/* Another engine of the same kind, which must outlive h. */
+/* Another engine of the same kind, which h closes: at its end or, with its memory, by nn_held_alone. */
 pl_code nn_held_second(nn_held *h, nn_engine *engine, pl_error *err);
+void    nn_held_alone(nn_held *h);
 /* With that one beside the caller, who leaves weights as they are until nn_held_wait. */
 void    nn_held_begin(nn_held *h, const float *weights);
 bool    nn_held_busy(nn_held *h);

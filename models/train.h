@@ -87,7 +87,7 @@ typedef struct nn_train_host {
     void (*step)(void *ctx, const nn_train_state *s, int64_t n_train);
     const nn_samples *test;         /* measured after each epoch, chooses nothing; or NULL */
     /* Opens another engine like the one that trains, to measure held-out molecules beside the next epoch's steps; asked
-     * once, after the first epoch, where an engine does whole steps. NULL: it cannot be. Or no function. */
+     * once, after the first epoch, where an engine does whole steps; the loop closes it. NULL: it cannot be. Or no function. */
     nn_engine *(*beside)(void *ctx, pl_error *err);
     nn_ranks *ranks;                /* of which each runs the same loop on its shards of every batch and its
                                        part of the held-out molecules; NULL: alone. stop of any stops all */

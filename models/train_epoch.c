@@ -68,6 +68,12 @@ static void epoch_deal(nn_loop *l)
     }
 }
 
+/* What is measured, and kept if it is the best. */
+static const float *weights_of(const nn_train_state *s)
+{
+    return s->ema ? s->ema : s->params;
+}
+
 /* Without a validation set every epoch is better than the one before. */
 static bool best_update(nn_train_state *s, const nn_epoch_report *r, nn_loss kind)
 {
@@ -79,7 +85,7 @@ static bool best_update(nn_train_state *s, const nn_epoch_report *r, nn_loss kin
         return false;
     s->best_error = error;
     s->best_epoch = r->epoch - 1;
-    memcpy(s->best, s->ema ? s->ema : s->params, s->n * sizeof *s->best);
+    memcpy(s->best, weights_of(s), s->n * sizeof *s->best);
     return true;
 }
 
@@ -126,9 +132,11 @@ static pl_code epoch_close(nn_loop *l, pl_error *err)
     nn_loss_sum sum[NN_HELD_PARTS];
     pl_code rc = nn_held_end(l->held, sum, err);
 
+    if (rc)
+        return rc;
     l->r.valid = sum[0];
     l->r.test = sum[1];
-    return rc ? rc : epoch_judge(l, err);
+    return epoch_judge(l, err);
 }
 
 /* Before a step: what the host asks for, and an epoch that has been measured meanwhile. */
@@ -165,9 +173,9 @@ static pl_code epoch_steps(nn_loop *l, pl_error *err)
     return l->open ? epoch_close(l, err) : PL_OK;
 }
 
-static const float *weights_of(const nn_train_state *s)
+static pl_code ranks_agree(const nn_loop *l, pl_error *err)
 {
-    return s->ema ? s->ema : s->params;
+    return nn_ranks_agree(l->ranks, l->s->params, l->s->n * sizeof *l->s->params, "weights", err);
 }
 
 /* On the engine that trains. */
@@ -177,7 +185,7 @@ static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error 
     pl_code rc = settle(l, err);
 
     if (!rc)
-        rc = nn_ranks_agree(l->ranks, s->params, s->n * sizeof *s->params, "weights", err);
+        rc = ranks_agree(l, err);
     if (!rc)
         rc = nn_held_measure(l->held, sum, weights_of(s), err);
     return rc ? rc : l->kind->set_params(l->engine, s->params, err);
@@ -205,9 +213,11 @@ static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *
     if (rc)
         return rc;
     l->beside = any ? BESIDE_NOT : BESIDE_GOOD;
-    if (any)
-        pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", failed ? why.text : "another rank cannot");
-    return any ? measure_now(l, sum, err) : nn_held_end(l->held, sum, err);
+    if (!any)
+        return nn_held_end(l->held, sum, err);
+    pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", failed ? why.text : "another rank cannot");
+    nn_held_alone(l->held);
+    return measure_now(l, sum, err);
 }
 
 /* By the second engine, beside the steps of the next epoch if there is one: then *open. */
@@ -217,7 +227,7 @@ static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *
     pl_code rc = nn_steps_weights(l->steps, l->ranks->size > 1 || !s->ema, err);
 
     if (!rc)
-        rc = nn_ranks_agree(l->ranks, s->params, s->n * sizeof *s->params, "weights", err);
+        rc = ranks_agree(l, err);
     if (rc)
         return rc;
     if (l->beside == BESIDE_UNTRIED)

@@ -31,8 +31,8 @@ typedef struct train_state {
     nn_model_file m;
     nn_se3 *model;
     const nn_engine_kind *kind;
-    nn_engine *engine, *beside;    /* beside: another for held-out molecules, or NULL   */
-    nn_engine_conf second;         /* of that                                           */
+    nn_engine *engine;
+    nn_engine_conf beside;         /* of another, for held-out molecules                */
     nn_train_state s;              /* of the member that learns                       */
     nn_train_state *learned;       /* [members] at their ends; of arrays best alone is theirs */
     int64_t member;
@@ -77,14 +77,12 @@ static pl_code host_saved(void *ctx, pl_error *err)
     return st_saves_wait(&t->saves, err);
 }
 
-/* Once for all members. */
 static nn_engine *host_beside(void *ctx, pl_error *err)
 {
-    train_state *t = ctx;
+    const train_state *t = ctx;
+    nn_engine *second = NULL;
 
-    if (!t->beside)
-        (void)t->kind->open(&t->beside, t->model, &t->second, err);
-    return t->beside;
+    return t->kind->open(&second, t->model, &t->beside, err) ? NULL : second;
 }
 
 /* Errors are those of one number; the sums over several are of standard deviations. */
@@ -258,8 +256,8 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->m.model = t->model;
     st_compute_say(&t->conf->compute, "train");
     t->kind = st_compute_engine(&t->conf->compute);
-    t->second = conf;
-    t->second.yields = true;
+    t->beside = conf;
+    t->beside.yields = true;
     if (t->conf->beside && t->valid.samples.n + t->test.samples.n > 0)
         t->host.beside = host_beside;
     return t->kind->open(&t->engine, t->model, &conf, err);
@@ -439,10 +437,8 @@ static void train_close(void *state)
     train_state *t = state;
 
     st_saves_close(&t->saves);
-    if (t->kind) {
-        t->kind->close(t->beside);
+    if (t->kind)
         t->kind->close(t->engine);
-    }
     nn_numa_restore(&t->near);
     st_samples_close(&t->train);
     st_samples_close(&t->valid);

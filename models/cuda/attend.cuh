@@ -56,26 +56,7 @@ __global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape s
     sum_block(a.sum, shape);
 }
 
-/* out += the piece's columns of D^T x; x: a node's, `step` apart. */
-template <class P, int V>
-static __device__ __forceinline__ void turn_columns(const float *d, const float *x, int step, float out[P::n][V])
-{
-    const int L = P::l, n = 2 * L + 1;
-
-UNROLL
-    for (int i = 0; i < n; i++) {
-        float v[V];
-        load_v<V>(v, x + i * step);
-UNROLL
-        for (int m = 0; m < P::n; m++)
-UNROLL
-            for (int j = 0; j < V; j++)
-                out[m][j] += (L ? d[i * n + P::from + m] : 1.0f) * v[j];
-    }
-}
-
-/* dz . value of a lane's channels, into `part`; then the values give way to their gradient. A node's dz are read again for
- * each edge: the fewer registers, the more blocks a multiprocessor has. */
+/* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
 template <class P, int V>
 static __device__ __forceinline__ void values_piece(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
                                                     const edge_lanes &p)

@@ -157,20 +157,6 @@ template <int L> static __device__ __forceinline__ const float *stage_frame(cons
     return g.d + (e - g.first) * g.ld + (L ? frame_at(L) : 0);
 }
 
-/* out = column m of D^T x. */
-template <int L, int V>
-static __device__ __forceinline__ void turn_one(const float *d, const float x[2 * L + 1][V], int m, float out[V])
-{
-UNROLL
-    for (int j = 0; j < V; j++)
-        out[j] = 0;
-UNROLL
-    for (int i = 0; i < 2 * L + 1; i++)
-UNROLL
-        for (int j = 0; j < V; j++)
-            out[j] += (L ? d[i * (2 * L + 1) + m] : 1.0f) * x[i][j];
-}
-
 /* A lane's edges that wait in shared memory. */
 static __device__ __forceinline__ edge_lanes staged(const edge_stage &g, const edge_lanes &p)
 {
@@ -208,31 +194,45 @@ template <class F> static __device__ __forceinline__ void of_warp_pieces(const F
 
 /* ---- into the frames of edges ---- */
 
-/* x: those of the lane's node. */
+/* out += the piece's columns of D^T x; x: a node's, `step` apart. It is read again for each edge of the node: the fewer
+ * registers, the more blocks a multiprocessor has. */
+template <class P, int V>
+static __device__ __forceinline__ void turn_columns(const float *d, const float *x, int step, float out[P::n][V])
+{
+    const int L = P::l, n = 2 * L + 1;
+
+UNROLL
+    for (int i = 0; i < n; i++) {
+        float v[V];
+        load_v<V>(v, x + i * step);
+UNROLL
+        for (int m = 0; m < P::n; m++)
+UNROLL
+            for (int j = 0; j < V; j++)
+                out[m][j] += (L ? d[i * n + P::from + m] : 1.0f) * v[j];
+    }
+}
+
 template <class P, int V>
 static __device__ __forceinline__ void turn_piece(const nn_gpu_turn &t, const edge_stage &g, const edge_lanes &p)
 {
-    const int L = P::l, n = 2 * L + 1;
+    const int L = P::l;
     int ch = t.edges.ch[L];
 
     for (int k = p.k; k < ch; k += p.step) {
         const float *from = t.x + (int64_t)p.node * t.nodes.size + t.nodes.at[L] + k;
         const uint32_t head = heads_of<V>(t, k, ch);
-        float x[n][V], w[V], v[V];
-UNROLL
-        for (int i = 0; i < n; i++)
-            load_v<V>(x[i], from + i * ch);
         for (int e = p.first; e < p.end; e++) {
             int row = g.row[e - g.first];
-            float *y = t.y + (int64_t)row * t.edges.size + k;
+            float *y = t.y + (int64_t)row * t.edges.size + k, w[V], v[P::n][V] = {};
             weights_of<V>(t, row, head, w);
+            turn_columns<P, V>(stage_frame<L>(g, e), from, ch, v);
 UNROLL
-            for (int m = P::from; m < P::from + P::n; m++) {
-                turn_one<L, V>(stage_frame<L>(g, e), x, m, v);
+            for (int m = 0; m < P::n; m++) {
 UNROLL
                 for (int j = 0; j < V; j++)
-                    v[j] *= w[j];
-                store_v<V>(y + t.edges.at[L][m], v);
+                    v[m][j] *= w[j];
+                store_v<V>(y + t.edges.at[L][P::from + m], v[m]);
             }
         }
     }

@@ -236,7 +236,8 @@ static void graphs_fences_and_early_copies_change_no_bit(void **state)
 /* ---- held-out molecules beside the steps ---- */
 
 static struct {
-    int64_t forwards, fails_at;  /* of the second engine, which computes nothing but these; fails_at 0: never */
+    int64_t forwards, fails_at;  /* of held-out molecules; fails_at 0: never       */
+    int64_t closed, closed_then; /* engines; when held-out molecules were predicted after a failure */
     useconds_t takes;            /* a pass, at least                                                         */
 } other_engine;
 
@@ -245,19 +246,27 @@ static pl_code second_forward(nn_engine *e, const nn_batch *in, bool keep, float
 {
     if (!keep && ++other_engine.forwards == other_engine.fails_at)
         return pl_fail(err, PL_EDEVICE, "the second engine fails");
+    other_engine.closed_then = other_engine.closed;
     if (!keep)
         (void)usleep(other_engine.takes);
     return nn_engine_cuda.forward(e, in, keep, y, err);
+}
+
+static void second_close(nn_engine *e)
+{
+    other_engine.closed += e != NULL;
+    nn_engine_cuda.close(e);
 }
 
 static nn_engine_kind watched(int64_t fails_at, useconds_t takes)
 {
     nn_engine_kind kind = nn_engine_cuda;
 
-    other_engine.forwards = 0;
+    other_engine.forwards = other_engine.closed = 0;
     other_engine.fails_at = fails_at;
     other_engine.takes = takes;
     kind.forward = second_forward;
+    kind.close = second_close;
     return kind;
 }
 
@@ -354,6 +363,8 @@ static void a_second_engine_that_fails_at_first_is_done_without(void **state)
     same_weights(&beside.s, &between.s);
     same_curves(&beside, &between);
     assert_true(other_engine.forwards > EPOCHS); /* the first engine's too */
+    assert_int_equal(other_engine.closed_then, 1); /* its memory is free for the training */
+    assert_int_equal(other_engine.closed, 2);
 }
 
 static void a_second_engine_that_fails_later_ends_the_training(void **state)

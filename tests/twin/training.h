@@ -153,7 +153,6 @@ typedef struct run {
     slow_save *slow;           /* in place of a checkpoint; or NULL */
     bool beside;               /* with a second engine for the validation molecules */
     const nn_engine_kind *kind;
-    nn_engine *second;
     double last_valid, first_valid, least_loss; /* of valid; least_loss: of all epochs */
 } run;
 
@@ -252,9 +251,9 @@ static nn_engine *run_beside(void *ctx, pl_error *err)
 {
     run *r = ctx;
     const nn_engine_conf conf = { .threads = 1, .of_linear = r->b->precision, .yields = true };
+    nn_engine *second = NULL;
 
-    (void)r->kind->open(&r->second, r->b->model, &conf, err);
-    return r->second;
+    return r->kind->open(&second, r->b->model, &conf, err) ? NULL : second;
 }
 
 static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
@@ -275,8 +274,6 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     r->kind = kind;
     if (!rc)
         rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
-    kind->close(r->second);
-    r->second = NULL;
     kind->close(engine);
     for (int i = 0; i < 2; i++) {
         nn_collate_free(train.collate[i]);
