@@ -19,24 +19,30 @@ UNROLL
     }
 }
 
+/* alpha of a node and head; what is read at once is read once. */
 static __device__ __forceinline__ void attend_weights(const nn_gpu_attend &a, int first, int end, int head)
 {
     float v[ATTEND_EDGES], top = 0, sum = 0;
+    bool once = end - first <= ATTEND_EDGES;
 
+    logits_of(a, first, end, head, v);
     for (int e = first; e < end; e += ATTEND_EDGES) {
-        logits_of(a, e, end, head, v);
+        if (!once)
+            logits_of(a, e, end, head, v);
 UNROLL
         for (int j = 0; j < ATTEND_EDGES; j++)
             top = (e == first && j == 0) || v[j] > top ? v[j] : top;
     }
     for (int e = first; e < end; e += ATTEND_EDGES) {
-        logits_of(a, e, end, head, v);
+        if (!once)
+            logits_of(a, e, end, head, v);
 UNROLL
         for (int j = 0; j < ATTEND_EDGES; j++)
             sum += e + j < end ? expf(v[j] - top) : 0;
     }
     for (int e = first; e < end; e += ATTEND_EDGES) {
-        logits_of(a, e, end, head, v);
+        if (!once)
+            logits_of(a, e, end, head, v);
 UNROLL
         for (int j = 0; j < ATTEND_EDGES; j++)
             if (e + j < end)
@@ -46,14 +52,10 @@ UNROLL
 
 __global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
 {
-    int nodes = 32 / shape.group, heads = a.sum.t.heads;
+    auto weights = [&](int first, int end, int head) { attend_weights(a, first, end, head); };
 
-    for (int i = (int)threadIdx.x; i < nodes * heads; i += (int)blockDim.x) {
-        int node = (int)blockIdx.x * nodes + i / heads;
-        if (node < a.sum.n_nodes)
-            attend_weights(a, a.sum.first[node], a.sum.first[node + 1], i % heads);
-    }
-    sum_block(a.sum, shape);
+    block_edges(a.sum, shape, [&] { block_heads(a.sum, shape, weights); },
+                [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_fours(a.sum, shape, g, p, opens); });
 }
 
 /* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
@@ -121,54 +123,56 @@ static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_
     }
 }
 
-/* ds from dalpha, in place: alpha * (dalpha - sum alpha dalpha) * scale. */
-static __device__ __forceinline__ void attend_logits(const nn_gpu_attend_back &a, int first, int end, int head)
-{
-    const nn_gpu_sum &s = a.dq;
-    float mean = 0;
-
-    for (int e = first; e < end; e += ATTEND_EDGES) {
-        float p[ATTEND_EDGES];
-UNROLL
-        for (int j = 0; j < ATTEND_EDGES; j++) {
-            int64_t at = (int64_t)s.row[e + j < end ? e + j : end - 1] * s.t.heads + head;
-            p[j] = a.alpha[at] * a.dalpha.dot[at];
-        }
-UNROLL
-        for (int j = 0; j < ATTEND_EDGES; j++)
-            mean += e + j < end ? p[j] : 0;
-    }
-    for (int e = first; e < end; e++) {
-        int64_t at = (int64_t)s.row[e] * s.t.heads + head;
-        a.dalpha.dot[at] = end - first == 1 ? 0 : a.alpha[at] * (a.dalpha.dot[at] - mean) * a.scale;
-    }
-}
-
-/* Gradients of the values and of the weights' logits. */
+/* Gradients of the values, and dalpha. */
 __global__ void attend_values(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
 {
     SHARED_BYTES(bytes);
-    const nn_gpu_sum &s = a.dq;
-    int first = block_edge(shape, s.first, s.n_nodes, 0), end = block_edge(shape, s.first, s.n_nodes, 1);
-    int nodes = 32 / shape.group, heads = s.t.heads;
-    edge_lanes p = lanes_of(shape, s.first, s.n_nodes);
-    edge_stage g = stage_of(bytes, shape, s.t.frame_size, true);
+    edge_stage g = stage_of(bytes, shape, a.dvalue.frame_size, true);
+    edge_lanes p = rows_open(a.dvalue, shape, &g);
 
-    for (int at = first; at < end; at += shape.room) {
-        stage_fill(&g, s.t, s.row, at, end, shape.room);
-        __syncthreads();
-        if (shape.fours)
-            values_edges<4>(a, g, shape, p);
-        else
-            values_edges<1>(a, g, shape, p);
-        __syncthreads();
-        dots_add(a.dalpha, g, shape);
-        __syncthreads();
+    __syncthreads();
+    if (shape.fours)
+        values_edges<4>(a, g, shape, p);
+    else
+        values_edges<1>(a, g, shape, p);
+    __syncthreads();
+    dots_add(a.dalpha, g, shape);
+}
+
+/* alpha and dalpha of edges e .. e+3; behind `end`, the last one's. */
+static __device__ __forceinline__ void slopes_of(const nn_gpu_attend_back &a, int e, int end, int head, float alpha[ATTEND_EDGES],
+                                                 float dalpha[ATTEND_EDGES])
+{
+UNROLL
+    for (int j = 0; j < ATTEND_EDGES; j++) {
+        int64_t at = (int64_t)a.dq.row[e + j < end ? e + j : end - 1] * a.dq.t.heads + head;
+        alpha[j] = a.alpha[at];
+        dalpha[j] = a.dalpha.dot[at];
     }
-    for (int i = (int)threadIdx.x; i < nodes * heads; i += (int)blockDim.x) {
-        int node = (int)blockIdx.x * nodes + i / heads;
-        if (node < s.n_nodes)
-            attend_logits(a, s.first[node], s.first[node + 1], i % heads);
+}
+
+/* ds from dalpha, in place: alpha * (dalpha - sum alpha dalpha) * scale. */
+static __device__ __forceinline__ void attend_logits(const nn_gpu_attend_back &a, int first, int end, int head)
+{
+    float alpha[ATTEND_EDGES], dalpha[ATTEND_EDGES], mean = 0;
+    bool once = end - first <= ATTEND_EDGES;
+
+    slopes_of(a, first, end, head, alpha, dalpha);
+    for (int e = first; e < end; e += ATTEND_EDGES) {
+        if (!once)
+            slopes_of(a, e, end, head, alpha, dalpha);
+UNROLL
+        for (int j = 0; j < ATTEND_EDGES; j++)
+            mean += e + j < end ? alpha[j] * dalpha[j] : 0;
+    }
+    for (int e = first; e < end; e += ATTEND_EDGES) {
+        if (!once)
+            slopes_of(a, e, end, head, alpha, dalpha);
+UNROLL
+        for (int j = 0; j < ATTEND_EDGES; j++)
+            if (e + j < end)
+                a.dalpha.dot[(int64_t)a.dq.row[e + j] * a.dq.t.heads + head] =
+                    end - first == 1 ? 0 : alpha[j] * (dalpha[j] - mean) * a.scale;
     }
 }
 
@@ -182,25 +186,18 @@ static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, c
     turn_edges<V>(a.dkey, g, p);
 }
 
-/* Then of the queries and keys, from those of the logits. */
+/* Gradients of the logits, and from them of queries and keys. */
 __global__ void attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
 {
-    SHARED_BYTES(bytes);
-    const nn_gpu_sum &s = a.dq;
-    int first = block_edge(shape, s.first, s.n_nodes, 0), end = block_edge(shape, s.first, s.n_nodes, 1);
-    edge_lanes p = lanes_of(shape, s.first, s.n_nodes);
-    edge_stage g = stage_of(bytes, shape, s.t.frame_size, false);
+    auto logits = [&](int first, int end, int head) { attend_logits(a, first, end, head); };
 
-    for (int at = first; at == first || at < end; at += shape.room) {
-        if (at > first)
-            __syncthreads();
-        stage_fill(&g, s.t, s.row, at, end, shape.room);
-        __syncthreads();
-        if (shape.fours)
-            keys_edges<4>(a, g, p, at == first);
-        else
-            keys_edges<1>(a, g, p, at == first);
-    }
+    block_edges(a.dq, shape, [&] { block_heads(a.dq, shape, logits); },
+                [&](const edge_stage &g, const edge_lanes &p, bool opens) {
+                    if (shape.fours)
+                        keys_edges<4>(a, g, p, opens);
+                    else
+                        keys_edges<1>(a, g, p, opens);
+                });
 }
 
 #endif

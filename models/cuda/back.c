@@ -35,6 +35,7 @@ static void inputs_back(nn_cuda_step *s)
         return;
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
         nn_cuda_product(e, c, &k, true, s->edge, e->dx_edge);
+    nn_cuda_near_wait(e);
     sum.add = true;
     sum.to = s->dx;
     e->ops->sum(e->gpu, &sum);
@@ -88,7 +89,10 @@ static void features_back(nn_cuda_step *s)
     const nn_cuda_module *m = s->m;
     nn_cuda_group all = { .e = e };
 
-    for (int d = 0; d < NN_DEGREES && s->dx; d++) {
+    if (!s->dx)
+        return;
+    nn_cuda_beside(e, NN_CUDA_NEAR);
+    for (int d = 0; d < NN_DEGREES; d++) {
         nn_cuda_rows q = rows_of(s, &m->query[d], d, &m->in, &m->q);
         nn_cuda_rows x = rows_of(s, &m->project_x[d], d, &m->in, &m->out);
         bool projected = d < m->out.n_degrees && x.l->n_in;
@@ -101,6 +105,7 @@ static void features_back(nn_cuda_step *s)
             nn_cuda_join(&all, nn_cuda_linear_back(&q, e->dq, s->dx, !projected));
     }
     nn_cuda_group_run(&all);
+    nn_cuda_near_done(e);
 }
 
 /* Of the matrices of projection and queries. */
@@ -152,6 +157,10 @@ void nn_cuda_norm_back(nn_cuda_step *s)
         a.bias[d] = m->bias[d];
     }
     e->ops->norm_back(e->gpu, &a);
+    nn_cuda_there(e);
+    nn_cuda_beside(e, NN_CUDA_NEAR); /* long before the parts of the next norm */
+    e->ops->norm_sums(e->gpu, &a);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
 static void self_back(nn_cuda_step *s)
@@ -160,6 +169,8 @@ static void self_back(nn_cuda_step *s)
     const nn_cuda_conv *c = &s->m->conv;
     nn_cuda_group all = { .e = e };
 
+    nn_cuda_beside(e, NN_CUDA_NEAR);
+    e->ops->scale(e->gpu, &(nn_gpu_scale){ s->in->n_nodes, c->out.size, nn_cuda_at(e, e->prep.in_first), s->dy, e->dz });
     e->ops->zero(e->gpu, s->dx, (size_t)s->in->n_nodes * (size_t)c->in.size * sizeof(float));
     for (int d = 0; d < NN_DEGREES; d++) {
         nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);
@@ -167,6 +178,7 @@ static void self_back(nn_cuda_step *s)
             nn_cuda_join(&all, nn_cuda_linear_back(&r, e->dz, s->dx, false));
     }
     nn_cuda_group_run(&all);
+    nn_cuda_near_done(e);
 }
 
 static void self_grads(nn_cuda_step *s)
@@ -176,6 +188,7 @@ static void self_grads(nn_cuda_step *s)
     nn_cuda_group all = { .e = e, .work = e->work[NN_CUDA_BESIDE] };
 
     nn_cuda_beside(e, NN_CUDA_BESIDE);
+    nn_cuda_near_wait(e);
     for (int d = 0; d < NN_DEGREES; d++) {
         nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);
         if (r.l->n_in)
@@ -192,10 +205,10 @@ void nn_cuda_sum_back(nn_cuda_step *s)
     nn_gpu_turn t = nn_cuda_turn(e, e->prep.dst, &c->out, &c->out_edges, s->dy, s->edge);
 
     nn_cuda_linear_wait(e);
-    e->ops->turn(e->gpu, &t);
-    e->ops->scale(e->gpu, &(nn_gpu_scale){ s->in->n_nodes, c->out.size, nn_cuda_at(e, e->prep.in_first), s->dy, e->dz });
     nn_cuda_there(e);
     self_back(s);
+    e->ops->turn(e->gpu, &t);
+    nn_cuda_there(e);
     inputs_back(s);
     self_grads(s);
     radial_grads(s);

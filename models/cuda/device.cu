@@ -472,8 +472,13 @@ static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
         most = a->nodes.ch[l] > most ? a->nodes.ch[l] : most;
     LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, WARPS * 2 * (size_t)most * sizeof(float),
            g->stream, *a);
-    LAUNCH(norm_sums, dim3(blocks(a->channels, 32), 2), 256, 0, g->stream, *a);
     launched(g, "norm_back");
+}
+
+static void op_norm_sums(nn_gpu *g, const nn_gpu_norm *a)
+{
+    LAUNCH(norm_sums, dim3(blocks(a->channels, 32), 2), 256, 0, g->stream, *a);
+    launched(g, "norm_sums");
 }
 
 static void op_pool(nn_gpu *g, const nn_gpu_pool *a)
@@ -550,7 +555,7 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
         gpu_upload_beside, gpu_download_later, gpu_mark, gpu_follow, gpu_lane, gpu_wait, gpu_graph_begin, gpu_graph_run,
         gpu_fork, gpu_join, gpu_watch,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
-        op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_attend_back, op_norm, op_norm_back, op_pool, op_pool_back,
+        op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_attend_back, op_norm, op_norm_back, op_norm_sums, op_pool, op_pool_back,
         op_bias, op_bias_back, op_loss, op_add, op_squares, op_decide,
         op_update,
     };

@@ -248,16 +248,22 @@ static __device__ __forceinline__ void turn_edges(const nn_gpu_turn &t, const ed
     of_warp_pieces([&](auto piece) { turn_piece<decltype(piece), V>(t, g, p); });
 }
 
+/* A row a group of lanes: those of this block in `to`. */
+static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, const edge_shape &s, edge_stage *to)
+{
+    int n = 32 / s.group, first = (int)blockIdx.x * n, row = first + (int)threadIdx.x % 32 / s.group, v = s.fours ? 4 : 1;
+    bool here = row < t.n_rows;
+
+    stage_fill(to, t, NULL, first, t.n_rows, n);
+    return edge_lanes{ here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
+}
+
 __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
 {
     SHARED_BYTES(bytes);
-    int n = 32 / s.group, first = (int)blockIdx.x * n, row = first + (int)threadIdx.x % 32 / s.group;
-    bool here = row < t.n_rows;
-    edge_lanes p = { here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * (s.fours ? 4 : 1),
-                     s.group * (s.fours ? 4 : 1) };
     edge_stage g = stage_of(bytes, s, t.frame_size, false);
+    edge_lanes p = rows_open(t, s, &g);
 
-    stage_fill(&g, t, NULL, first, t.n_rows, n);
     __syncthreads();
     if (s.fours)
         turn_edges<4>(t, g, p);
@@ -394,7 +400,9 @@ static __device__ __forceinline__ int block_edge(const edge_shape &s, const int3
     return first[node < n_nodes ? node : n_nodes];
 }
 
-static __device__ __forceinline__ void sum_block(const nn_gpu_sum &s, const edge_shape &shape)
+/* do_it for all edges of the block, as many at once as there is room for; before: beside the first copies. */
+template <class B, class F>
+static __device__ __forceinline__ void block_edges(const nn_gpu_sum &s, const edge_shape &shape, const B &before, const F &do_it)
 {
     SHARED_BYTES(bytes);
     int first = block_edge(shape, s.first, s.n_nodes, 0), end = block_edge(shape, s.first, s.n_nodes, 1);
@@ -405,17 +413,38 @@ static __device__ __forceinline__ void sum_block(const nn_gpu_sum &s, const edge
         if (at > first)
             __syncthreads();
         stage_fill(&g, s.t, s.row, at, end, shape.room);
+        if (at == first)
+            before();
         __syncthreads();
-        if (shape.fours)
-            sum_edges<4>(s, g, p, at == first);
-        else
-            sum_edges<1>(s, g, p, at == first);
+        do_it(g, p, at == first);
     }
+}
+
+/* do_it for every node of the block and every head, with the node's edges. */
+template <class F>
+static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const edge_shape &shape, const F &do_it)
+{
+    int nodes = 32 / shape.group, heads = s.t.heads;
+
+    for (int i = (int)threadIdx.x; i < nodes * heads; i += (int)blockDim.x) {
+        int node = (int)blockIdx.x * nodes + i / heads;
+        if (node < s.n_nodes && s.first[node] < s.first[node + 1])
+            do_it(s.first[node], s.first[node + 1], i % heads);
+    }
+}
+
+static __device__ __forceinline__ void sum_fours(const nn_gpu_sum &s, const edge_shape &shape, const edge_stage &g,
+                                                 const edge_lanes &p, bool opens)
+{
+    if (shape.fours)
+        sum_edges<4>(s, g, p, opens);
+    else
+        sum_edges<1>(s, g, p, opens);
 }
 
 __global__ void sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
-    sum_block(s, shape);
+    block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_fours(s, shape, g, p, opens); });
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

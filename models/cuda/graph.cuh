@@ -57,7 +57,7 @@ static cudaError_t graph_new(graph_set *s, cudaGraph_t captured, size_t nodes, n
         to->exec = NULL;
     }
     to->nodes = nodes;
-    cudaError_t e = cudaGraphInstantiate(&to->exec, captured, 0);
+    cudaError_t e = cudaGraphInstantiate(&to->exec, captured, cudaGraphInstantiateFlagUseNodePriority); /* that of their lanes */
     *out = to->exec;
     return e;
 }

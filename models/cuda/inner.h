@@ -21,7 +21,7 @@ enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_
        NN_CUDA_NODES = 3 };
 
 /* Lanes of a pass, and marks behind those of slots (lanes.c). */
-enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL };
+enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL, NN_CUDA_NEAR };
 enum {
     NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
     NN_CUDA_ENDED,
@@ -30,7 +30,8 @@ enum {
     NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* what gradients of parameters are made of */
     NN_CUDA_LINEAR,                           /* those of a module's linear layers        */
     NN_CUDA_FOLDED,                           /* the first convolution's matrices, then all */
-    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2       /* all gradients                            */
+    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,      /* all gradients                            */
+    NN_CUDA_ADDED                             /* a module's part of dx that needs no edges  */
 };
 
 /* Where a batch is laid out: on the host, pinned, and on the device. While a training
@@ -235,6 +236,8 @@ void nn_cuda_beside(nn_engine *e, int32_t lane); /* and what is called in that l
 /* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
 void nn_cuda_linear_done(nn_engine *e);   /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);
+void nn_cuda_near_done(nn_engine *e);     /* called in NEAR; then in MAIN, */
+void nn_cuda_near_wait(nn_engine *e);     /* which follows what NEAR added */
 void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; BESIDE follows it, */
 void nn_cuda_zero_wait(nn_engine *e);     /* and so does MAIN */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work of a pass that need not wait for what is called before it. Lane 0 has what everything else waits for: features,
  * values, and their gradients. Beside it go tables, which need no features, and gradients of parameters, which nothing
- * needs before the optimiser; those of radial networks, the longer ones, have a lane of their own.
+ * needs before the optimiser; those of radial networks, the longer ones, have a lane of their own. Near lane 0 goes what it
+ * needs soon: gradients of features that do not come from edges, beside those that do.
  *
  * Sums are the same and in the same order as on one lane (MOLSIEVE_CUDA_LANES=0). */
 #include "models/cuda/inner.h"
@@ -111,6 +112,16 @@ void nn_cuda_there(nn_engine *e)
 void nn_cuda_beside(nn_engine *e, int32_t lane)
 {
     followed(e, lane, NN_CUDA_THERE);
+}
+
+void nn_cuda_near_done(nn_engine *e)
+{
+    marked(e, NN_CUDA_NEAR, NN_CUDA_ADDED);
+}
+
+void nn_cuda_near_wait(nn_engine *e)
+{
+    e->ops->follow(e->gpu, e->gpu, NN_CUDA_ADDED);
 }
 
 void nn_cuda_linear_done(nn_engine *e)

@@ -227,13 +227,14 @@ static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
 static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
 {
     edge_shape s = edge_shape_of(&a->dvalue, &a->dkey, a->dq.to), keys = s;
-    size_t bytes = edge_room(&s, a->dq.t.frame_size, true), of_keys = edge_room(&keys, a->dq.t.frame_size, false);
-    unsigned n = blocks(a->dq.n_nodes, 32 / s.group);
+    size_t bytes, of_keys = edge_room(&keys, a->dq.t.frame_size, false);
 
-    if (a->dq.n_nodes) {
-        LAUNCH(attend_values, n, edge_threads(&s), bytes, g->stream, *a, s);
-        LAUNCH(attend_keys, n, edge_threads(&s), of_keys, g->stream, *a, keys);
-    }
+    s.room = 32 / s.group;
+    bytes = edge_room(&s, a->dq.t.frame_size, true);
+    if (a->dvalue.n_rows)
+        LAUNCH(attend_values, blocks(a->dvalue.n_rows, s.room), edge_threads(&s), bytes, g->stream, *a, s);
+    if (a->dq.n_nodes)
+        LAUNCH(attend_keys, blocks(a->dq.n_nodes, 32 / s.group), edge_threads(&s), of_keys, g->stream, *a, keys);
     launched(g, "attend_back");
 }
 

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 10,
+    NN_GPU_ABI = 11,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
@@ -41,8 +41,8 @@ enum {
     NN_GPU_OUTER = 256,      /* rows of a cell that one block sums            */
     NN_GPU_PARTS = 256,      /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
-    NN_GPU_MARKS = 16,       /* places in the order of work that can be waited for */
-    NN_GPU_LANES = 3,        /* of work that goes side by side                */
+    NN_GPU_MARKS = 24,       /* places in the order of work that can be waited for */
+    NN_GPU_LANES = 4,        /* of work that goes side by side                */
     NN_GPU_SEGMENTS = 11,    /* of a step, each a graph                       */
     NN_GPU_SQUARES = 4096,   /* numbers whose squares are summed together    */
     NN_GPU_SCALE_MOST = 1 << 24 /* NN_LOSS_SCALE_MOST                        */
@@ -452,7 +452,8 @@ typedef struct nn_gpu_ops {
     void (*attend)(nn_gpu *g, const nn_gpu_attend *a);
     void (*attend_back)(nn_gpu *g, const nn_gpu_attend_back *a);
     void (*norm)(nn_gpu *g, const nn_gpu_norm *a);
-    void (*norm_back)(nn_gpu *g, const nn_gpu_norm *a);
+    void (*norm_back)(nn_gpu *g, const nn_gpu_norm *a); /* dx; parts of the gradients of gain and bias in work, */
+    void (*norm_sums)(nn_gpu *g, const nn_gpu_norm *a); /* which are added to grad */
     void (*pool)(nn_gpu *g, const nn_gpu_pool *a);
     void (*pool_back)(nn_gpu *g, const nn_gpu_pool *a);
     void (*bias)(nn_gpu *g, const nn_gpu_bias *a);

@@ -136,7 +136,7 @@ static cudaError_t streams_open(nn_gpu *g, bool yields)
     for (int i = 0; i < 2 && e == cudaSuccess; i++)
         e = cudaStreamCreateWithFlags(stream[i], cudaStreamNonBlocking);
     for (int i = 0; i < NN_GPU_LANES && e == cudaSuccess; i++)
-        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, i || yields ? last : first);
+        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, yields ? last : i ? (first + last) / 2 : first);
     for (int i = 0; i < 3 && e == cudaSuccess; i++)
         e = cudaEventCreateWithFlags(event[i], cudaEventDisableTiming);
     for (int i = 0; i < NN_GPU_MARKS && e == cudaSuccess; i++)

@@ -511,6 +511,8 @@ static cudaError_t cudaGraphGetNodes(cudaGraph_t g, void *, size_t *n)
 static cudaError_t cudaGraphDestroy(cudaGraph_t g) { return delete g, cudaSuccess; }
 static cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
 
+enum { cudaGraphInstantiateFlagUseNodePriority = 8 };
+
 static cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, int)
 {
     return *out = new emu_graph(*g), cudaSuccess;
