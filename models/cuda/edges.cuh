@@ -115,6 +115,8 @@ template <int V> static __device__ __forceinline__ void load_v(float v[V], const
 {
     if constexpr (V == 4)
         load4(v, p);
+    else if constexpr (V == 2)
+        load2(v, p);
     else
         v[0] = *p;
 }
@@ -123,6 +125,8 @@ template <int V> static __device__ __forceinline__ void store_v(float *p, const 
 {
     if constexpr (V == 4)
         store4(p, v);
+    else if constexpr (V == 2)
+        store2(p, v[0], v[1]);
     else
         *p = v[0];
 }

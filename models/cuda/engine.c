@@ -286,7 +286,7 @@ static void hidden_back(nn_engine *e, int first, int end)
     const nn_cuda_plan *p = e->plan;
     int32_t net = p->module[first].net, after = end < p->n_modules ? p->module[end].net : p->n_nets;
 
-    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    e->ops->lane(e->gpu, NN_CUDA_UNFOLD);
     nn_cuda_hidden_back(e, net, after - net);
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }

@@ -21,7 +21,7 @@ enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_
        NN_CUDA_NODES = 3 };
 
 /* Lanes of a pass, and marks behind those of slots (lanes.c). */
-enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL, NN_CUDA_NEAR };
+enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL, NN_CUDA_NEAR, NN_CUDA_UNFOLD };
 enum {
     NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
     NN_CUDA_ENDED,
@@ -31,7 +31,9 @@ enum {
     NN_CUDA_LINEAR,                           /* those of a module's linear layers        */
     NN_CUDA_FOLDED,                           /* the first convolution's matrices, then all */
     NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,      /* all gradients                            */
-    NN_CUDA_ADDED                             /* a module's part of dx that needs no edges  */
+    NN_CUDA_ADDED,                            /* a module's part of dx that needs no edges  */
+    NN_CUDA_SUMMED,                           /* a table's gradient                         */
+    NN_CUDA_USED                              /* and it may be overwritten                  */
 };
 
 /* Where a batch is laid out: on the host, pinned, and on the device. While a training
@@ -115,8 +117,8 @@ struct nn_engine {
     /* a batch, on the device */
     float *frames;                 /* [n_pairs][2][size]                         */
     float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
-    float *table[NN_CUDA_TABLES], *dtable;
-    int32_t tables;                /* that were read since the pass began        */
+    float *table[NN_CUDA_TABLES], *dtables[NN_CUDA_TABLES], *dtable; /* dtable: the present one of them */
+    int32_t tables, summed;        /* that were read since the pass began; gradients of tables */
     bool stale, folding;           /* folded matrices are of other parameters; are made in this pass */
     bool linear_behind;            /* a module's linear layers have their gradients, in this pass */
     float *work[NN_GPU_LANES];     /* parts of gradients of norms, linear layers, radial networks */
@@ -231,6 +233,9 @@ void nn_cuda_lanes_end(nn_engine *e);   /* and what is called from now on after 
 float *nn_cuda_table_begin(nn_engine *e); /* where the next table goes; its making is called in BESIDE */
 void nn_cuda_table_made(nn_engine *e);    /* in MAIN again, which reads it */
 void nn_cuda_table_read(nn_engine *e);    /* the last one that was made */
+void nn_cuda_dtable_begin(nn_engine *e);  /* e->dtable is the next one */
+void nn_cuda_dtable_made(nn_engine *e);   /* called in RADIAL; then in UNFOLD, which reads it */
+void nn_cuda_dtable_used(nn_engine *e);   /* called in UNFOLD; then in RADIAL */
 void nn_cuda_there(nn_engine *e);         /* what gradients of parameters are made of is there, */
 void nn_cuda_beside(nn_engine *e, int32_t lane); /* and what is called in that lane from now on uses it */
 /* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
@@ -238,7 +243,7 @@ void nn_cuda_linear_done(nn_engine *e);   /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);
 void nn_cuda_near_done(nn_engine *e);     /* called in NEAR; then in MAIN, */
 void nn_cuda_near_wait(nn_engine *e);     /* which follows what NEAR added */
-void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; BESIDE follows it, */
+void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; BESIDE and UNFOLD follow it, */
 void nn_cuda_zero_wait(nn_engine *e);     /* and so does MAIN */
 
 /* parts.c: what both directions are made of */

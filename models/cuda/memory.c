@@ -141,7 +141,8 @@ static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
 
     e->dh = cut_floats(c, hidden);
     e->h_work = cut_floats(c, 7 * hidden);
-    e->dtable = cut_floats(c, table_floats(e));
+    for (int i = 0; i < NN_CUDA_TABLES; i++)
+        e->dtables[i] = cut_floats(c, table_floats(e));
     e->dx_edge = cut_floats(c, rows * (size_t)p->most_edge);
     works_cut(e, c);
     e->outer = cut_floats(c, 2 * (size_t)nn_cuda_slots(e, e->prep.n_rows) * (size_t)p->most_table);

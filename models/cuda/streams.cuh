@@ -125,6 +125,14 @@ static void gpu_join(nn_gpu *g)
     note(g, cudaStreamWaitEvent(g->stream, g->joined, 0), "join");
 }
 
+/* first is the lowest number. */
+static int lane_priority(int lane, bool yields, int first, int last)
+{
+    static const int behind[NN_GPU_LANES] = { 0, 1, 2, 1, 2 };
+
+    return yields || first + behind[lane] > last ? last : first + behind[lane];
+}
+
 static cudaError_t streams_open(nn_gpu *g, bool yields)
 {
     cudaStream_t *stream[] = { &g->copies, &g->lent };
@@ -136,7 +144,7 @@ static cudaError_t streams_open(nn_gpu *g, bool yields)
     for (int i = 0; i < 2 && e == cudaSuccess; i++)
         e = cudaStreamCreateWithFlags(stream[i], cudaStreamNonBlocking);
     for (int i = 0; i < NN_GPU_LANES && e == cudaSuccess; i++)
-        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, yields ? last : i ? (first + last) / 2 : first);
+        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, lane_priority(i, yields, first, last));
     for (int i = 0; i < 3 && e == cudaSuccess; i++)
         e = cudaEventCreateWithFlags(event[i], cudaEventDisableTiming);
     for (int i = 0; i < NN_GPU_MARKS && e == cudaSuccess; i++)
