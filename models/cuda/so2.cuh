@@ -257,7 +257,8 @@ template <int P> static __device__ __forceinline__ uint32_t outer_word(float x, 
 }
 
 /* A thread's part of the next stage: four columns of x and y, of which so many are there, two rows of them and their
- * phi. `left` rows of the cell are there from the first on. */
+ * phi. Fours behind the last column are any other: nobody stores what comes of them. `left` rows of
+ * the cell are there from the stage's first on. */
 typedef struct outer_feed {
     const float *x, *y, *phi;
     int x_left, y_left, left;
@@ -275,19 +276,19 @@ static __device__ __forceinline__ void outer_on(const nn_gpu_so2 &s, int64_t row
     f->left -= (int)rows;
 }
 
-/* From node[0]'s cell to row `skip` of node[1]'s. */
-static __device__ __forceinline__ void outer_turn(const nn_gpu_so2 &s, const outer_part &o, int skip, outer_feed *f)
+/* From node[0]'s cell to node[1]'s. */
+static __device__ __forceinline__ void outer_turn(const nn_gpu_so2 &s, const outer_part &o, outer_feed *f)
 {
-    outer_on(s, o.first[1] + skip - (o.end[0] - f->left), f);
+    outer_on(s, o.first[1] - (o.end[0] - f->left), f);
     f->phi++;
-    f->left = o.end[1] - o.first[1] - skip;
+    f->left = o.end[1] - o.first[1];
 }
 
 template <bool FOURS>
 static __device__ __forceinline__ void outer_get(const float *p, int left, bool here, float v[4])
 {
     v[0] = v[1] = v[2] = v[3] = 0;
-    if (FOURS && here && left > 0)
+    if (FOURS && here)
         load4(v, p);
 UNROLL
     for (int q = 0; q < 4; q++)
@@ -295,14 +296,14 @@ UNROLL
             v[q] = p[q];
 }
 
-/* Zeros behind the end. */
+/* Zeros behind the last row. */
 template <int P, bool FOURS>
-static __device__ __forceinline__ void outer_fetch(const nn_gpu_so2 &s, const outer_feed &f, outer_rows_of *to)
+static __device__ __forceinline__ void outer_fetch(const nn_gpu_so2 &s, const outer_feed &f, int skip, outer_rows_of *to)
 {
 UNROLL
     for (int r = 0; r < 2; r++) {
         int on = outer_kind<P>::per == 2 ? r : 8 * r;
-        bool here = on < f.left;
+        bool here = skip + on < f.left;
         to->phi[r] = here ? f.phi[2 * on] : 0;
         outer_get<FOURS>(f.x + on * s.x_size, f.x_left, here, to->x[r]);
         outer_get<FOURS>(f.y + on * s.y_size, f.y_left, here, to->y[r]);
@@ -421,25 +422,26 @@ static __device__ __forceinline__ void outer_sum(const nn_gpu_so2 &s, const so2_
     bool idle = o.k0 + (int)half * 32 >= p.n_k || o.n0 + (int)t / 32 % 4 * 16 >= p.n_n; /* this warp's 32 x 16 */
     int first = outer_stages(o, 0, rows), all = first + outer_stages(o, 1, rows);
     int64_t begin = o.first[0] + skip;
-    outer_feed f = { s.x + begin * s.x_size + s.x_at[p.m] + sign * p.n_k + o.k0 + col,
-                     s.y + begin * s.y_size + s.y_at[p.m] + sign * p.n_n + o.n0 + col, s.phi + 2 * begin,
-                     p.n_k - o.k0 - (int)col, p.n_n - o.n0 - (int)col, o.end[0] - (int)begin };
+    int x_left = p.n_k - o.k0 - (int)col, y_left = p.n_n - o.n0 - (int)col;
+    outer_feed f = { s.x + begin * s.x_size + s.x_at[p.m] + sign * p.n_k + o.k0 + (FOURS && x_left <= 0 ? 0 : col),
+                     s.y + begin * s.y_size + s.y_at[p.m] + sign * p.n_n + o.n0 + (FOURS && y_left <= 0 ? 0 : col),
+                     s.phi + 2 * begin, x_left, y_left, o.end[0] - o.first[0] };
     outer_side<P> *side = w.side[0];
     outer_rows_of next;
 
     if (!first)
-        outer_turn(s, o, skip, &f);
-    outer_fetch<P, FOURS>(s, f, &next);
+        outer_turn(s, o, &f);
+    outer_fetch<P, FOURS>(s, f, skip, &next);
 UNROLL_BY(1)
     for (int at = 1; at <= all; at++) {
         outer_put<P>(next.x, next.phi[0], next.phi[1], side + half);
         outer_put<P>(next.y, 1, 1, side + 2 + half);
         __syncthreads();
         if (at == first)
-            outer_turn(s, o, skip, &f);
+            outer_turn(s, o, &f);
         else
             outer_on(s, rows, &f);
-        outer_fetch<P, FOURS>(s, f, &next);
+        outer_fetch<P, FOURS>(s, f, skip, &next);
         if constexpr (P == NN_GPU_FP32)
             outer_floats<P, PAIR>(a, b, side);
         else if (!idle)
@@ -462,8 +464,9 @@ static __device__ __forceinline__ void outer_store(const nn_gpu_so2 &s, const so
 UNROLL
     for (int q = 0; q < 8; q++) {
         int row = k + (mma ? q / 4 * 16 + q % 2 : q / 2), col = n + (mma ? q / 2 % 2 * 8 : q % 2 * 2);
+        bool here = row < p.n_k && col < p.n_n;
         if (row < padded(p.n_k) && col < p.ld)
-            store2(to + (int64_t)row * p.ld + col, acc[q / 2][q % 2 * 2], acc[q / 2][q % 2 * 2 + 1]);
+            store2(to + row * p.ld + col, here ? acc[q / 2][q % 2 * 2] : 0, here ? acc[q / 2][q % 2 * 2 + 1] : 0);
     }
 }
 
