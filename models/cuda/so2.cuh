@@ -496,7 +496,25 @@ __global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_
         outer_store<P>(s, p, o, s.table_at[p.m] + (int64_t)padded(p.n_k) * p.ld, b);
 }
 
-enum { ADD_THREADS = 256, ADD_NUMBERS = 4 * ADD_THREADS };
+enum { ADD_THREADS = 256, ADD_NUMBERS = 4 * ADD_THREADS, ADD_AHEAD = 8 };
+
+/* sum += the parts of a cell that begin at row .. and every NN_GPU_OUTER on, so many of them under way at once. */
+static __device__ __forceinline__ void add_parts(const nn_gpu_so2 &s, const float *of_first_row, int row, int end, float sum[4])
+{
+UNROLL_BY(1)
+    for (; row < end; row += ADD_AHEAD * NN_GPU_OUTER) {
+        float v[ADD_AHEAD][4] = { { 0 } };
+UNROLL
+        for (int q = 0; q < ADD_AHEAD; q++) {
+            int at = row + q * NN_GPU_OUTER;
+            if (at < end)
+                load4(v[q], of_first_row + (at - s.first_row) / NN_GPU_OUTER * s.table_size);
+        }
+UNROLL
+        for (int q = 0; q < 4 * ADD_AHEAD; q++)
+            sum[q % 4] += v[q / 4][q % 4];
+    }
+}
 
 /* What the blocks of longer cells made, to the tables of nodes that have such, in the order of rows.
  * grid: ADD_NUMBERS of a table, node after node. */
@@ -512,13 +530,7 @@ __global__ void __launch_bounds__(ADD_THREADS) outer_add(const __grid_constant__
         return;
 UNROLL
     for (int j = 0; j < 2; j++)
-UNROLL_BY(4)
-        for (int row = first[j] + NN_GPU_OUTER; row < end[j]; row += NN_GPU_OUTER) {
-            load4(v, s.work + (int64_t)(j * s.slots + (row - s.first_row) / NN_GPU_OUTER) * s.table_size + i);
-UNROLL
-            for (int q = 0; q < 4; q++)
-                sum[q] += v[q];
-        }
+        add_parts(s, s.work + j * s.slots * s.table_size + i, first[j] + NN_GPU_OUTER, end[j], sum);
     load4(v, to);
 UNROLL
     for (int q = 0; q < 4; q++)
