@@ -498,18 +498,18 @@ __global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_
 
 enum { ADD_THREADS = 256, ADD_NUMBERS = 4 * ADD_THREADS, ADD_AHEAD = 8 };
 
-/* sum += the parts of a cell that begin at row .. and every NN_GPU_OUTER on, so many of them under way at once. */
-static __device__ __forceinline__ void add_parts(const nn_gpu_so2 &s, const float *of_first_row, int row, int end, float sum[4])
+/* sum += number i of n parts that follow each other, so many of them under way at once. */
+static __device__ __forceinline__ void add_parts(const nn_gpu_so2 &s, int part, int n, int64_t i, float sum[4])
 {
+    const float *p = s.work + part * s.table_size + i;
+
 UNROLL_BY(1)
-    for (; row < end; row += ADD_AHEAD * NN_GPU_OUTER) {
+    for (; n > 0; n -= ADD_AHEAD) {
         float v[ADD_AHEAD][4] = { { 0 } };
 UNROLL
-        for (int q = 0; q < ADD_AHEAD; q++) {
-            int at = row + q * NN_GPU_OUTER;
-            if (at < end)
-                load4(v[q], of_first_row + (at - s.first_row) / NN_GPU_OUTER * s.table_size);
-        }
+        for (int q = 0; q < ADD_AHEAD; q++, p += s.table_size)
+            if (q < n)
+                load4(v[q], p);
 UNROLL
         for (int q = 0; q < 4 * ADD_AHEAD; q++)
             sum[q % 4] += v[q / 4][q % 4];
@@ -520,17 +520,22 @@ UNROLL
  * grid: ADD_NUMBERS of a table, node after node. */
 __global__ void __launch_bounds__(ADD_THREADS) outer_add(const __grid_constant__ nn_gpu_so2 s)
 {
-    int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), node = (int)blockIdx.x / across, first[2], end[2];
+    int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), node = (int)blockIdx.x / across, part[2], n[2];
     int64_t i = (int64_t)((int)blockIdx.x % across) * ADD_NUMBERS + 4 * (int)threadIdx.x;
     float *to = (float *)s.table + node * s.table_size + i, sum[4] = { 0 }, v[4];
 
-    outer_range(s, node, 0, &first[0], &end[0]);
-    outer_range(s, node, 1, &first[1], &end[1]);
-    if ((end[0] <= first[0] + NN_GPU_OUTER && end[1] <= first[1] + NN_GPU_OUTER) || i >= s.table_size)
+UNROLL
+    for (int j = 0; j < 2; j++) {
+        int first, end;
+        outer_range(s, node, j, &first, &end);
+        part[j] = j * s.slots + (first - s.first_row) / NN_GPU_OUTER + 1;
+        n[j] = end > first ? (end - first - 1) / NN_GPU_OUTER : 0;
+    }
+    if (!(n[0] + n[1]) || i >= s.table_size)
         return;
 UNROLL
     for (int j = 0; j < 2; j++)
-        add_parts(s, s.work + j * s.slots * s.table_size + i, first[j] + NN_GPU_OUTER, end[j], sum);
+        add_parts(s, part[j], n[j], i, sum);
     load4(v, to);
 UNROLL
     for (int q = 0; q < 4; q++)
