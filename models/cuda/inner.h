@@ -18,7 +18,7 @@
 #include "models/engine.h"
 
 enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_CUDA_SLOTS = 3, NN_CUDA_TABLES = 2,
-       NN_CUDA_NODES = 3 };
+       NN_CUDA_NODES = 3, NN_CUDA_RADIAL_WORK = NN_CUDA_BLOCKS * 64 * NN_GPU_H };
 
 /* Lanes of a pass, and marks behind those of slots (lanes.c). */
 enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL, NN_CUDA_NEAR, NN_CUDA_UNFOLD };

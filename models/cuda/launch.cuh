@@ -46,30 +46,23 @@ static int conv_fours(const nn_gpu_conv *c)
         | (so2_fours(&c->s) & (!c->logit || gather_fours(&c->q) ? TILE_Y4 : 0));
 }
 
-template <int P> static cudaError_t outer_allow(const nn_gpu *g)
-{
-    (void)g;
-    return SHARED_ALLOW(so2_outer<P>, (int)sizeof(outer_memory));
-}
-
 template <int P> static cudaError_t tile_allow(const nn_gpu *g)
 {
     cudaError_t e = SHARED_ALLOW(so2_mma<P>, (int)g->shared);
 
     if (e == cudaSuccess)
         e = SHARED_ALLOW(tile_conv<P>, (int)g->shared);
-    return e == cudaSuccess ? outer_allow<P>(g) : e;
+    return e;
 }
 
 /* Once, not before each launch: a capture need not permit it, and it may wait for copies. */
 static cudaError_t tiles_allow(const nn_gpu *g)
 {
     cudaError_t (*const allow[])(const nn_gpu *) = { tile_allow<NN_GPU_BF16X3>, tile_allow<NN_GPU_BF16>,
-                                                     tile_allow<NN_GPU_TF32>, tile_allow<NN_GPU_FP16>,
-                                                     outer_allow<NN_GPU_FP32> };
+                                                     tile_allow<NN_GPU_TF32>, tile_allow<NN_GPU_FP16> };
     cudaError_t e = cudaSuccess;
 
-    for (int i = 0; i < 5 && e == cudaSuccess; i++)
+    for (int i = 0; i < 4 && e == cudaSuccess; i++)
         e = allow[i](g);
     return e;
 }
@@ -240,15 +233,13 @@ static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
 
 template <int P> static void outer_launch(nn_gpu *g, const nn_gpu_so2 *a)
 {
-    bool fours = ((uintptr_t)a->x | (uintptr_t)a->y) % 16 == 0 && (a->x_size | a->y_size) % 4 == 0;
     unsigned tiles = 0, rows = (unsigned)(a->n_nodes + 2 * a->slots);
 
-    for (int m = 0; m < a->n_orders; m++) {
-        fours = fours && (a->x_at[m] | a->y_at[m] | a->k[m] | a->n[m]) % 4 == 0;
+    for (int m = 0; m < a->n_orders; m++)
         tiles += blocks(a->k[m], GEMM_TILE) * blocks(a->n[m], GEMM_TILE);
-    }
     if (tiles)
-        LAUNCH(so2_outer<P>, dim3(rows, tiles), GEMM_THREADS, sizeof(outer_memory), g->stream, *a, fours);
+        LAUNCH(so2_outer<P>, dim3(rows, tiles), GEMM_THREADS, 0, g->stream, *a,
+               so2_fours(a) == (TILE_X4 | TILE_Y4));
     launched(g, "so2_outer");
 }
 
@@ -267,7 +258,7 @@ static void op_so2_outer(nn_gpu *g, const nn_gpu_so2 *a)
     else
         outer_launch<NN_GPU_FP32>(g, a);
     if (a->slots)
-        LAUNCH(outer_add, 2 * (unsigned)a->slots * blocks(a->table_size, ADD_NUMBERS), ADD_THREADS, 0, g->stream, *a);
+        LAUNCH(outer_add, (unsigned)a->n_nodes * blocks(a->table_size, ADD_NUMBERS), ADD_THREADS, 0, g->stream, *a);
     launched(g, "so2_outer");
 }
 

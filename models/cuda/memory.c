@@ -130,7 +130,7 @@ static void works_cut(nn_engine *e, nn_cuda_cutter *c)
 {
     e->work[NN_CUDA_MAIN] = cut_floats(c, 2 * NN_GPU_PARTS * (size_t)e->plan->most_channels);
     e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * e->plan->most_split);
-    e->work[NN_CUDA_RADIAL] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * 64 * NN_GPU_H);
+    e->work[NN_CUDA_RADIAL] = cut_floats(c, NN_CUDA_RADIAL_WORK);
 }
 
 static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)

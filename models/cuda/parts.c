@@ -263,29 +263,47 @@ void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chun
     e->ops->so2_outer(e->gpu, &a);
 }
 
-/* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. */
+/* Gradient of hidden vectors from a region of a chunk's table. On tensor cores it is cut even where it is short, for
+ * warps of gemm_thin share what is cut. */
+static nn_gpu_gemm hidden_back_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const nn_cuda_region *r)
+{
+    const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size);
+    nn_gpu_precision precision = radial_back_of(e->conf.of_radial);
+    int32_t splits = splits_of(k->n_nodes, NN_GPU_H, r->count, precision);
+    bool cut = splits == 1 && r->count > 64 && k->n_nodes <= 32 * NN_CUDA_BLOCKS && precision != NN_GPU_FP32;
+
+    return (nn_gpu_gemm){
+        .m = k->n_nodes, .n = NN_GPU_H, .k = r->count,
+        .splits = cut ? 2 : splits, .add = true, .precision = precision,
+        .a = e->dtable + r->at, .a_m = rows, .a_k = cols, .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = rows,
+        .c = e->dh + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .c_m = step(NN_GPU_H), .c_n = one };
+}
+
+/* And of the region's part of the folded matrix. */
+static nn_gpu_gemm fold_back_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const nn_cuda_region *r)
+{
+    const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size);
+
+    return (nn_gpu_gemm){
+        .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = k->first > 0,
+        .precision = radial_back_of(e->conf.of_radial),
+        .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .a_m = one, .a_k = step(NN_GPU_H),
+        .b = e->dtable + r->at, .b_k = rows, .b_n = cols, .c = e->dfold + r->at, .c_m = rows, .c_n = cols };
+}
+
+/* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. Regions of a network, which
+ * follow each other, add to the same vectors, so no two of them are in one launch. */
 void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k)
 {
-    nn_gpu_precision precision = radial_back_of(e->conf.of_radial);
-    nn_cuda_group all = { .e = e, .work = e->work[NN_CUDA_RADIAL] }, one_by_one = all; /* regions of a network add to the same vectors */
+    nn_cuda_group all = { .e = e, .work = e->work[NN_CUDA_RADIAL] };
 
     for (int i = 0; i < c->n_regions; i++) {
-        const nn_cuda_region *r = &c->region[0][i];
-        const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size), h_rows = step(NN_GPU_H);
-        int64_t at = ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H;
-
-        nn_cuda_join(&all, (nn_gpu_gemm){
-            .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = k->first > 0, .precision = precision,
-            .a = e->h + at, .a_m = one, .a_k = h_rows, .b = e->dtable + r->at, .b_k = rows, .b_n = cols,
-            .c = e->dfold + r->at, .c_m = rows, .c_n = cols });
-        nn_cuda_join(c->n_regions > 1 ? &one_by_one : &all, (nn_gpu_gemm){
-            .m = k->n_nodes, .n = NN_GPU_H, .k = r->count,
-            .splits = splits_of(k->n_nodes, NN_GPU_H, r->count, precision),
-            .add = true, .precision = precision,
-            .a = e->dtable + r->at, .a_m = rows, .a_k = cols,
-            .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = rows,
-            .c = e->dh + at, .c_m = h_rows, .c_n = one });
-        nn_cuda_group_run(&one_by_one);
+        nn_gpu_gemm of_hidden = hidden_back_of(e, c, k, &c->region[0][i]);
+        bool full = all.used + (int64_t)of_hidden.splits * of_hidden.m * of_hidden.n > NN_CUDA_RADIAL_WORK;
+        if (full || (i && c->region[0][i].net == c->region[0][i - 1].net))
+            nn_cuda_group_run(&all);
+        nn_cuda_join(&all, fold_back_of(e, c, k, &c->region[0][i]));
+        nn_cuda_join(&all, of_hidden);
     }
     nn_cuda_group_run(&all);
 }

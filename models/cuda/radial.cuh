@@ -168,7 +168,20 @@ static __device__ __forceinline__ float gain_of(const nn_gpu_hidden &a, bool ln,
     return ln ? a.params[at + lane] : 1;
 }
 
-static __device__ void hidden_stages(const nn_gpu_hidden &a, const nn_gpu_net &net, int node, stage st[2])
+/* Weights of the second layer, for all warps of the block: a lane's row of them in the parameters lies across lines. */
+typedef float hidden_weights[H][H + 1];
+
+static __device__ __forceinline__ void hidden_open(const nn_gpu_hidden &a, const nn_gpu_net &net, hidden_weights w)
+{
+UNROLL
+    for (int i = 0; i < H / WARPS; i++) {
+        int at = i * WARPS * 32 + (int)threadIdx.x;
+        w[at / H][at % H] = a.params[net.w1 + at];
+    }
+    __syncthreads();
+}
+
+static __device__ void hidden_stages(const nn_gpu_hidden &a, const nn_gpu_net &net, int node, const hidden_weights w, stage st[2])
 {
     int lane = (int)threadIdx.x % 32;
     bool ln = net.ln != 0;
@@ -178,19 +191,23 @@ static __device__ void hidden_stages(const nn_gpu_hidden &a, const nn_gpu_net &n
         t += a.params[net.w0 + (int64_t)lane * a.n_in + i] * a.scalar[(int64_t)node * a.n_in + i];
     st[0] = stage_close(t, ln, gain_of(a, ln, net.g0, lane), ln ? a.params[net.c0 + lane] : 0);
     t = a.params[net.b1 + lane];
+UNROLL
     for (int i = 0; i < H; i++)
-        t += a.params[net.w1 + lane * H + i] * warp_get(st[0].out, i);
+        t += w[lane][i] * warp_get(st[0].out, i);
     st[1] = stage_close(t, ln, gain_of(a, ln, net.g1, lane), ln ? a.params[net.c1 + lane] : 0);
 }
 
 __global__ void hidden_run(nn_gpu_hidden a)
 {
+    __shared__ hidden_weights w;
     int node = warp_of_grid(), lane = (int)threadIdx.x % 32;
+    nn_gpu_net net = a.net[blockIdx.y];
     stage st[2];
 
+    hidden_open(a, net, w);
     if (node >= a.n_nodes)
         return;
-    hidden_stages(a, a.net[blockIdx.y], node, st);
+    hidden_stages(a, net, node, w, st);
     a.h[((int64_t)blockIdx.y * a.n_nodes + node) * H + lane] = st[1].out;
 }
 
@@ -199,24 +216,27 @@ enum { OUT0, DT0, DU0, DG0, DT1, DU1, DG1, HIDDEN_PARTS };
 /* Everything whose sums over nodes are gradients. */
 __global__ void hidden_parts(nn_gpu_hidden a)
 {
+    __shared__ hidden_weights w;
     int node = warp_of_grid(), lane = (int)threadIdx.x % 32;
     nn_gpu_net net = a.net[blockIdx.y];
     bool ln = net.ln != 0;
     float du, dt, below = 0, *to;
     stage st[2];
 
+    hidden_open(a, net, w);
     if (node >= a.n_nodes)
         return;
     to = a.work + ((int64_t)blockIdx.y * a.n_nodes + node) * HIDDEN_PARTS * H + lane;
-    hidden_stages(a, net, node, st);
+    hidden_stages(a, net, node, w, st);
     du = st[1].out > 0 ? a.dh[((int64_t)blockIdx.y * a.n_nodes + node) * H + lane] : 0;
     dt = stage_back(st[1], ln, gain_of(a, ln, net.g1, lane), du);
     to[OUT0 * H] = st[0].out;
     to[DT1 * H] = dt;
     to[DU1 * H] = du;
     to[DG1 * H] = du * st[1].hat;
+UNROLL
     for (int k = 0; k < H; k++)
-        below += a.params[net.w1 + k * H + lane] * warp_get(dt, k);
+        below += w[k][lane] * warp_get(dt, k);
     du = st[0].out > 0 ? below : 0;
     to[DT0 * H] = stage_back(st[0], ln, gain_of(a, ln, net.g0, lane), du);
     to[DU0 * H] = du;

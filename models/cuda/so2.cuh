@@ -207,163 +207,246 @@ static __device__ __forceinline__ void outer_place(const nn_gpu_so2 &s, so2_part
     }
 }
 
-/* Rows come as they are, OUTER_K a stage, by copies that are OUTER_STAGES - 1 stages ahead, those of node[0]'s
- * cell, then those of node[1]'s; words are made where fragments are. side: x plus, x minus, y plus, y minus. */
-enum { OUTER_K = 16, OUTER_STAGES = 3, OUTER_LD = GEMM_TILE + 4 };
+/* Rows are fetched, a stage of them, those of node[0]'s cell, then those of node[1]'s, while the stage before is
+ * multiplied; they become words, those of x times phi, as they go to shared memory, once for all warps. Half of the
+ * threads have plus and half minus, or where there is no minus the first and the second half of a stage's words. */
+enum { OUTER_LD = GEMM_TILE + 8 };
 
-typedef float outer_side[OUTER_K][OUTER_LD];
+template <int P> struct outer_kind {
+    enum {
+        x3 = mma_kind<P>::x3,
+        per = P == NN_GPU_FP32 ? 1 : mma_kind<P>::per, /* rows in a word: a float's bits are one, too */
+        feeds = 2 / per, words = 8 * feeds             /* of a half; a thread has `feeds` fours of them */
+    };
+};
 
-typedef struct outer_memory {
-    outer_side stage[OUTER_STAGES][4];
-    float phi[2 * NN_GPU_OUTER]; /* of all rows, stage after stage */
-} outer_memory;
+template <int P> struct __align__(16) outer_side {
+    uint32_t word[1 + outer_kind<P>::x3][outer_kind<P>::words][OUTER_LD];
+};
 
-static_assert(NN_GPU_OUTER % OUTER_K == 0, "a part of a cell is whole stages");
+/* Two stages: x plus, x minus, y plus, y minus. */
+template <int P> struct outer_memory {
+    outer_side<P> side[2][4];
+};
 
-static __device__ __forceinline__ int outer_stages(const outer_part &o, int j)
+static __device__ __forceinline__ int outer_stages(const outer_part &o, int j, int rows)
 {
-    int rows = o.end[j] - o.first[j];
+    int n = o.end[j] - o.first[j];
 
-    return rows > 0 ? (rows + OUTER_K - 1) / OUTER_K : 0;
+    return n > 0 ? (n + rows - 1) / rows : 0;
 }
 
-/* This thread's four of row k: of plus and of minus, which is `apart` numbers on. */
-static __device__ __forceinline__ void outer_copy(const float *from, int apart, int left, bool pair, bool vector,
-                                                  outer_side to[2], int k, int col)
+static __device__ __forceinline__ float float_of(uint32_t bits)
 {
-    if (vector) {
-        copy_async(&to[0][k][col], from, left > 0 ? 16 : 0);
-        if (pair)
-            copy_async(&to[1][k][col], from + (left > 0 ? apart : 0), left > 0 ? 16 : 0);
-        return;
+    union {
+        uint32_t u;
+        float f;
+    } v = { bits };
+
+    return v.f;
+}
+
+template <int P> static __device__ __forceinline__ uint32_t outer_word(float x, float y)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v = { x };
+
+    return P == NN_GPU_FP32 ? v.u : word_of<P>(x, y);
+}
+
+/* A thread's part of the next stage: four columns of x and y, of which so many are there, two rows of them and their
+ * phi. Fours behind the last column are any other: nobody stores what comes of them. `left` rows of
+ * the cell are there from the stage's first on. */
+typedef struct outer_feed {
+    const float *x, *y, *phi;
+    int x_left, y_left, left;
+} outer_feed;
+
+typedef struct outer_rows_of {
+    float x[2][4], y[2][4], phi[2];
+} outer_rows_of;
+
+static __device__ __forceinline__ void outer_on(const nn_gpu_so2 &s, int64_t rows, outer_feed *f)
+{
+    f->x += rows * s.x_size;
+    f->y += rows * s.y_size;
+    f->phi += 2 * rows;
+    f->left -= (int)rows;
+}
+
+/* From node[0]'s cell to node[1]'s. */
+static __device__ __forceinline__ void outer_turn(const nn_gpu_so2 &s, const outer_part &o, outer_feed *f)
+{
+    outer_on(s, o.first[1] - (o.end[0] - f->left), f);
+    f->phi++;
+    f->left = o.end[1] - o.first[1];
+}
+
+template <bool FOURS>
+static __device__ __forceinline__ void outer_get(const float *p, int left, bool here, float v[4])
+{
+    v[0] = v[1] = v[2] = v[3] = 0;
+    if (FOURS && here)
+        load4(v, p);
+UNROLL
+    for (int q = 0; q < 4; q++)
+        if (!FOURS && here && q < left)
+            v[q] = p[q];
+}
+
+/* Zeros behind the last row. */
+template <int P, bool FOURS>
+static __device__ __forceinline__ void outer_fetch(const nn_gpu_so2 &s, const outer_feed &f, int skip, outer_rows_of *to)
+{
+UNROLL
+    for (int r = 0; r < 2; r++) {
+        int on = outer_kind<P>::per == 2 ? r : 8 * r;
+        bool here = skip + on < f.left;
+        to->phi[r] = here ? f.phi[2 * on] : 0;
+        outer_get<FOURS>(f.x + on * s.x_size, f.x_left, here, to->x[r]);
+        outer_get<FOURS>(f.y + on * s.y_size, f.y_left, here, to->y[r]);
     }
-UNROLL_BY(1)
-    for (int i = 0; i < (pair ? 8 : 4); i++)
-        to[i / 4][k][col + i % 4] = i % 4 < left ? from[i / 4 * apart + i % 4] : 0;
 }
 
-static __device__ __forceinline__ void outer_begin(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o, int at,
-                                                   bool vector, outer_side to[4])
+template <int P>
+static __device__ __forceinline__ void outer_put(const float v[2][4], float phi0, float phi1, outer_side<P> *to)
 {
-    int first = outer_stages(o, 0), j = at >= first, k = (int)threadIdx.x / 16, col = (int)threadIdx.x % 16 * 4;
-    int row = (j ? o.first[1] : o.first[0]) + (at - (j ? first : 0)) * OUTER_K + k;
-    bool here = row < (j ? o.end[1] : o.end[0]);
-    int x_left = here ? p.n_k - o.k0 - col : 0, y_left = here ? p.n_n - o.n0 - col : 0;
-    int64_t x = (int64_t)row * s.x_size + s.x_at[p.m] + o.k0 + col;
-    int64_t y = (int64_t)row * s.y_size + s.y_at[p.m] + o.n0 + col;
-
-    outer_copy(s.x + (x_left > 0 ? x : 0), p.n_k, x_left, p.m > 0, vector, to, k, col);
-    outer_copy(s.y + (y_left > 0 ? y : 0), p.n_n, y_left, p.m > 0, vector, to + 2, k, col);
-}
-
-static __device__ __forceinline__ void outer_weights(const nn_gpu_so2 &s, const outer_part &o, float *phi)
-{
-    int first = outer_stages(o, 0) * OUTER_K, all = first + outer_stages(o, 1) * OUTER_K;
-
-    for (int i = (int)threadIdx.x; i < all; i += GEMM_THREADS) {
-        int j = i >= first, row = j ? o.first[1] + i - first : o.first[0] + i;
-        phi[i] = row < (j ? o.end[1] : o.end[0]) ? phi_of(s, row, j) : 0;
-    }
-}
-
-/* Rows row .. of words along the stage's k, times phi where given: f[i] as frag_a and frag_b have them. */
-template <int P, int N>
-static __device__ __forceinline__ void outer_frag(uint32_t f[1 + mma_kind<P>::x3][N], const outer_side side,
-                                                  const float *phi, int k, int row)
-{
-    const int per = mma_kind<P>::per;
-    int lane = (int)threadIdx.x % 32;
+    const int x3 = outer_kind<P>::x3, per = outer_kind<P>::per;
+    unsigned word = threadIdx.x / 16 % 8, col = threadIdx.x % 16 * 4;
 
 UNROLL
-    for (int i = 0; i < N; i++) {
-        int at = k + (lane % 4 + i / (N / 2) * 4) * per, r = row + lane / 4 + i % (N / 2) * 8;
-        float x = side[at][r] * (N == 4 ? phi[at] : 1.0f);
-        float y = side[at + per - 1][r] * (N == 4 ? phi[at + per - 1] : 1.0f);
-        f[0][i] = word_of<P>(x, y);
-        if (mma_kind<P>::x3)
-            f[mma_kind<P>::x3][i] = word_rest(x, y, f[0][i]);
-    }
-}
-
-/* A stage's part of a and b, on tensor cores: this warp's 32 x 16. */
-template <int P, bool PAIR>
-static __device__ __forceinline__ void outer_words(float a[4][4], float b[4][4], const outer_side side[4],
-                                                   const float *phi)
-{
-    const int words = 1 + mma_kind<P>::x3, signs = PAIR ? 2 : 1;
-    int warp = (int)threadIdx.x / 32;
-
+    for (unsigned i = 0; i < outer_kind<P>::feeds; i++) {
+        mma_words<4> w, rest;
 UNROLL
-    for (int k = 0; k < OUTER_K; k += 8 * mma_kind<P>::per) {
-        uint32_t x[words][4], y[2][2][words][2];
-UNROLL
-        for (int q = 0; q < 2 * signs; q++)
-            outer_frag<P, 2>(y[q / 2][q % 2], side[2 + q / 2], phi, k, warp % 4 * 16 + q % 2 * 8);
-UNROLL
-        for (int q = 0; q < 2 * signs; q++) {
-            int sign = q % signs, i = q / signs;
-            outer_frag<P, 4>(x, side[sign], phi, k, warp / 4 * 32 + 16 * i);
-UNROLL
-            for (int j = 0; j < 2; j++)
-                mma_words_step<P>(a[2 * i + j], x, y[sign][j]);
-UNROLL
-            for (int w = 0; w < 4 * words && sign; w++)
-                x[w / 4][w % 4] = word_negative<P>(x[w / 4][w % 4]);
-UNROLL
-            for (int j = 0; j < 2 && PAIR; j++)
-                mma_words_step<P>(b[2 * i + j], x, y[signs - 1 - sign][j]);
+        for (int q = 0; q < 4; q++) {
+            float a = v[i][q] * (i ? phi1 : phi0), b = v[i + per - 1][q] * (i + per - 1 ? phi1 : phi0);
+            w.v[q] = outer_word<P>(a, b);
+            rest.v[q] = x3 ? word_rest(a, b, w.v[q]) : 0;
         }
+        *(mma_words<4> *)&to->word[0][word + 8 * i][col] = w;
+        if (x3)
+            *(mma_words<4> *)&to->word[x3][word + 8 * i][col] = rest;
+    }
+}
+
+/* A warp's 32 x 16. Which rows a fragment has is free: of x it has two of a lane side by side, which are read at once. */
+template <int P>
+static __device__ __forceinline__ void outer_x(const outer_side<P> &side, int word, uint32_t f[2][1 + outer_kind<P>::x3][4])
+{
+    unsigned lane = threadIdx.x % 32, col = threadIdx.x / 128 * 32 + lane / 4 * 2;
+
+UNROLL
+    for (unsigned w = 0; w < 4 * (1 + outer_kind<P>::x3); w++) {
+        mma_words<2> x = *(const mma_words<2> *)&side.word[w / 4][word + lane % 4 + w % 2 * 4][col + w / 2 % 2 * 16];
+        f[w / 2 % 2][w / 4][w % 2 * 2] = x.v[0];
+        f[w / 2 % 2][w / 4][w % 2 * 2 + 1] = x.v[1];
+    }
+}
+
+template <int P>
+static __device__ __forceinline__ void outer_y(const outer_side<P> &side, int word, uint32_t f[2][1 + outer_kind<P>::x3][2])
+{
+    unsigned lane = threadIdx.x % 32, col = threadIdx.x / 32 % 4 * 16 + lane / 4;
+
+UNROLL
+    for (unsigned w = 0; w < 2 * (1 + outer_kind<P>::x3); w++)
+UNROLL
+        for (int i = 0; i < 2; i++)
+            f[w % 2][w / 2][i] = side.word[w / 2][word + lane % 4 + 4 * i][col + w % 2 * 8];
+}
+
+template <int P>
+static __device__ __forceinline__ void outer_step(float acc[4][4], const uint32_t x[2][1 + outer_kind<P>::x3][4],
+                                                  const uint32_t y[2][1 + outer_kind<P>::x3][2])
+{
+UNROLL
+    for (int q = 0; q < 4; q++)
+        mma_words_step<P>(acc[q], x[q / 2], y[q % 2]);
+}
+
+/* A stage's part of a and b, on tensor cores. */
+template <int P, bool PAIR>
+static __device__ __forceinline__ void outer_words(float a[4][4], float b[4][4], const outer_side<P> side[4])
+{
+    const int words = 1 + outer_kind<P>::x3;
+
+UNROLL
+    for (int word = 0; word < outer_kind<P>::words; word += 8) {
+        uint32_t x[2][words][4], y[2][words][2], minus[2][words][2];
+        outer_x(side[0], word, x);
+        outer_y(side[2], word, y);
+        outer_step<P>(a, x, y);
+        outer_y(side[3], word, minus);
+        if (PAIR)
+            outer_step<P>(b, x, minus);
+        outer_x(side[1], word, x);
+        outer_step<P>(a, x, minus);
+UNROLL
+        for (int i = 0; i < 4 * words; i++)
+            y[i / 2 / words][i / 2 % words][i % 2] = word_negative<P>(y[i / 2 / words][i / 2 % words][i % 2]);
+        if (PAIR)
+            outer_step<P>(b, x, y);
     }
 }
 
 /* The same in float32: this thread's 4 x 4. */
-template <bool PAIR>
-static __device__ __forceinline__ void outer_floats(float a[4][4], float b[4][4], const outer_side side[4],
-                                                    const float *phi)
+template <int P, bool PAIR>
+static __device__ __forceinline__ void outer_floats(float a[4][4], float b[4][4], const outer_side<P> side[4])
 {
     int ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4;
 
 UNROLL_BY(4)
-    for (int k = 0; k < OUTER_K; k++)
+    for (int k = 0; k < outer_kind<P>::words; k++)
 UNROLL
         for (int q = 0; q < 16; q++) {
-            float x = phi[k] * side[0][k][ty + q / 4], y = side[2][k][tx + q % 4];
+            float x = float_of(side[0].word[0][k][ty + q / 4]), y = float_of(side[2].word[0][k][tx + q % 4]);
+            float xm = float_of(side[1].word[0][k][ty + q / 4]), ym = float_of(side[3].word[0][k][tx + q % 4]);
             a[q / 4][q % 4] += x * y;
+            a[q / 4][q % 4] += xm * ym;
             if (PAIR) {
-                float xm = phi[k] * side[1][k][ty + q / 4], ym = side[3][k][tx + q % 4];
-                a[q / 4][q % 4] += xm * ym;
                 b[q / 4][q % 4] += x * ym;
                 b[q / 4][q % 4] -= xm * y;
             }
         }
 }
 
-template <int P, bool PAIR>
+template <int P, bool PAIR, bool FOURS>
 static __device__ __forceinline__ void outer_sum(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o,
-                                                 bool vector, outer_memory *w, float a[4][4], float b[4][4])
+                                                 outer_memory<P> &w, float a[4][4], float b[4][4])
 {
-    int all = outer_stages(o, 0) + outer_stages(o, 1), warp = (int)threadIdx.x / 32;
-    bool idle = o.k0 + warp / 4 * 32 >= p.n_k || o.n0 + warp % 4 * 16 >= p.n_n; /* this warp's 32 x 16 */
+    const int rows = (PAIR ? 1 : 2) * outer_kind<P>::words * outer_kind<P>::per;
+    unsigned t = threadIdx.x, half = t / 128, col = t % 16 * 4;
+    int skip = (int)(t / 16 % 8 + (PAIR ? 0 : half * outer_kind<P>::words)) * outer_kind<P>::per, sign = PAIR ? (int)half : 0;
+    bool idle = o.k0 + (int)half * 32 >= p.n_k || o.n0 + (int)t / 32 % 4 * 16 >= p.n_n; /* this warp's 32 x 16 */
+    int first = outer_stages(o, 0, rows), all = first + outer_stages(o, 1, rows);
+    int64_t begin = o.first[0] + skip;
+    int x_left = p.n_k - o.k0 - (int)col, y_left = p.n_n - o.n0 - (int)col;
+    outer_feed f = { s.x + begin * s.x_size + s.x_at[p.m] + sign * p.n_k + o.k0 + (FOURS && x_left <= 0 ? 0 : col),
+                     s.y + begin * s.y_size + s.y_at[p.m] + sign * p.n_n + o.n0 + (FOURS && y_left <= 0 ? 0 : col),
+                     s.phi + 2 * begin, x_left, y_left, o.end[0] - o.first[0] };
+    outer_side<P> *side = w.side[0];
+    outer_rows_of next;
 
+    if (!first)
+        outer_turn(s, o, &f);
+    outer_fetch<P, FOURS>(s, f, skip, &next);
 UNROLL_BY(1)
-    for (int at = 0; at < OUTER_STAGES - 1; at++) {
-        if (at < all)
-            outer_begin(s, p, o, at, vector, w->stage[at]);
-        copy_close();
-    }
-    outer_weights(s, o, w->phi);
-UNROLL_BY(1)
-    for (int at = 0; at < all; at++) {
-        const outer_side *side = w->stage[at % OUTER_STAGES];
-        copy_wait<OUTER_STAGES - 2>();
+    for (int at = 1; at <= all; at++) {
+        outer_put<P>(next.x, next.phi[0], next.phi[1], side + half);
+        outer_put<P>(next.y, 1, 1, side + 2 + half);
         __syncthreads();
-        if (at + OUTER_STAGES - 1 < all)
-            outer_begin(s, p, o, at + OUTER_STAGES - 1, vector, w->stage[(at + OUTER_STAGES - 1) % OUTER_STAGES]);
-        copy_close();
+        if (at == first)
+            outer_turn(s, o, &f);
+        else
+            outer_on(s, rows, &f);
+        outer_fetch<P, FOURS>(s, f, skip, &next);
         if constexpr (P == NN_GPU_FP32)
-            outer_floats<PAIR>(a, b, side, w->phi + at * OUTER_K);
+            outer_floats<P, PAIR>(a, b, side);
         else if (!idle)
-            outer_words<P, PAIR>(a, b, side, w->phi + at * OUTER_K);
+            outer_words<P, PAIR>(a, b, side);
+        side = side == w.side[0] ? w.side[1] : w.side[0];
     }
 }
 
@@ -372,25 +455,27 @@ template <int P>
 static __device__ __forceinline__ void outer_store(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o,
                                                    int64_t at, float acc[4][4])
 {
-    int extra = (int)blockIdx.x - s.n_nodes;
-    float *to = extra >= 0 ? s.work + extra * s.table_size : (float *)s.table + (int)blockIdx.x * s.table_size;
+    const bool mma = P != NN_GPU_FP32;
+    int extra = (int)blockIdx.x - s.n_nodes, t = (int)threadIdx.x, lane = t % 32;
+    int k = o.k0 + (mma ? t / 128 * 32 + lane / 4 * 2 : t / 16 * 4);
+    int n = o.n0 + (mma ? t / 32 % 4 * 16 + lane % 4 * 2 : t % 16 * 4);
+    float *to = (extra >= 0 ? s.work + extra * s.table_size : (float *)s.table + (int)blockIdx.x * s.table_size) + at;
 
 UNROLL
-    for (int q = 0; q < 16; q++) {
-        bool mma = P != NN_GPU_FP32;
-        int k = o.k0 + (mma ? mma_row(q / 8, q / 2 % 2) : (int)threadIdx.x / 16 * 4 + q / 4);
-        int n = o.n0 + (mma ? mma_col(q / 4 % 2) + q % 2 : (int)threadIdx.x % 16 * 4 + q % 4);
-        if (k < padded(p.n_k) && n < p.ld)
-            to[at + (int64_t)k * p.ld + n] = acc[q / 4][q % 4];
+    for (int q = 0; q < 8; q++) {
+        int row = k + (mma ? q / 4 * 16 + q % 2 : q / 2), col = n + (mma ? q / 2 % 2 * 8 : q % 2 * 2);
+        bool here = row < p.n_k && col < p.n_n;
+        if (row < padded(p.n_k) && col < p.ld)
+            store2(to + row * p.ld + col, here ? acc[q / 2][q % 2 * 2] : 0, here ? acc[q / 2][q % 2 * 2 + 1] : 0);
     }
 }
 
-/* grid: nodes and parts of longer cells; 64 x 64 of all orders. Dynamic shared memory: an outer_memory. */
+/* grid: nodes and parts of longer cells; 64 x 64 of all orders. fours: x and y can be read so. */
 template <int P>
 __global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_BF16 ? 3 : 2)
-    so2_outer(const __grid_constant__ nn_gpu_so2 s, bool vector)
+    so2_outer(const __grid_constant__ nn_gpu_so2 s, bool fours)
 {
-    SHARED_BYTES(bytes);
+    __shared__ outer_memory<P> w;
     float a[4][4] = { { 0 } }, b[4][4] = { { 0 } };
     outer_part o;
     so2_part p = {};
@@ -398,44 +483,64 @@ __global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_
     if (!outer_rows(s, &o))
         return;
     outer_place(s, &p, &o);
-    if (p.m)
-        outer_sum<P, true>(s, p, o, vector, (outer_memory *)bytes, a, b);
+    if (p.m && fours)
+        outer_sum<P, true, true>(s, p, o, w, a, b);
+    else if (p.m)
+        outer_sum<P, true, false>(s, p, o, w, a, b);
+    else if (fours)
+        outer_sum<P, false, true>(s, p, o, w, a, b);
     else
-        outer_sum<P, false>(s, p, o, vector, (outer_memory *)bytes, a, b);
+        outer_sum<P, false, false>(s, p, o, w, a, b);
     outer_store<P>(s, p, o, s.table_at[p.m], a);
     if (p.m)
-        outer_store<P>(s, p, o, s.table_at[p.m] + p.b, b);
+        outer_store<P>(s, p, o, s.table_at[p.m] + (int64_t)padded(p.n_k) * p.ld, b);
 }
 
-enum { ADD_THREADS = 256, ADD_NUMBERS = 4 * ADD_THREADS };
+enum { ADD_THREADS = 256, ADD_NUMBERS = 4 * ADD_THREADS, ADD_AHEAD = 8 };
 
-/* What the blocks of longer cells made, in the order of rows: a node's first such part adds all of them.
- * grid: ADD_NUMBERS of a table, part after part. */
+/* sum += number i of n parts that follow each other, so many of them under way at once. */
+static __device__ __forceinline__ void add_parts(const nn_gpu_so2 &s, int part, int n, int64_t i, float sum[4])
+{
+    const float *p = s.work + part * s.table_size + i;
+
+UNROLL_BY(1)
+    for (; n > 0; n -= ADD_AHEAD) {
+        float v[ADD_AHEAD][4] = { { 0 } };
+UNROLL
+        for (int q = 0; q < ADD_AHEAD; q++, p += s.table_size)
+            if (q < n)
+                load4(v[q], p);
+UNROLL
+        for (int q = 0; q < 4 * ADD_AHEAD; q++)
+            sum[q % 4] += v[q / 4][q % 4];
+    }
+}
+
+/* What the blocks of longer cells made, to the tables of nodes that have such, in the order of rows.
+ * grid: ADD_NUMBERS of a table, node after node. */
 __global__ void __launch_bounds__(ADD_THREADS) outer_add(const __grid_constant__ nn_gpu_so2 s)
 {
-    int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), part = (int)blockIdx.x / across;
-    int node = outer_node(s, part / s.slots, part % s.slots), begin, first[2], end[2];
+    int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), node = (int)blockIdx.x / across, part[2], n[2];
+    int64_t i = (int64_t)((int)blockIdx.x % across) * ADD_NUMBERS + 4 * (int)threadIdx.x;
+    float *to = (float *)s.table + node * s.table_size + i, sum[4] = { 0 }, v[4];
 
-    if (node < 0)
-        return;
-    outer_range(s, node, 0, &first[0], &end[0]);
-    outer_range(s, node, 1, &first[1], &end[1]);
-    begin = part < s.slots ? first[0] : first[1];
-    if (outer_first(s, begin, part % s.slots) != begin + NN_GPU_OUTER
-        || (part >= s.slots && end[0] > first[0] + NN_GPU_OUTER))
-        return;
 UNROLL
-    for (int q = 0; q < 4; q++) {
-        int64_t i = (int64_t)((int)blockIdx.x % across) * ADD_NUMBERS + q * ADD_THREADS + (int)threadIdx.x;
-        float *to = (float *)s.table + node * s.table_size + i, sum = 0;
-        if (i >= s.table_size)
-            break;
-UNROLL
-        for (int j = 0; j < 2; j++)
-            for (int row = first[j] + NN_GPU_OUTER; row < end[j]; row += NN_GPU_OUTER)
-                sum += s.work[(int64_t)(j * s.slots + (row - s.first_row) / NN_GPU_OUTER) * s.table_size + i];
-        *to += sum;
+    for (int j = 0; j < 2; j++) {
+        int first, end;
+        outer_range(s, node, j, &first, &end);
+        part[j] = j * s.slots + (first - s.first_row) / NN_GPU_OUTER + 1;
+        n[j] = end > first ? (end - first - 1) / NN_GPU_OUTER : 0;
     }
+    if (!(n[0] + n[1]) || i >= s.table_size)
+        return;
+UNROLL
+    for (int j = 0; j < 2; j++)
+        add_parts(s, part[j], n[j], i, sum);
+    load4(v, to);
+UNROLL
+    for (int q = 0; q < 4; q++)
+        v[q] += sum[q];
+    store4(to, v);
 }
 
 #endif
