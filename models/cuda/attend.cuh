@@ -55,7 +55,9 @@ __global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape s
     auto weights = [&](int first, int end, int head) { attend_weights(a, first, end, head); };
 
     block_edges(a.sum, shape, [&] { block_heads(a.sum, shape, weights); },
-                [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_fours(a.sum, shape, g, p, opens); });
+                [&](const edge_stage &g, const edge_lanes &p, bool opens) {
+                    of_width(shape.v, [&](auto v) { sum_edges<decltype(v)::n>(a.sum, g, p, opens); });
+                });
 }
 
 /* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
@@ -131,10 +133,7 @@ __global__ void attend_values(const __grid_constant__ nn_gpu_attend_back a, edge
     edge_lanes p = rows_open(a.dvalue, shape, &g);
 
     __syncthreads();
-    if (shape.fours)
-        values_edges<4>(a, g, shape, p);
-    else
-        values_edges<1>(a, g, shape, p);
+    of_width(shape.v, [&](auto v) { values_edges<decltype(v)::n>(a, g, shape, p); });
     __syncthreads();
     dots_add(a.dalpha, g, shape);
 }
@@ -193,10 +192,7 @@ __global__ void attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_s
 
     block_edges(a.dq, shape, [&] { block_heads(a.dq, shape, logits); },
                 [&](const edge_stage &g, const edge_lanes &p, bool opens) {
-                    if (shape.fours)
-                        keys_edges<4>(a, g, p, opens);
-                    else
-                        keys_edges<1>(a, g, p, opens);
+                    of_width(shape.v, [&](auto v) { keys_edges<decltype(v)::n>(a, g, p, opens); });
                 });
 }
 

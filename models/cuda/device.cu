@@ -457,41 +457,21 @@ static void op_scale(nn_gpu *g, const nn_gpu_scale *a)
 
 #include "models/cuda/launch.cuh"
 
-/* Whether fours of channels are 16 bytes that begin at a multiple of 16. */
-static bool norm_fours(const nn_gpu_norm *a, const float *y)
-{
-    bool fours = ((uintptr_t)a->x | (uintptr_t)y | (uintptr_t)a->dy) % 16 == 0 && a->nodes.size % 4 == 0;
-
-    for (int l = 0; l < a->nodes.n_degrees; l++)
-        fours = fours && (a->nodes.ch[l] | a->nodes.at[l]) % 4 == 0;
-    return fours;
-}
-
-static int32_t norm_most(const nn_gpu_norm *a)
-{
-    int32_t most = 0;
-
-    for (int l = 0; l < a->nodes.n_degrees; l++)
-        most = a->nodes.ch[l] > most ? a->nodes.ch[l] : most;
-    return most;
-}
-
 static void op_norm(nn_gpu *g, const nn_gpu_norm *a)
 {
-    bool fours = norm_fours(a, a->y);
-    unsigned nodes = (unsigned)(WARPS * norm_nodes(fours, norm_most(a)));
-
     if (a->n_nodes)
-        LAUNCH(norm_run, dim3(blocks(a->n_nodes, nodes), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a, fours);
+        LAUNCH(norm_run, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
     launched(g, "norm");
 }
 
 static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
 {
-    bool fours = norm_fours(a, a->dx);
-    size_t sums = (size_t)(WARPS * (fours ? NORM_FOURS : 1)) * 2 * (size_t)norm_most(a);
+    int32_t most = 0;
 
-    LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, sums * sizeof(float), g->stream, *a, fours);
+    for (int l = 0; l < a->nodes.n_degrees; l++)
+        most = a->nodes.ch[l] > most ? a->nodes.ch[l] : most;
+    LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, WARPS * 2 * (size_t)most * sizeof(float),
+           g->stream, *a);
     launched(g, "norm_back");
 }
 

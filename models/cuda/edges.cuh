@@ -38,7 +38,7 @@ static __device__ __forceinline__ edge_row row_open(const nn_gpu_turn &t, int ro
 
 typedef struct edge_shape { /* of a launch */
     int32_t group, room, degrees, channels; /* of the degree that has most */
-    bool fours;                             /* V is 4, else 1              */
+    int32_t v;                              /* channels of a lane: V       */
 } edge_shape;
 
 /* Pieces of the degrees below `degrees`, and warps that have them. */
@@ -104,11 +104,26 @@ UNROLL
 
 static __device__ __forceinline__ edge_lanes lanes_of(const edge_shape &s, const int32_t *first, int n_nodes)
 {
-    int lane = (int)threadIdx.x % 32, v = s.fours ? 4 : 1, node = (int)blockIdx.x * (32 / s.group) + lane / s.group;
+    int lane = (int)threadIdx.x % 32, v = s.v, node = (int)blockIdx.x * (32 / s.group) + lane / s.group;
     bool here = node < n_nodes;
 
     return edge_lanes{ here ? node : -1, here ? first[node] : 0, here ? first[node + 1] : 0, lane % s.group * v,
                        s.group * v };
+}
+
+template <int V> struct width_is {
+    static constexpr int n = V;
+};
+
+/* do_it for V, as a type. */
+template <class F> static __device__ __forceinline__ void of_width(int v, const F &do_it)
+{
+    if (v == 4)
+        do_it(width_is<4>());
+    else if (v == 2)
+        do_it(width_is<2>());
+    else
+        do_it(width_is<1>());
 }
 
 template <int V> static __device__ __forceinline__ void load_v(float v[V], const float *p)
@@ -255,7 +270,7 @@ static __device__ __forceinline__ void turn_edges(const nn_gpu_turn &t, const ed
 /* A row a group of lanes: those of this block in `to`. */
 static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, const edge_shape &s, edge_stage *to)
 {
-    int n = 32 / s.group, first = (int)blockIdx.x * n, row = first + (int)threadIdx.x % 32 / s.group, v = s.fours ? 4 : 1;
+    int n = 32 / s.group, first = (int)blockIdx.x * n, row = first + (int)threadIdx.x % 32 / s.group, v = s.v;
     bool here = row < t.n_rows;
 
     stage_fill(to, t, NULL, first, t.n_rows, n);
@@ -269,10 +284,7 @@ __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
     edge_lanes p = rows_open(t, s, &g);
 
     __syncthreads();
-    if (s.fours)
-        turn_edges<4>(t, g, p);
-    else
-        turn_edges<1>(t, g, p);
+    of_width(s.v, [&](auto v) { turn_edges<decltype(v)::n>(t, g, p); });
 }
 
 /* ---- (D^T x) . y by heads ---- */
@@ -437,18 +449,11 @@ static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const ed
     }
 }
 
-static __device__ __forceinline__ void sum_fours(const nn_gpu_sum &s, const edge_shape &shape, const edge_stage &g,
-                                                 const edge_lanes &p, bool opens)
-{
-    if (shape.fours)
-        sum_edges<4>(s, g, p, opens);
-    else
-        sum_edges<1>(s, g, p, opens);
-}
-
 __global__ void sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
-    block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_fours(s, shape, g, p, opens); });
+    block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) {
+        of_width(shape.v, [&](auto v) { sum_edges<decltype(v)::n>(s, g, p, opens); });
+    });
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

@@ -149,22 +149,25 @@ static bool turn_fours(const nn_gpu_turn *t)
 
 static void shape_join(edge_shape *s, const nn_gpu_turn *t)
 {
-    s->fours = s->fours && turn_fours(t);
+    s->v = turn_fours(t) ? s->v : 1;
     for (int l = 0; l < NN_GPU_DEGREES; l++) {
         s->degrees = t->edges.ch[l] ? (l + 1 > s->degrees ? l + 1 : s->degrees) : s->degrees;
         s->channels = t->edges.ch[l] > s->channels ? t->edges.ch[l] : s->channels;
     }
 }
 
-/* Of a launch over what `a` and, if not NULL, `b` are, whose sums go `to`. */
+/* Of a launch over what `a` and, if not NULL, `b` are, whose sums go `to`. A node has up to 8 lanes, so that not too
+ * many share a warp, which works for as long as that of most edges. */
 static edge_shape edge_shape_of(const nn_gpu_turn *a, const nn_gpu_turn *b, const float *to)
 {
-    edge_shape s = { 1, 0, 1, 1, (uintptr_t)to % 16 == 0 };
+    edge_shape s = { 1, 0, 1, 1, (uintptr_t)to % 16 == 0 ? 4 : 1 };
 
     shape_join(&s, a);
     if (b)
         shape_join(&s, b);
-    while (s.group < 32 && s.group * (s.fours ? 4 : 1) < s.channels)
+    if (to && s.v == 4 && s.channels <= 16)
+        s.v = 2;
+    while (s.group < 32 && s.group * s.v < s.channels)
         s.group *= 2;
     return s;
 }
@@ -219,7 +222,7 @@ static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
 
 static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
 {
-    edge_shape s = edge_shape_of(&a->dvalue, &a->dkey, a->dq.to), keys = s;
+    edge_shape s = edge_shape_of(&a->dvalue, NULL, NULL), keys = edge_shape_of(&a->dkey, NULL, a->dq.to);
     size_t bytes, of_keys = edge_room(&keys, a->dq.t.frame_size, false);
 
     s.room = 32 / s.group;
@@ -227,7 +230,7 @@ static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
     if (a->dvalue.n_rows)
         LAUNCH(attend_values, blocks(a->dvalue.n_rows, s.room), edge_threads(&s), bytes, g->stream, *a, s);
     if (a->dq.n_nodes)
-        LAUNCH(attend_keys, blocks(a->dq.n_nodes, 32 / s.group), edge_threads(&s), of_keys, g->stream, *a, keys);
+        LAUNCH(attend_keys, blocks(a->dq.n_nodes, 32 / keys.group), edge_threads(&keys), of_keys, g->stream, *a, keys);
     launched(g, "attend_back");
 }
 

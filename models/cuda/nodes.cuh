@@ -4,269 +4,202 @@
 
 /* One degree of one node; lanes along channels. */
 typedef struct norm_part {
-    int ch, here;                      /* here: ch, or 0 where the node is none */
+    int ch;
     const float *x, *dy, *gain, *bias; /* dy NULL: forward */
     float mean, rstd;
 } norm_part;
 
-/* V: channels of a lane, and so many nodes of a warp; 0: one, and a lane has every 32nd, loaded whenever it is needed. */
-template <int DIM, int V> struct norm_kind {
-    static constexpr int dim = DIM, v = V;
+/* ONE: no more channels than lanes. Then all of them are loaded once, else whenever they are needed. */
+template <int DIM, bool ONE> struct norm_kind {
+    static constexpr int dim = DIM;
+    static constexpr bool one = ONE;
 };
 
-enum { NORM_FOURS = 2 };
-
-template <int V, class F> static __device__ __forceinline__ void norm_degree(int l, const F &f)
+template <bool ONE, class F> static __device__ __forceinline__ void norm_dispatch(int l, const F &f)
 {
     if (l == 0)
-        f(norm_kind<1, V>());
+        f(norm_kind<1, ONE>());
     else if (l == 1)
-        f(norm_kind<3, V>());
+        f(norm_kind<3, ONE>());
     else if (l == 2)
-        f(norm_kind<5, V>());
+        f(norm_kind<5, ONE>());
     else if (l == 3)
-        f(norm_kind<7, V>());
+        f(norm_kind<7, ONE>());
     else
-        f(norm_kind<9, V>());
+        f(norm_kind<9, ONE>());
 }
 
-template <class F> static __device__ __forceinline__ void norm_dispatch(int l, int ch, bool fours, const F &f)
+template <bool ONE> static __device__ __forceinline__ int norm_rounds(int ch)
 {
-    if (fours && ch <= 32)
-        norm_degree<NORM_FOURS>(l, f);
-    else if (ch <= 32)
-        norm_degree<1>(l, f);
-    else
-        norm_degree<0>(l, f);
+    return ONE ? 1 : (ch + 31) / 32;
 }
 
-static __host__ __device__ __forceinline__ int norm_nodes(bool fours, int ch)
-{
-    return fours && ch <= 32 ? NORM_FOURS : 1;
-}
-
-template <int V> static __device__ __forceinline__ int norm_rounds(int ch)
-{
-    return V ? 1 : (ch + 31) / 32;
-}
-
-/* Over the lanes of a node. */
-template <int V> static __device__ __forceinline__ float norm_sum(float v)
-{
-UNROLL
-    for (int mask = 16 / (V ? V : 1); mask; mask /= 2)
-        v += warp_xor(v, mask);
-    return v;
-}
-
-/* Channels of a lane. Of one that there is not, all is 0. */
-template <int DIM, int V> struct norm_channels {
-    static constexpr int n = V ? V : 1;
-    float x[DIM][n], dy[DIM][n], size[n], gain[n], bias[n];
-    float hat[n], u[n], along[n], ds[n]; /* along: dy . x; ds: gradient of u */
+/* Of a channel that there is not, all is 0. */
+template <int DIM> struct norm_channel {
+    float x[DIM], dy[DIM], size, gain, bias;
+    float hat, u, along, ds; /* along: dy . x; ds: gradient of u */
 };
 
-template <int DIM, int V> static __device__ __forceinline__ norm_channels<DIM, V> norm_load(const norm_part &p, int k)
+template <int DIM> static __device__ __forceinline__ norm_channel<DIM> norm_load(const norm_part &p, int k)
 {
-    const int n = norm_channels<DIM, V>::n;
-    norm_channels<DIM, V> c = {};
+    norm_channel<DIM> c = {};
+    float sum = 0;
 
-    if (k >= p.here)
+    if (k >= p.ch)
         return c;
 UNROLL
     for (int i = 0; i < DIM; i++)
-        load_v<n>(c.x[i], p.x + i * p.ch + k);
+        c.x[i] = p.x[i * p.ch + k];
 UNROLL
     for (int i = 0; i < DIM && p.dy; i++)
-        load_v<n>(c.dy[i], p.dy + i * p.ch + k);
+        c.dy[i] = p.dy[i * p.ch + k];
+    c.gain = p.gain[k];
+    c.bias = p.bias[k];
 UNROLL
-    for (int j = 0; j < n; j++) {
-        float sum = 0;
-        c.gain[j] = p.gain[k + j];
-        c.bias[j] = p.bias[k + j];
-UNROLL
-        for (int i = 0; i < DIM; i++)
-            sum += c.x[i][j] * c.x[i][j];
-        sum = sqrtf(sum);
-        c.size[j] = sum > 0x1p-24f ? sum : 0x1p-24f;
-    }
+    for (int i = 0; i < DIM; i++)
+        sum += c.x[i] * c.x[i];
+    sum = sqrtf(sum);
+    c.size = sum > 0x1p-24f ? sum : 0x1p-24f;
     return c;
 }
 
-template <int DIM, int V>
-static __device__ __forceinline__ norm_channels<DIM, V> norm_at(const norm_part &p, const norm_channels<DIM, V> &first, int k)
+template <int DIM, bool ONE>
+static __device__ __forceinline__ norm_channel<DIM> norm_at(const norm_part &p, const norm_channel<DIM> &first, int k)
 {
-    return V ? first : norm_load<DIM, V>(p, k);
+    return ONE ? first : norm_load<DIM>(p, k);
 }
 
-/* The first channel of this lane in round i. */
-template <int V> static __device__ __forceinline__ int norm_channel(int i)
+template <int DIM, bool ONE>
+static __device__ __forceinline__ norm_part norm_open(const nn_gpu_norm &a, int node, const float *dy, norm_channel<DIM> *first)
 {
-    int lane = (int)threadIdx.x % 32;
-
-    return V ? lane % (32 / (V ? V : 1)) * V : 32 * i + lane;
-}
-
-/* The node of this lane, of those that the warp has from `first` on; behind `end` none. */
-template <int DIM, int V>
-static __device__ __forceinline__ norm_part norm_open(const nn_gpu_norm &a, int node, int end, const float *dy,
-                                                      norm_channels<DIM, V> *first)
-{
-    int l = DIM / 2, ch = a.nodes.ch[l];
-    int64_t at = (int64_t)(node < end ? node : 0) * a.nodes.size + a.nodes.at[l];
-    norm_part p = { ch, node < end ? ch : 0, a.x + at, dy ? dy + at : NULL, a.params + a.gain[l], a.params + a.bias[l], 0, 0 };
+    int l = DIM / 2, lane = (int)threadIdx.x % 32;
+    int64_t at = (int64_t)node * a.nodes.size + a.nodes.at[l];
+    norm_part p = { a.nodes.ch[l], a.x + at, dy ? dy + at : NULL, a.params + a.gain[l], a.params + a.bias[l], 0, 0 };
     float sum = 0;
 
-    *first = norm_load<DIM, V>(p, norm_channel<V>(0));
+    *first = norm_load<DIM>(p, lane);
 UNROLL_BY(1)
-    for (int i = 0; i < norm_rounds<V>(ch); i++) {
-        norm_channels<DIM, V> c = norm_at<DIM, V>(p, *first, norm_channel<V>(i));
-UNROLL
-        for (int j = 0; j < c.n; j++)
-            sum += c.size[j];
-    }
-    p.mean = norm_sum<V>(sum) / (float)ch;
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++)
+        sum += norm_at<DIM, ONE>(p, *first, 32 * i + lane).size;
+    p.mean = warp_sum(sum) / (float)p.ch;
     sum = 0;
 UNROLL_BY(1)
-    for (int i = 0; i < norm_rounds<V>(ch); i++) {
-        norm_channels<DIM, V> c = norm_at<DIM, V>(p, *first, norm_channel<V>(i));
-UNROLL
-        for (int j = 0; j < c.n; j++) {
-            float off = c.size[j] - p.mean;
-            sum += norm_channel<V>(i) < p.here ? off * off : 0;
-        }
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        float off = norm_at<DIM, ONE>(p, *first, 32 * i + lane).size - p.mean;
+        sum += 32 * i + lane < p.ch ? off * off : 0;
     }
-    p.rstd = 1 / sqrtf(norm_sum<V>(sum) / (float)ch + 1e-5f);
+    p.rstd = 1 / sqrtf(warp_sum(sum) / (float)p.ch + 1e-5f);
     return p;
 }
 
-template <int V> static __device__ __forceinline__ int norm_node(int first)
+template <int DIM, bool ONE> static __device__ __forceinline__ void norm_one(const nn_gpu_norm &a, int node)
 {
-    return first + (V ? (int)threadIdx.x % 32 / (32 / (V ? V : 1)) : 0);
-}
-
-template <int DIM, int V> static __device__ __forceinline__ void norm_one(const nn_gpu_norm &a, int first_node)
-{
-    int node = norm_node<V>(first_node);
-    norm_channels<DIM, V> first;
-    norm_part p = norm_open<DIM, V>(a, node, a.n_nodes, NULL, &first);
+    norm_channel<DIM> first;
+    norm_part p = norm_open<DIM, ONE>(a, node, NULL, &first);
     float *y = a.y + (int64_t)node * a.nodes.size + a.nodes.at[DIM / 2];
 
 UNROLL_BY(1)
-    for (int i = 0; i < norm_rounds<V>(p.ch); i++) {
-        int k = norm_channel<V>(i);
-        norm_channels<DIM, V> c = norm_at<DIM, V>(p, first, k);
-UNROLL
-        for (int j = 0; j < c.n; j++) {
-            float u = c.gain[j] * ((c.size[j] - p.mean) * p.rstd) + c.bias[j], factor = u > 0 ? u / c.size[j] : 0;
-UNROLL
-            for (int d = 0; d < DIM; d++)
-                c.x[d][j] *= factor;
-        }
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        int k = 32 * i + (int)threadIdx.x % 32;
+        norm_channel<DIM> c = norm_at<DIM, ONE>(p, first, k);
+        float u = c.gain * ((c.size - p.mean) * p.rstd) + c.bias, factor = u > 0 ? u / c.size : 0;
 UNROLL
         for (int d = 0; d < DIM; d++)
-            if (k < p.here)
-                store_v<norm_channels<DIM, V>::n>(y + d * p.ch + k, c.x[d]);
+            if (k < p.ch)
+                y[d * p.ch + k] = c.x[d] * factor;
     }
 }
 
-/* A block has one degree of WARPS nodes, or of fours of them. */
-__global__ void __launch_bounds__(WARPS * 32) norm_run(nn_gpu_norm a, bool fours)
+/* A block has one degree of WARPS nodes. */
+__global__ void __launch_bounds__(WARPS * 32) norm_run(nn_gpu_norm a)
 {
-    int l = (int)blockIdx.y, ch = a.nodes.ch[l], first = warp_of_grid() * norm_nodes(fours, ch);
+    int node = warp_of_grid(), l = (int)blockIdx.y, ch = a.nodes.ch[l];
+    auto run = [&](auto kind) { norm_one<decltype(kind)::dim, decltype(kind)::one>(a, node); };
 
-    if (first < a.n_nodes && ch)
-        norm_dispatch(l, ch, fours, [&](auto kind) { norm_one<decltype(kind)::dim, decltype(kind)::v>(a, first); });
+    if (node >= a.n_nodes || !ch)
+        return;
+    if (ch <= 32)
+        norm_dispatch<true>(l, run);
+    else
+        norm_dispatch<false>(l, run);
 }
 
-template <int DIM, int V>
-static __device__ __forceinline__ norm_channels<DIM, V> norm_slope(const norm_part &p, const norm_channels<DIM, V> &first, int k)
+template <int DIM, bool ONE>
+static __device__ __forceinline__ norm_channel<DIM> norm_slope(const norm_part &p, const norm_channel<DIM> &first, int k)
 {
-    norm_channels<DIM, V> c = norm_at<DIM, V>(p, first, k);
+    norm_channel<DIM> c = norm_at<DIM, ONE>(p, first, k);
 
+    c.hat = (c.size - p.mean) * p.rstd;
+    c.u = c.gain * c.hat + c.bias;
+    c.along = 0;
 UNROLL
-    for (int j = 0; j < c.n && k < p.here; j++) {
-        c.hat[j] = (c.size[j] - p.mean) * p.rstd;
-        c.u[j] = c.gain[j] * c.hat[j] + c.bias[j];
-        c.along[j] = 0;
-UNROLL
-        for (int i = 0; i < DIM; i++)
-            c.along[j] += c.dy[i][j] * c.x[i][j];
-        c.ds[j] = c.u[j] > 0 ? c.along[j] / c.size[j] : 0;
-    }
+    for (int i = 0; i < DIM; i++)
+        c.along += c.dy[i] * c.x[i];
+    c.ds = c.u > 0 ? c.along / c.size : 0;
     return c;
 }
 
 /* dx of one node; the gradients of bias and gain are added to sum [2][channels]. */
-template <int DIM, int V>
-static __device__ __forceinline__ void norm_node_back(const nn_gpu_norm &a, int node, int end, float *sum)
+template <int DIM, bool ONE> static __device__ __forceinline__ void norm_node_back(const nn_gpu_norm &a, int node, float *sum)
 {
     float *dx = a.dx + (int64_t)node * a.nodes.size + a.nodes.at[DIM / 2], mean = 0, dot = 0;
-    norm_channels<DIM, V> first;
-    norm_part p = norm_open<DIM, V>(a, node, end, a.dy, &first);
+    norm_channel<DIM> first;
+    norm_part p = norm_open<DIM, ONE>(a, node, a.dy, &first);
 
 UNROLL_BY(1)
-    for (int i = 0; i < norm_rounds<V>(p.ch); i++) {
-        int k = norm_channel<V>(i);
-        norm_channels<DIM, V> c = norm_slope<DIM, V>(p, first, k);
-UNROLL
-        for (int j = 0; j < c.n && k < p.here; j++) {
-            mean += c.gain[j] * c.ds[j];
-            dot += c.gain[j] * c.ds[j] * c.hat[j];
-            sum[k + j] += c.ds[j];
-            sum[p.ch + k + j] += c.ds[j] * c.hat[j];
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        int k = 32 * i + (int)threadIdx.x % 32;
+        norm_channel<DIM> c = norm_slope<DIM, ONE>(p, first, k);
+        mean += c.gain * c.ds;
+        dot += c.gain * c.ds * c.hat;
+        if (k < p.ch) {
+            sum[k] += c.ds;
+            sum[p.ch + k] += c.ds * c.hat;
         }
     }
-    mean = norm_sum<V>(mean) / (float)p.ch;
-    dot = norm_sum<V>(dot) / (float)p.ch;
+    mean = warp_sum(mean) / (float)p.ch;
+    dot = warp_sum(dot) / (float)p.ch;
 UNROLL_BY(1)
-    for (int i = 0; i < norm_rounds<V>(p.ch); i++) {
-        int k = norm_channel<V>(i);
-        norm_channels<DIM, V> c = norm_slope<DIM, V>(p, first, k);
-        if (k >= p.here)
-            continue;
-UNROLL
-        for (int j = 0; j < c.n; j++) {
-            float each = 1 / c.size[j], factor = c.u[j] > 0 ? c.u[j] * each : 0;
-            float dn = p.rstd * (c.gain[j] * c.ds[j] - mean - c.hat[j] * dot) - c.along[j] * factor * each;
-            float along = c.size[j] > 0x1p-24f ? dn * each : 0;
-UNROLL
-            for (int d = 0; d < DIM; d++)
-                c.x[d][j] = c.dy[d][j] * factor + along * c.x[d][j];
-        }
+    for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
+        int k = 32 * i + (int)threadIdx.x % 32;
+        norm_channel<DIM> c = norm_slope<DIM, ONE>(p, first, k);
+        float factor = c.u > 0 ? c.u / c.size : 0;
+        float dn = p.rstd * (c.gain * c.ds - mean - c.hat * dot) - c.along * factor / c.size;
+        float along = c.size > 0x1p-24f ? dn / c.size : 0;
 UNROLL
         for (int d = 0; d < DIM; d++)
-            store_v<norm_channels<DIM, V>::n>(dx + d * p.ch + k, c.x[d]);
+            if (k < p.ch)
+                dx[d * p.ch + k] = c.dy[d] * factor + along * c.x[d];
     }
 }
 
-/* A block has one degree of the nodes of part blockIdx.x; shared: gradients of bias, then of gain, of each node
- * that a warp has at once. */
-__global__ void __launch_bounds__(WARPS * 32) norm_grad(nn_gpu_norm a, bool fours)
+/* A block has one degree of the nodes of part blockIdx.x; shared: gradients of bias, then of gain, by each warp. */
+__global__ void __launch_bounds__(WARPS * 32) norm_grad(nn_gpu_norm a)
 {
     SHARED_BYTES(shared);
-    int l = (int)blockIdx.y, ch = a.nodes.ch[l], warp = (int)threadIdx.x / 32, skip = 0, nodes = norm_nodes(fours, ch);
+    int l = (int)blockIdx.y, ch = a.nodes.ch[l], warp = (int)threadIdx.x / 32, skip = 0;
     int per = (a.n_nodes + NN_GPU_PARTS - 1) / NN_GPU_PARTS, first = (int)blockIdx.x * per;
-    int end = first + per < a.n_nodes ? first + per : a.n_nodes, sums = WARPS * nodes;
-    float *all = (float *)shared;
+    int end = first + per < a.n_nodes ? first + per : a.n_nodes;
+    float *all = (float *)shared, *sum = all + warp * 2 * ch;
     auto run = [&](auto kind) {
-        const int v = decltype(kind)::v;
-        float *sum = all + (warp * nodes + norm_node<v>(0)) * 2 * ch;
-        for (int node = first + warp * nodes; node < end; node += sums)
-            norm_node_back<decltype(kind)::dim, v>(a, norm_node<v>(node), end, sum);
+        for (int node = first + warp; node < end; node += WARPS)
+            norm_node_back<decltype(kind)::dim, decltype(kind)::one>(a, node, sum);
     };
 
-    for (int k = (int)threadIdx.x; k < sums * 2 * ch; k += WARPS * 32)
+    for (int k = (int)threadIdx.x; k < WARPS * 2 * ch; k += WARPS * 32)
         all[k] = 0;
     __syncthreads();
-    if (ch)
-        norm_dispatch(l, ch, fours, run);
+    if (ch && ch <= 32)
+        norm_dispatch<true>(l, run);
+    else if (ch)
+        norm_dispatch<false>(l, run);
     __syncthreads();
     for (int i = 0; i < l; i++)
         skip += a.nodes.ch[i];
     for (int k = (int)threadIdx.x; k < 2 * ch; k += WARPS * 32) {
         float v = 0;
-        for (int i = 0; i < sums; i++)
+UNROLL
+        for (int i = 0; i < WARPS; i++)
             v += all[i * 2 * ch + k];
         a.work[((int64_t)(k >= ch) * NN_GPU_PARTS + blockIdx.x) * a.channels + skip + k % ch] = v;
     }

@@ -39,7 +39,7 @@ enum {
     NN_GPU_PAD = 8,          /* rows and columns of tables: 16 bytes of 16-bit numbers */
     NN_GPU_GROUP = 16,       /* products in one launch, at most               */
     NN_GPU_OUTER = 256,      /* rows of a cell that one block sums            */
-    NN_GPU_PARTS = 288,      /* of a sum over nodes                           */
+    NN_GPU_PARTS = 256,      /* of a sum over nodes                           */
     NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
     NN_GPU_MARKS = 24,       /* places in the order of work that can be waited for */
     NN_GPU_LANES = 5,        /* of work that goes side by side                */
