@@ -228,7 +228,8 @@ typedef struct nn_gpu_so2 {
     const float *phi;            /* [rows][2]                                    */
     int32_t first_node, n_nodes; /* the table holds nodes first_node ..          */
     int32_t first_row, end_row;  /* outer: only rows in this range               */
-    int32_t slots;               /* outer: times NN_GPU_OUTER, at least that many rows */
+    int32_t slots;               /* outer: times NN_GPU_OUTER, at least that many rows; table and work
+                                  * are then multiples of 16 bytes               */
     const float *x;
     float *y;
     void *table;                 /* [n_nodes][table_size]                        */

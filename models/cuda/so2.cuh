@@ -518,7 +518,7 @@ UNROLL
 
 /* What the blocks of longer cells made, to the tables of nodes that have such, in the order of rows.
  * grid: ADD_NUMBERS of a table, node after node. */
-__global__ void __launch_bounds__(ADD_THREADS) outer_add(const __grid_constant__ nn_gpu_so2 s)
+__global__ void __launch_bounds__(ADD_THREADS, 4) outer_add(const __grid_constant__ nn_gpu_so2 s)
 {
     int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), node = (int)blockIdx.x / across, part[2], n[2];
     int64_t i = (int64_t)((int)blockIdx.x % across) * ADD_NUMBERS + 4 * (int)threadIdx.x;
