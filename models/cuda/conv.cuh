@@ -12,7 +12,17 @@
 #ifndef NN_CUDA_CONV_CUH
 #define NN_CUDA_CONV_CUH
 
-enum { TILE_THREADS = 256, TILE_COLS = 192, TILE_STAGES = 3, TILE_FRAGS = TILE_COLS / 32 };
+/* halves: sixteens of rows of a warp; copies: of a thread, of a stage, at most. */
+#ifndef TILE_T
+#define TILE_T 512
+#endif
+enum {
+    TILE_THREADS = TILE_T,
+    TILE_COLS = 192,
+    TILE_STAGES = 3,
+    TILE_HALVES = NN_GPU_TILE / 16 * 4 / (TILE_THREADS / 32),
+    TILE_COPIES = (TILE_COLS * (MMA_WORDS / 4) + TILE_THREADS - 1) / TILE_THREADS
+};
 
 /* How the precisions keep tables: numbers in a word, products of eight words a stage. */
 template <int P> struct tile_kind {
@@ -96,11 +106,12 @@ UNROLL
 template <int P>
 static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
+    const int fill_to = 16 * TILE_HALVES;
     int fill = t.wide * mma_kind<P>::per - p.n_k, signs = p.m ? 2 : 1;
 
     for (int i = (int)threadIdx.x; i < 2 * p.rows; i += TILE_THREADS)
         t.phi[i / 2][i % 2] = s.phi[2 * (int64_t)p.first + i];
-    for (int i = p.rows * t.ld + (int)threadIdx.x; i < (p.rows + 15) / 16 * 16 * t.ld; i += TILE_THREADS)
+    for (int i = p.rows * t.ld + (int)threadIdx.x; i < (p.rows + fill_to - 1) / fill_to * fill_to * t.ld; i += TILE_THREADS)
         for (int part = 0; part < t.nodes * (1 + mma_kind<P>::x3); part++)
             t.x[part * NN_GPU_TILE * t.ld + i] = 0;
     for (int i = (int)threadIdx.x; i < p.rows * signs * t.nodes * fill; i += TILE_THREADS) {
@@ -236,24 +247,55 @@ UNROLL_BY(1)
 
 /* ---- the products ---------------------------------------------------------------------- */
 
-/* Begins to copy stage `at`: columns col0 .. of matrix a, and of b behind TILE_COLS / 2. */
-template <int P, bool PAIR>
-static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, int col0, int at,
+/* What a thread copies of every stage: some rows, TILE_THREADS / 4 apart, of columns col0 .. of matrix a, and of b behind
+ * them. at: bytes from the table's begin, -1: zeros. */
+typedef struct tile_feed {
+    int n, k, at[TILE_COPIES];
+    uint32_t *to;
+} tile_feed;
+
+/* Eights of columns of a warp: in turn, of a and of b, or, without b, of a alone in pairs. */
+static __device__ __forceinline__ int tile_turns(const so2_part &p)
+{
+    int n = p.m ? 2 * p.n_n : p.n_n;
+
+    return n < TILE_COLS ? (n + 63) / 64 : TILE_COLS / 64;
+}
+
+template <int P>
+static __device__ __forceinline__ tile_feed feed_of(const so2_part &p, const tile_memory &t, int col0)
+{
+    const int fours = MMA_WORDS / 4, step = TILE_THREADS / fours;
+    int cols = tile_turns(p) * 64, half = p.m ? cols / 2 : cols, row = (int)threadIdx.x / fours;
+    int word = (int)threadIdx.x % fours * 4;
+    tile_feed f;
+
+    f.n = (cols - row + step - 1) / step;
+    f.k = word * tile_kind<P>::per;
+    f.to = t.stage + row * MMA_LD + word;
+UNROLL
+    for (int i = 0; i < TILE_COPIES; i++) {
+        bool second = row + i * step >= half;
+        int col = col0 + row + i * step - (second ? half : 0);
+        f.at[i] = col < p.n_n ? ((second ? p.b : 0) + col * p.ld + f.k) * (4 / tile_kind<P>::per) : -1;
+    }
+    return f;
+}
+
+/* Begins to copy stage `at`. */
+template <int P>
+static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, const tile_feed &f, int at,
                                                    int stages)
 {
-    const int fours = MMA_WORDS / 4, per = tile_kind<P>::per, half = PAIR ? TILE_COLS / 2 : TILE_COLS;
-    const char *table = t.table + (at < stages ? 0 : (int64_t)t.apart * 16);
-    int word = (int)threadIdx.x % fours * 4;
-    int k = ((at < stages ? at : at - stages) * 8 * tile_kind<P>::steps * mma_kind<P>::per) + word * per;
-    uint32_t *to = t.stage + at % TILE_STAGES * tile_stage() + word;
+    int k = (at < stages ? at : at - stages) * 8 * tile_kind<P>::steps * mma_kind<P>::per;
+    const char *from = t.table + (at < stages ? 0 : (int64_t)t.apart * 16) + k * (4 / tile_kind<P>::per);
+    uint32_t *to = f.to + at % TILE_STAGES * tile_stage();
 
 UNROLL
-    for (int i = 0; i < TILE_COLS * fours / TILE_THREADS; i++) {
-        int row = (int)threadIdx.x / fours + i * (TILE_THREADS / fours), second = PAIR && row >= half;
-        int col = col0 + row - (second ? half : 0), from = (second ? p.b : 0) + col * p.ld + k;
-        bool here = col < p.n_n && k < p.ld;
-        if (col < padded(p.n_n))
-            copy_async(to + row * MMA_LD, table + (here ? (int64_t)from * (4 / per) : 0), here ? 16 : 0);
+    for (int i = 0; i < TILE_COPIES; i++) {
+        bool here = f.at[i] >= 0 && k + f.k < p.ld;
+        if (i < f.n)
+            copy_async(to + i * (TILE_THREADS / (MMA_WORDS / 4)) * MMA_LD, here ? from + f.at[i] : t.table, here ? 16 : 0);
     }
 }
 
@@ -262,95 +304,90 @@ template <int P> static __device__ __forceinline__ int tile_stages(const tile_me
     return (t.wide / 8 + tile_kind<P>::steps - 1) / tile_kind<P>::steps;
 }
 
-/* The first stages of columns col0 ..: whoever used the stages before has passed a barrier. */
-template <int P, bool PAIR>
-static __device__ __forceinline__ void stages_begin(const so2_part &p, const tile_memory &t, int col0)
+/* The first stages: whoever used the stages before has passed a barrier. */
+template <int P>
+static __device__ __forceinline__ void stages_begin(const so2_part &p, const tile_memory &t, const tile_feed &f)
 {
     int stages = tile_stages<P>(t);
 
 UNROLL_BY(1)
     for (int at = 0; at < TILE_STAGES - 1; at++) {
         if (at < t.nodes * stages)
-            stage_begin<P, PAIR>(p, t, col0, at, stages);
+            stage_begin<P>(p, t, f, at, stages);
         copy_close();
     }
 }
 
-/* Columns row .. row+7 of a stage; the second is what bf16 leaves of the first. */
+/* Rows `stage` .. of a stage, eight, and eight that lie `apart` rows behind; the second word is what bf16 leaves of the
+ * first. */
 template <int P>
-static __device__ __forceinline__ void stage_frag(uint32_t f[1 + tile_kind<P>::x3][2], const uint32_t *stage, int row,
-                                                  int word)
+static __device__ __forceinline__ void stage_frag(uint32_t f[2][1 + tile_kind<P>::x3][2], const uint32_t *stage, int apart)
 {
+    int lane = (int)threadIdx.x % 32;
+
     if constexpr (!tile_kind<P>::x3) {
-        frag_b(f[0], stage, MMA_LD, row, word);
+        uint32_t v[4];
+        load_words(v, stage + (lane % 8 + lane / 16 * apart) * MMA_LD + lane / 8 % 2 * 4);
+UNROLL
+        for (int i = 0; i < 4; i++)
+            f[i / 2][0][i % 2] = v[i];
     } else {
-        const float *p = (const float *)(stage + (row + (int)threadIdx.x % 32 / 4) * MMA_LD) + 2 * (threadIdx.x % 4);
 UNROLL
-        for (int i = 0; i < 2; i++, p += 8) {
-            f[0][i] = bf16_pair(p[0], p[1]);
-            f[1][i] = word_rest(p[0], p[1], f[0][i]);
+        for (int i = 0; i < 4; i++) {
+            const float *p = (const float *)(stage + (lane / 4 + i / 2 * apart) * MMA_LD) + 2 * (lane % 4) + i % 2 * 8;
+            f[i / 2][0][i % 2] = bf16_pair(p[0], p[1]);
+            f[i / 2][1][i % 2] = word_rest(p[0], p[1], f[i / 2][0][i % 2]);
         }
     }
 }
 
-/* Eight words along k. acc: column groups of plus, then, for m > 0, of minus. */
-template <int P, bool PAIR>
-static __device__ __forceinline__ void tile_step(float acc[TILE_FRAGS][2][4], const so2_part &p, const tile_memory &t,
-                                                 const uint32_t *x, const uint32_t *stage, int word, int left,
-                                                 float sign)
+/* Eight words along k. x: this warp's first row, of the sign that a belongs to in acc[0], and `other` words on of the
+ * other: acc[0] += a x - b other, acc[1] += a other + b x. Without b acc[1] is of the second eights. */
+template <int P, bool PAIR, int TURNS>
+static __device__ __forceinline__ void tile_step(float acc[2][TURNS][TILE_HALVES][4], const tile_memory &t,
+                                                 const uint32_t *x, int other, const uint32_t *stage)
 {
-    const int x3 = tile_kind<P>::x3, frags = PAIR ? TILE_FRAGS / 2 : TILE_FRAGS, words = 1 + x3;
-    int warp = (int)threadIdx.x / 32, row = warp / 4 * 32;
-    uint32_t a[2][2][1 + x3][4], b[1 + x3][2], plus[1 + x3][2], minus[1 + x3][2];
+    const int words = 1 + tile_kind<P>::x3, all = TILE_HALVES * words;
+    int lane = (int)threadIdx.x % 32;
+    uint32_t a[2][TILE_HALVES][words][4], minus[TILE_HALVES][words][4], b[TURNS][2][words][2];
 
 UNROLL
-    for (int q = 0; q < 4 * words; q++) { /* sign, row, word or what it left */
-        const uint32_t *side = x + q / 4 * NN_GPU_TILE * t.ld + q / 2 % 2 * t.wide;
-        if (PAIR || q / 2 % 2 == 0)
-            frag_a(a[q / 2 % 2][q % 2][q / 4], side, t.ld, row + q % 2 * 16, 0);
+    for (int q = 0; q < (PAIR ? 2 : 1) * all; q++)
+        load_words(a[q / all][q / words % TILE_HALVES][q % words],
+                   x + (lane % 16 + q / words % TILE_HALVES * 16 + q % words * NN_GPU_TILE) * t.ld + lane / 16 * 4
+                       + (q / all ? other : 0));
+UNROLL
+    for (int j = 0; j < TURNS; j++)
+        stage_frag<P>(b[j], stage + (PAIR ? 1 : 2) * j * 32 * MMA_LD, PAIR ? TURNS * 32 : 32);
+UNROLL
+    for (int q = 0; q < (PAIR ? 4 : 0) * all; q++)
+        minus[q / 4 / words][q / 4 % words][q % 4] = word_negative<P>(a[1][q / 4 / words][q / 4 % words][q % 4]);
+UNROLL
+    for (int q = 0; q < 2 * TURNS * TILE_HALVES; q++) {
+        int j = q / 2 / TILE_HALVES, h = q / 2 % TILE_HALVES;
+        mma_words_step<P>(acc[q % 2][j][h], a[PAIR ? q % 2 : 0][h], b[j][PAIR ? 0 : q % 2]);
     }
 UNROLL
-    for (int f = 0; f < frags; f++) {
-        int col = (f * 4 + warp % 4) * 8;
-        if (col >= left)
-            break;
-        stage_frag<P>(b, stage, col, word);
-        if (PAIR)
-            stage_frag<P>(plus, stage, TILE_COLS / 2 + col, word);
-UNROLL
-        for (int q = 0; q < 2 * words; q++) {
-            uint32_t v = PAIR ? plus[q / 2][q % 2] : 0, w = word_negative<P>(v);
-            plus[q / 2][q % 2] = sign > 0 ? w : v;
-            minus[q / 2][q % 2] = sign > 0 ? v : w;
-        }
-UNROLL
-        for (int i = 0; i < 2; i++) {
-            if (row + 16 * i >= p.rows)
-                break;
-            mma_words_step<P>(acc[f][i], a[0][i], b);
-            if (PAIR) {
-                mma_words_step<P>(acc[f][i], a[1][i], plus);
-                mma_words_step<P>(acc[TILE_FRAGS / 2 + f][i], a[1][i], b);
-                mma_words_step<P>(acc[TILE_FRAGS / 2 + f][i], a[0][i], minus);
-            }
-        }
+    for (int q = 0; q < (PAIR ? 2 : 0) * TURNS * TILE_HALVES; q++) {
+        int j = q / 2 / TILE_HALVES, h = q / 2 % TILE_HALVES;
+        mma_words_step<P>(acc[q % 2][j][h], q % 2 ? a[0][h] : minus[h], b[j][1]);
     }
 }
 
-template <bool PAIR>
+template <bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_store(const nn_gpu_so2 &s, const so2_part &p, int col0, bool together,
-                                                  float acc[TILE_FRAGS][2][4])
+                                                  const float acc[2][TURNS][TILE_HALVES][4])
 {
-    const int frags = PAIR ? TILE_FRAGS / 2 : TILE_FRAGS;
-    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, row0 = warp / 4 * 32 + lane / 4;
-    int first = col0 + warp % 4 * 8 + lane % 4 * 2;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, row0 = warp / 4 * (16 * TILE_HALVES) + lane / 4;
+    int first = col0 + warp % 4 * 8 + lane % 4 * 2, minus = s.sign > 0;
     float *y = s.y + (int64_t)(p.tile->first + row0) * s.y_size + s.y_at[p.m] + first;
 
 UNROLL
-    for (int q = 0; q < TILE_FRAGS * 4; q++) {
-        int f = q / 4, row = q / 2 % 2 * 16 + q % 2 * 8, col = f % frags * 32;
-        float *to = y + row * s.y_size + (f >= frags ? p.n_n : 0) + col;
-        tile_pair v = { acc[f][q / 2 % 2][q % 2 * 2], acc[f][q / 2 % 2][q % 2 * 2 + 1] };
+    for (int q = 0; q < 4 * TURNS * TILE_HALVES; q++) {
+        int half = q % 2, h = q / 2 % TILE_HALVES, j = q / 2 / TILE_HALVES % TURNS, k = q / 2 / TILE_HALVES / TURNS;
+        int row = h * 16 + half * 8, col = PAIR ? j * 32 : (2 * j + k) * 32;
+        float *to = y + row * s.y_size + (PAIR && k == minus ? p.n_n : 0) + col;
+        tile_pair v = { acc[k][j][h][2 * half], acc[k][j][h][2 * half + 1] };
         if (row0 + row >= p.rows || first + col >= p.n_n)
             continue;
         if (together) {
@@ -364,54 +401,63 @@ UNROLL
 }
 
 /* The first stages are under way. */
-template <int P, bool PAIR>
+template <int P, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                     bool together)
 {
     const int steps = tile_kind<P>::steps;
-    int stages = tile_stages<P>(t), all = t.nodes * stages;
+    int stages = tile_stages<P>(t), all = t.nodes * stages, warp = (int)threadIdx.x / 32;
+    int row = warp / 4 * (16 * TILE_HALVES), flip = PAIR && s.sign < 0 ? t.wide : 0, other = flip ? -t.wide : t.wide;
 
-    for (int col0 = 0; col0 < p.n_n; col0 += PAIR ? TILE_COLS / 2 : TILE_COLS) {
-        float acc[TILE_FRAGS][2][4] = { { { 0 } } };
+    for (int col0 = 0; col0 < p.n_n; col0 += TURNS * (PAIR ? 32 : 64)) {
+        float acc[2][TURNS][TILE_HALVES][4] = { { { { 0 } } } };
+        tile_feed f = feed_of<P>(p, t, col0);
         if (col0) {
             __syncthreads();
-            stages_begin<P, PAIR>(p, t, col0);
+            stages_begin<P>(p, t, f);
         }
 UNROLL_BY(1)
         for (int at = 0; at < all; at++) {
+            int word = (at < stages ? at : at - stages) * steps * 8;
+            const uint32_t *x = t.x + (at < stages ? 0 : t.side) + row * t.ld + flip + word;
+            const uint32_t *stage = t.stage + at % TILE_STAGES * tile_stage() + warp % 4 * 8 * MMA_LD;
             copy_wait<TILE_STAGES - 2>();
             __syncthreads();
             if (at + TILE_STAGES - 1 < all)
-                stage_begin<P, PAIR>(p, t, col0, at + TILE_STAGES - 1, stages);
+                stage_begin<P>(p, t, f, at + TILE_STAGES - 1, stages);
             copy_close();
-UNROLL_BY(1)
-            for (int step = 0; step < steps; step++) {
-                int word = ((at < stages ? at : at - stages) * steps + step) * 8;
-                if (word < t.wide)
-                    tile_step<P, PAIR>(acc, p, t, t.x + (at < stages ? 0 : t.side) + word,
-                                       t.stage + at % TILE_STAGES * tile_stage(), 8 * step, p.n_n - col0, s.sign);
-            }
+UNROLL
+            for (int step = 0; step < steps; step++)
+                if (row < p.rows && word + 8 * step < t.wide)
+                    tile_step<P, PAIR, TURNS>(acc, t, x + 8 * step, other, stage + 8 * step);
         }
-        tile_store<PAIR>(s, p, col0, together, acc);
+        tile_store<PAIR, TURNS>(s, p, col0, together, acc);
     }
-}
-
-template <int P> static __device__ __forceinline__ void tile_first(const so2_part &p, const tile_memory &t)
-{
-    if (p.m)
-        stages_begin<P, true>(p, t, 0);
-    else
-        stages_begin<P, false>(p, t, 0);
 }
 
 template <int P>
 static __device__ __forceinline__ void tile_products(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                      bool together)
 {
-    if (p.m)
-        tile_product<P, true>(s, p, t, together);
-    else
-        tile_product<P, false>(s, p, t, together);
+    switch (tile_turns(p) + (p.m ? 3 : 0)) {
+    case 1:
+        tile_product<P, false, 1>(s, p, t, together);
+        break;
+    case 2:
+        tile_product<P, false, 2>(s, p, t, together);
+        break;
+    case 3:
+        tile_product<P, false, 3>(s, p, t, together);
+        break;
+    case 4:
+        tile_product<P, true, 1>(s, p, t, together);
+        break;
+    case 5:
+        tile_product<P, true, 2>(s, p, t, together);
+        break;
+    default:
+        tile_product<P, true, 3>(s, p, t, together);
+    }
 }
 
 template <int P>
@@ -430,7 +476,7 @@ static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_m
     t->nodes = p.tile->node[1] < 0 ? 1 : 2;
     t->table = (const char *)s.table + table_of(s, p, 0) * (4 / tile_kind<P>::per);
     t->apart = (int)((table_of(s, p, t->nodes - 1) - table_of(s, p, 0)) * (4 / tile_kind<P>::per) / 16);
-    tile_first<P>(p, *t);
+    stages_begin<P>(p, *t, feed_of<P>(p, *t, 0));
     tile_begin<P>(s, p, *t);
     return p;
 }
