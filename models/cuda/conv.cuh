@@ -248,9 +248,9 @@ UNROLL_BY(1)
 /* ---- the products ---------------------------------------------------------------------- */
 
 /* What a thread copies of every stage: some rows, TILE_THREADS / 4 apart, of columns col0 .. of matrix a, and of b behind
- * them. at: bytes from the table's begin, -1: zeros. */
+ * them. at: bytes from where the stage begins in the table. What is not there is column 0, whose sums nobody reads. */
 typedef struct tile_feed {
-    int n, k, at[TILE_COPIES];
+    int k, at[TILE_COPIES];
     uint32_t *to;
 } tile_feed;
 
@@ -266,37 +266,35 @@ template <int P>
 static __device__ __forceinline__ tile_feed feed_of(const so2_part &p, const tile_memory &t, int col0)
 {
     const int fours = MMA_WORDS / 4, step = TILE_THREADS / fours;
-    int cols = tile_turns(p) * 64, half = p.m ? cols / 2 : cols, row = (int)threadIdx.x / fours;
-    int word = (int)threadIdx.x % fours * 4;
+    int half = p.m ? tile_turns(p) * 32 : TILE_COLS, row = (int)threadIdx.x / fours, word = (int)threadIdx.x % fours * 4;
     tile_feed f;
 
-    f.n = (cols - row + step - 1) / step;
     f.k = word * tile_kind<P>::per;
     f.to = t.stage + row * MMA_LD + word;
 UNROLL
     for (int i = 0; i < TILE_COPIES; i++) {
         bool second = row + i * step >= half;
         int col = col0 + row + i * step - (second ? half : 0);
-        f.at[i] = col < p.n_n ? ((second ? p.b : 0) + col * p.ld + f.k) * (4 / tile_kind<P>::per) : -1;
+        f.at[i] = ((second ? p.b : 0) + (col < p.n_n ? col * p.ld : 0) + f.k) * (4 / tile_kind<P>::per);
     }
     return f;
 }
 
-/* Begins to copy stage `at`. */
+/* Begins to copy stage `at`. Behind a row's end its begin is as good: features are zero there. */
 template <int P>
 static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, const tile_feed &f, int at,
                                                    int stages)
 {
+    const int step = TILE_THREADS / (MMA_WORDS / 4);
     int k = (at < stages ? at : at - stages) * 8 * tile_kind<P>::steps * mma_kind<P>::per;
-    const char *from = t.table + (at < stages ? 0 : (int64_t)t.apart * 16) + k * (4 / tile_kind<P>::per);
+    int back = k + f.k < p.ld ? k : -f.k;
+    const char *from = t.table + (at < stages ? 0 : (int64_t)t.apart * 16) + back * (4 / tile_kind<P>::per);
     uint32_t *to = f.to + at % TILE_STAGES * tile_stage();
 
 UNROLL
-    for (int i = 0; i < TILE_COPIES; i++) {
-        bool here = f.at[i] >= 0 && k + f.k < p.ld;
-        if (i < f.n)
-            copy_async(to + i * (TILE_THREADS / (MMA_WORDS / 4)) * MMA_LD, here ? from + f.at[i] : t.table, here ? 16 : 0);
-    }
+    for (int i = 0; i < TILE_COPIES; i++)
+        if ((i + 1) * step <= TILE_COLS || (int)threadIdx.x / (MMA_WORDS / 4) + i * step < TILE_COLS)
+            copy_async(to + i * step * MMA_LD, from + f.at[i]);
 }
 
 template <int P> static __device__ __forceinline__ int tile_stages(const tile_memory &t)

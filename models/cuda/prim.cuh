@@ -12,7 +12,7 @@
  *   load_words(f, row)                     lane l has row l % 8 of matrix l / 8, four words in shared memory, a multiple
  *                                          of 16 bytes; f[i] is word lane % 4 of row lane / 4 of matrix i
  *   copy_async(to, from, bytes)            16 bytes to shared memory, zeros behind `bytes`;
- *                                          both are multiples of 16
+ *                                          both are multiples of 16; without `bytes` all
  *   copy_close()                           what was begun since the last one is a group
  *   copy_wait<n>()                         all groups of this thread but the last n are there
  *   UNROLL, UNROLL_BY(n)                   the loop that follows, all of it, n times
@@ -135,6 +135,13 @@ static __device__ __forceinline__ void copy_async(void *to, const void *from, in
     uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
 
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void copy_async(void *to, const void *from)
+{
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(at), "l"(from) : "memory");
 }
 
 static __device__ __forceinline__ void copy_close(void)

@@ -364,6 +364,8 @@ EMU_OWN static void copy_async(void *to, const void *from, int bytes)
     f->copy[f->n_copies++] = c;
 }
 
+EMU_OWN static void copy_async(void *to, const void *from) { copy_async(to, from, 16); }
+
 EMU_OWN static void copy_close() { emu.fiber[emu.now].group++; }
 
 template <int n> EMU_OWN static void copy_wait()
