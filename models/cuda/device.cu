@@ -298,8 +298,10 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
         LAUNCH(gemm_mma<P>, (unsigned)any->block[any->n], GEMM_THREADS, 0, g->stream, *any);
     if (thin->n)
         LAUNCH(gemm_thin<P>, (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
-    if (rows->n)
-        LAUNCH(gemm_rows<P>, (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
+    if (rows->n && rows->plain)
+        LAUNCH((gemm_rows<P, true>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
+    else if (rows->n)
+        LAUNCH((gemm_rows<P, false>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
 }
 
 static void groups_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS], nn_gpu_precision precision)
@@ -317,6 +319,12 @@ static void groups_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS], nn_gpu_prec
     launched(g, "gemm");
 }
 
+static void group_close(gemm_group *s)
+{
+    for (int32_t i = s->n; i < NN_GPU_GROUP; i++)
+        s->block[i + 1] = s->block[s->n];
+}
+
 /* Adds up the parts of products whose k was cut. */
 static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
@@ -328,6 +336,7 @@ static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
             s.block[s.n + 1] = s.block[s.n] + (int32_t)blocks((int64_t)a[i].m * a[i].n, PARTS_WIDE);
             s.n++;
         }
+    group_close(&s);
     if (s.n)
         LAUNCH(gemm_parts, (unsigned)s.block[s.n], 8 * PARTS_WIDE, 0, g->stream, s);
     launched(g, "gemm_parts");
@@ -365,6 +374,8 @@ static void group_place(gemm_group *s, int kind, int32_t rows)
         s->product[i].rows = rows;
         s->block[i + 1] = s->block[i] + (goes_on(s, i) ? 0 : (int32_t)blocks_of(&s->product[i], kind));
     }
+    group_close(s);
+    s->plain = kind == GEMM_ROWS && rows_plain(s);
 }
 
 static gemm_product product_of_kind(const gemm_product *p, int kind)

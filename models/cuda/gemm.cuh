@@ -29,9 +29,10 @@ typedef struct gemm_product {
     float *work;
 } gemm_product;
 
-/* block[i]: the first of product i. */
+/* block[i]: the first of product i; behind the last product the same again. plain: see rows.cuh. */
 typedef struct gemm_group {
     int32_t n, block[NN_GPU_GROUP + 1];
+    bool plain;
     gemm_product product[NN_GPU_GROUP];
 } gemm_group;
 
@@ -70,7 +71,7 @@ static __device__ __forceinline__ int gemm_find(const gemm_group &s)
 
 UNROLL
     for (int i = 1; i < NN_GPU_GROUP; i++)
-        found += i < s.n && (int)blockIdx.x >= s.block[i];
+        found += (int)blockIdx.x >= s.block[i];
     return found;
 }
 

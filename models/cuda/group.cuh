@@ -159,6 +159,18 @@ static gemm_product product_as_rows(gemm_product p)
     return p;
 }
 
+static bool rows_plain(const gemm_group *s)
+{
+    bool plain = true;
+
+    for (int32_t i = 0; i < s->n; i++) {
+        const gemm_product *p = &s->product[i];
+        plain = plain && p->a_fours && p->pairs && !p->a_k.magic && !p->b_k.magic && !p->b_n.magic && !p->c_n.magic
+            && axis_reach(&p->b_n, p->n) + axis_reach(&p->b_k, p->k) < INT32_MAX;
+    }
+    return plain;
+}
+
 static int64_t rows_blocks(const gemm_product *p)
 {
     return (int64_t)((p->n + ROWS_COLS - 1) / ROWS_COLS) * ((p->m + ROWS_DOWN - 1) / ROWS_DOWN);

@@ -30,73 +30,71 @@ static __device__ __forceinline__ void rows_pair(bool along, int *n, int *k)
     *k = along ? t / ROWS_COLS : t % (ROWS_CHUNK / 2);
 }
 
-/* Where a product's numbers of this thread begin: of two rows, of a column of the matrix; NULL: there are none. */
+/* PLAIN: in all products of a launch numbers along k, and of the result along n, are one step apart, and can be read in
+ * fours and written in pairs: most of what a thread would do else is to find places. */
+template <bool PLAIN> static __device__ __forceinline__ int64_t plain_at(const gemm_axis &x, int i)
+{
+    return PLAIN ? i * x.inner_step : axis_at(x, i);
+}
+
+/* Where a product's numbers of this thread begin: of two rows and of a column of the matrix. Behind the last it is the
+ * last, for sums that nobody writes. */
 typedef struct rows_places {
     const float *row[2], *col;
-    int k; /* of a chunk, of the pair of the column */
 } rows_places;
 
-static __device__ __forceinline__ rows_places rows_places_of(const gemm_product &x, const int row[2], int n0)
+template <bool PLAIN>
+static __device__ __forceinline__ rows_places rows_places_of(const gemm_product &x, const int row[2], int n)
 {
     rows_places p;
-    int n;
 
-    rows_pair(x.b_along, &n, &p.k);
-    n += n0;
-    p.col = n < x.n ? x.b + axis_at(x.b_n, n) : NULL;
+    p.col = x.b + plain_at<PLAIN>(x.b_n, n < x.n ? n : x.n - 1);
 UNROLL
     for (int q = 0; q < 2; q++)
-        p.row[q] = row[q] < x.m ? x.a + axis_at(x.a_m, row[q]) : NULL;
+        p.row[q] = x.a + axis_at(x.a_m, row[q] < x.m ? row[q] : x.m - 1);
     return p;
 }
 
-static __device__ __forceinline__ void rows_pair_get(const gemm_product &x, const rows_places &p, int k0, float v[2])
+template <bool PLAIN>
+static __device__ __forceinline__ void rows_four_get(const gemm_product &x, const float *row, int k, float v[4])
 {
-    int k = k0 + 2 * p.k;
-
-UNROLL
-    for (int q = 0; q < 2; q++)
-        if (p.col && k + q < x.k)
-            v[q] = p.col[axis_at(x.b_k, k + q)];
-}
-
-static __device__ __forceinline__ void rows_four_get(const gemm_product &x, const float *row, int k0, float v[4])
-{
-    int k = k0 + (int)threadIdx.x % 4 * 4;
-
-    if (!row || k >= x.k)
-        return;
-    if (x.a_fours)
-        load4(v, row + axis_at(x.a_k, k));
+    if (PLAIN || x.a_fours)
+        load4(v, row + (PLAIN ? k : axis_at(x.a_k, k)));
     else
         four_get<false>(row, x.a_k, k, x.k, v);
 }
 
 /* All at once, of product i and those that its sum goes on with; zeros where there is nothing. */
+template <bool PLAIN>
 static __device__ __forceinline__ rows_numbers rows_get(const gemm_group &s, int i, const int row[2], int n0)
 {
     rows_numbers v = {};
     rows_places p = {};
     bool there = true;
-    int k = 0;
+    int k0 = 0, four = (int)threadIdx.x % 4 * 4, n, pair;
 
+    rows_pair(s.product[i].b_along, &n, &pair);
 UNROLL
     for (int c = 0; c < ROWS_CHUNKS; c++) {
         const gemm_product &x = s.product[i];
         if (!there)
             continue;
-        if (k == 0)
-            p = rows_places_of(x, row, n0);
+        if (k0 == 0)
+            p = rows_places_of<PLAIN>(x, row, n0 + n);
 UNROLL
-        for (int q = 0; q < 2; q++)
-            rows_four_get(x, p.row[q], k, v.a[c][q]);
-        rows_pair_get(x, p, k, v.b[c]);
+        for (int q = 0; q < 2; q++) {
+            int k = k0 + 2 * pair + q;
+            if (k0 + four < x.k)
+                rows_four_get<PLAIN>(x, p.row[q], k0 + four, v.a[c][q]);
+            if (k < x.k)
+                v.b[c][q] = p.col[plain_at<PLAIN>(x.b_k, k)];
+        }
         v.chunks++;
-        k += ROWS_CHUNK;
-        if (k < x.k)
+        k0 += ROWS_CHUNK;
+        if (k0 < x.k)
             continue;
         there = x.more;
-        k = 0;
+        k0 = 0;
         i++;
     }
     return v;
@@ -168,25 +166,27 @@ UNROLL
 }
 
 /* Two numbers side by side. */
+template <bool PLAIN>
 static __device__ __forceinline__ void rows_two_put(const gemm_product &g, float *row, int n, const float v[2])
 {
     float old[2] = { 0, 0 };
 
-    if (g.pairs) {
-        row += axis_at(g.c_n, n);
+    if (PLAIN || g.pairs) {
+        row += PLAIN ? n : axis_at(g.c_n, n);
         if (g.add)
             load2(old, row);
         store2(row, old[0] + v[0], old[1] + v[1]);
-        return;
-    }
+    } else {
 UNROLL
-    for (int q = 0; q < 2; q++)
-        if (n + q < g.n) {
-            float *c = row + axis_at(g.c_n, n + q);
-            *c = g.add ? *c + v[q] : v[q];
-        }
+        for (int q = 0; q < 2; q++)
+            if (n + q < g.n) {
+                float *c = row + axis_at(g.c_n, n + q);
+                *c = g.add ? *c + v[q] : v[q];
+            }
+    }
 }
 
+template <bool PLAIN>
 static __device__ __forceinline__ void rows_put(const gemm_product &g, const int row[2], int n0,
                                                 const float acc[ROWS_COLS / 8][4])
 {
@@ -197,26 +197,31 @@ UNROLL
         for (int j = 0; j < ROWS_COLS / 8; j++) {
             int n = n0 + 8 * j + (int)threadIdx.x % 4 * 2;
             if (row[q] < g.m && n < g.n)
-                rows_two_put(g, to, n, &acc[j][2 * q]);
+                rows_two_put<PLAIN>(g, to, n, &acc[j][2 * q]);
         }
     }
 }
 
-template <int P> __global__ void __launch_bounds__(GEMM_THREADS, 3) gemm_rows(const __grid_constant__ gemm_group s)
+#ifndef ROWS_RES
+#define ROWS_RES 4
+#endif
+template <int P, bool PLAIN>
+__global__ void __launch_bounds__(GEMM_THREADS, PLAIN ? ROWS_RES : 3) gemm_rows(const __grid_constant__ gemm_group s)
 {
     __shared__ rows_matrix<P> b;
     int i = gemm_find(s), at = (int)blockIdx.x - s.block[i];
     const gemm_product &g = s.product[i];
-    int across = (g.n + ROWS_COLS - 1) / ROWS_COLS, n0 = at % across * ROWS_COLS;
-    int first = at / across * ROWS_DOWN + (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4;
+    int across = (g.n + ROWS_COLS - 1) / ROWS_COLS, down = across == 3 ? at / 3 : at >> across / 2; /* at most 4 */
+    int n0 = (at - down * across) * ROWS_COLS;
+    int first = down * ROWS_DOWN + (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4;
     int row[2] = { first, first + 8 };
     float acc[ROWS_COLS / 8][4] = { { 0 } };
-    rows_numbers v = rows_get(s, i, row, n0);
+    rows_numbers v = rows_get<PLAIN>(s, i, row, n0);
 
     rows_share<P>(v, g.b_along, &b);
     __syncthreads();
     rows_multiply<P>(acc, v, b);
-    rows_put(g, row, n0, acc);
+    rows_put<PLAIN>(g, row, n0, acc);
 }
 
 #endif
