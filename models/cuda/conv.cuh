@@ -218,29 +218,53 @@ static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so
         tile_put<P, W>(t, row, 1, at, v[1]);
 }
 
+/* What a thread has to do of what goes by rows and degrees: of a row channels k .., degrees 0 to 2, or, high, the others. */
+typedef struct tile_item {
+    int row, k;
+    bool high;
+} tile_item;
+
+static __device__ __forceinline__ int tile_items(const so2_part &p, int degrees, int wide)
+{
+    return p.rows * wide * (degrees > 3 ? 2 : 1);
+}
+
+template <int W> static __device__ __forceinline__ tile_item tile_item_of(const so2_part &p, int i, int wide)
+{
+    tile_item t;
+
+    t.high = i >= p.rows * wide;
+    i -= t.high ? p.rows * wide : 0;
+    t.row = i / wide;
+    t.k = (i - t.row * wide) * W;
+    return t;
+}
+
 /* From the features of the rows' nodes. */
 template <int P, int W>
 static __device__ __forceinline__ void tile_turn(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t)
 {
-    int wide = (c.channels + W - 1) / W;
+    int wide = (c.channels + W - 1) / W, n = tile_items(p, c.x.edges.n_degrees, wide);
 
 UNROLL_BY(1)
-    for (int i = (int)threadIdx.x; i < p.rows * wide; i += TILE_THREADS) {
-        int row = i / wide, k = i % wide * W, node = t.heads->node[0][row];
+    for (int i = (int)threadIdx.x; i < n; i += TILE_THREADS) {
+        tile_item at = tile_item_of<W>(p, i, wide);
+        int node = t.heads->node[0][at.row];
         float q0[1][W], q1[3][W], q2[5][W], q3[7][W], q4[9][W];
-        degree_get<0, W>(c.x, node, p.m, k, q0);
-        degree_get<1, W>(c.x, node, p.m, k, q1);
-        degree_get<2, W>(c.x, node, p.m, k, q2);
-        degree_put<P, 0, W>(c, p, t, row, k, q0);
-        degree_put<P, 1, W>(c, p, t, row, k, q1);
-        degree_put<P, 2, W>(c, p, t, row, k, q2);
-        if (c.x.edges.n_degrees > 3) {
-            degree_get<3, W>(c.x, node, p.m, k, q3);
-            degree_put<P, 3, W>(c, p, t, row, k, q3);
+        if (!at.high) {
+            degree_get<0, W>(c.x, node, p.m, at.k, q0);
+            degree_get<1, W>(c.x, node, p.m, at.k, q1);
+            degree_get<2, W>(c.x, node, p.m, at.k, q2);
+            degree_put<P, 0, W>(c, p, t, at.row, at.k, q0);
+            degree_put<P, 1, W>(c, p, t, at.row, at.k, q1);
+            degree_put<P, 2, W>(c, p, t, at.row, at.k, q2);
+            continue;
         }
+        degree_get<3, W>(c.x, node, p.m, at.k, q3);
+        degree_put<P, 3, W>(c, p, t, at.row, at.k, q3);
         if (c.x.edges.n_degrees > 4) {
-            degree_get<4, W>(c.x, node, p.m, k, q4);
-            degree_put<P, 4, W>(c, p, t, row, k, q4);
+            degree_get<4, W>(c.x, node, p.m, at.k, q4);
+            degree_put<P, 4, W>(c, p, t, at.row, at.k, q4);
         }
     }
 }
@@ -527,47 +551,48 @@ UNROLL
     }
 }
 
-/* Of every row and channel this order's part of q . keys. part: [row][channels] */
+/* Of every row and channel this order's part of q . keys. part: [high][row][channels] */
 template <int W>
 static __device__ __forceinline__ void tile_dots(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h,
                                                  float *part)
 {
-    int wide = (c.key_channels + W - 1) / W;
+    int wide = (c.key_channels + W - 1) / W, n = tile_items(p, c.q.edges.n_degrees, wide);
 
 UNROLL_BY(1)
-    for (int i = (int)threadIdx.x; i < p.rows * wide; i += TILE_THREADS) {
-        int row = i / wide, k = i % wide * W;
-        const tile_pair *col = h->col[row];
+    for (int i = (int)threadIdx.x; i < n; i += TILE_THREADS) {
+        tile_item at = tile_item_of<W>(p, i, wide);
+        const tile_pair *col = h->col[at.row];
         float q0[3][W], q1[5][W], q2[7][W], q3[9][W], q4[11][W], sum[W] = { 0 };
-        degree_both<0, W>(c, p, h, row, k, q0);
-        degree_both<1, W>(c, p, h, row, k, q1);
-        degree_both<2, W>(c, p, h, row, k, q2);
-        degree_dot<0, W>(c, p, col, k, q0, sum);
-        degree_dot<1, W>(c, p, col, k, q1, sum);
-        degree_dot<2, W>(c, p, col, k, q2, sum);
-        if (c.q.edges.n_degrees > 3) {
-            degree_both<3, W>(c, p, h, row, k, q3);
-            degree_dot<3, W>(c, p, col, k, q3, sum);
-        }
-        if (c.q.edges.n_degrees > 4) {
-            degree_both<4, W>(c, p, h, row, k, q4);
-            degree_dot<4, W>(c, p, col, k, q4, sum);
+        if (!at.high) {
+            degree_both<0, W>(c, p, h, at.row, at.k, q0);
+            degree_both<1, W>(c, p, h, at.row, at.k, q1);
+            degree_both<2, W>(c, p, h, at.row, at.k, q2);
+            degree_dot<0, W>(c, p, col, at.k, q0, sum);
+            degree_dot<1, W>(c, p, col, at.k, q1, sum);
+            degree_dot<2, W>(c, p, col, at.k, q2, sum);
+        } else {
+            degree_both<3, W>(c, p, h, at.row, at.k, q3);
+            degree_dot<3, W>(c, p, col, at.k, q3, sum);
+            if (c.q.edges.n_degrees > 4) {
+                degree_both<4, W>(c, p, h, at.row, at.k, q4);
+                degree_dot<4, W>(c, p, col, at.k, q4, sum);
+            }
         }
 UNROLL
         for (int w = 0; w < W; w++)
-            part[row * c.key_channels + k + w] = sum[w];
+            part[(at.high * p.rows + at.row) * c.key_channels + at.k + w] = sum[w];
     }
 }
 
 static __device__ __forceinline__ void tile_logits(const nn_gpu_conv &c, const so2_part &p, const float *part)
 {
-    int heads = c.q.heads, width = c.key_channels / heads;
+    int heads = c.q.heads, width = c.key_channels / heads, high = p.rows * c.key_channels;
 
     for (int i = (int)threadIdx.x; i < p.rows * heads; i += TILE_THREADS) {
         const float *from = part + i / heads * c.key_channels + i % heads * width;
         float sum = 0;
         for (int k = 0; k < width; k++)
-            sum += from[k];
+            sum += c.q.edges.n_degrees > 3 ? from[k] + from[k + high] : from[k];
         c.logit[((int64_t)p.m * c.q.n_rows + p.first) * heads + i] = c.scale * sum;
     }
 }

@@ -115,7 +115,7 @@ template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
 {
     size_t bytes = tile_bytes<P>(&c->s, sizeof(tile_heads));
 
-    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE > TILE_STAGES * tile_stage())
+    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE * 2 > TILE_STAGES * tile_stage())
         return false;
     if (c->s.n_tiles)
         LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c,
