@@ -14,7 +14,7 @@
 
 /* halves: sixteens of rows of a warp; copies: of a thread, of a stage, at most. */
 #ifndef TILE_T
-#define TILE_T 512
+#define TILE_T 256
 #endif
 enum {
     TILE_THREADS = TILE_T,
@@ -272,10 +272,11 @@ UNROLL_BY(1)
 /* ---- the products ---------------------------------------------------------------------- */
 
 /* What a thread copies of every stage: some rows, TILE_THREADS / 4 apart, of columns col0 .. of matrix a, and of b behind
- * them. at: bytes from where the stage begins in the table. What is not there is column 0, whose sums nobody reads. */
+ * them. at: bytes from where the stage begins in the table. What is not there is column 0, whose sums nobody reads.
+ * from, word, to: the next stage, in the table, along k, in shared memory. */
 typedef struct tile_feed {
-    int k, at[TILE_COPIES];
-    uint32_t *to;
+    int k, at[TILE_COPIES], word, to;
+    const char *from;
 } tile_feed;
 
 /* Eights of columns of a warp: in turn, of a and of b, or, without b, of a alone in pairs. */
@@ -294,7 +295,9 @@ static __device__ __forceinline__ tile_feed feed_of(const so2_part &p, const til
     tile_feed f;
 
     f.k = word * tile_kind<P>::per;
-    f.to = t.stage + row * MMA_LD + word;
+    f.word = 0;
+    f.to = row * MMA_LD + word;
+    f.from = t.table;
 UNROLL
     for (int i = 0; i < TILE_COPIES; i++) {
         bool second = row + i * step >= half;
@@ -304,21 +307,10 @@ UNROLL
     return f;
 }
 
-/* Begins to copy stage `at`. Behind a row's end its begin is as good: features are zero there. */
-template <int P>
-static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, const tile_feed &f, int at,
-                                                   int stages)
+/* From a place in a stage to the same in the next one of the ring. */
+static __device__ __forceinline__ int ring_next(int at)
 {
-    const int step = TILE_THREADS / (MMA_WORDS / 4);
-    int k = (at < stages ? at : at - stages) * 8 * tile_kind<P>::steps * mma_kind<P>::per;
-    int back = k + f.k < p.ld ? k : -f.k;
-    const char *from = t.table + (at < stages ? 0 : (int64_t)t.apart * 16) + back * (4 / tile_kind<P>::per);
-    uint32_t *to = f.to + at % TILE_STAGES * tile_stage();
-
-UNROLL
-    for (int i = 0; i < TILE_COPIES; i++)
-        if ((i + 1) * step <= TILE_COLS || (int)threadIdx.x / (MMA_WORDS / 4) + i * step < TILE_COLS)
-            copy_async(to + i * step * MMA_LD, from + f.at[i]);
+    return at + tile_stage() < TILE_STAGES * tile_stage() ? at + tile_stage() : at - (TILE_STAGES - 1) * tile_stage();
 }
 
 template <int P> static __device__ __forceinline__ int tile_stages(const tile_memory &t)
@@ -326,58 +318,97 @@ template <int P> static __device__ __forceinline__ int tile_stages(const tile_me
     return (t.wide / 8 + tile_kind<P>::steps - 1) / tile_kind<P>::steps;
 }
 
-/* The first stages: whoever used the stages before has passed a barrier. */
+/* Begins to copy the next stage. Behind a row's end its begin is as good: features are zero there. */
 template <int P>
-static __device__ __forceinline__ void stages_begin(const so2_part &p, const tile_memory &t, const tile_feed &f)
+static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, tile_feed *f)
 {
-    int stages = tile_stages<P>(t);
+    const int step = TILE_THREADS / (MMA_WORDS / 4), words = 8 * tile_kind<P>::steps;
+    const int bytes = words * mma_kind<P>::per * (4 / tile_kind<P>::per);
+    int k = f->word * mma_kind<P>::per;
+    const char *from = f->from - (k + f->k < p.ld ? 0 : (k + f->k) * (4 / tile_kind<P>::per));
 
-UNROLL_BY(1)
-    for (int at = 0; at < TILE_STAGES - 1; at++) {
-        if (at < t.nodes * stages)
-            stage_begin<P>(p, t, f, at, stages);
-        copy_close();
+UNROLL
+    for (int i = 0; i < TILE_COPIES; i++)
+        if ((i + 1) * step <= TILE_COLS || (int)threadIdx.x / (MMA_WORDS / 4) + i * step < TILE_COLS)
+            copy_async(t.stage + f->to + i * step * MMA_LD, from + f->at[i]);
+    f->to = ring_next(f->to);
+    f->word += words;
+    f->from += bytes;
+    if (f->word >= t.wide) {
+        f->word = 0;
+        f->from += t.apart * (int64_t)16 - tile_stages<P>(t) * bytes;
     }
 }
 
-/* Rows `stage` .. of a stage, eight, and eight that lie `apart` rows behind; the second word is what bf16 leaves of the
- * first. */
+/* The first stages: whoever used the stages before has passed a barrier. */
 template <int P>
-static __device__ __forceinline__ void stage_frag(uint32_t f[2][1 + tile_kind<P>::x3][2], const uint32_t *stage, int apart)
+static __device__ __forceinline__ tile_feed stages_begin(const so2_part &p, const tile_memory &t, int col0)
+{
+    tile_feed f = feed_of<P>(p, t, col0);
+
+UNROLL_BY(1)
+    for (int at = 0; at < TILE_STAGES - 1; at++) {
+        if (at < t.nodes * tile_stages<P>(t))
+            stage_begin<P>(p, t, &f);
+        copy_close();
+    }
+    return f;
+}
+
+/* The feed that follows them. */
+template <int P>
+static __device__ __forceinline__ tile_feed feed_ahead(const so2_part &p, const tile_memory &t)
+{
+    tile_feed f = feed_of<P>(p, t, 0);
+    int stages = tile_stages<P>(t), at = TILE_STAGES - 1, node = at >= stages;
+
+    f.to += at * tile_stage();
+    f.word = (at - node * stages) * 8 * tile_kind<P>::steps;
+    f.from += f.word * mma_kind<P>::per * (4 / tile_kind<P>::per) + node * t.apart * (int64_t)16;
+    return f;
+}
+
+/* Words from a stage's begin to what this thread reads of eight columns, and of eight that lie `apart` columns behind. */
+template <int P> static __device__ __forceinline__ int stage_lane(int apart)
 {
     int lane = (int)threadIdx.x % 32;
 
+    return tile_kind<P>::x3 ? lane / 4 * MMA_LD + lane % 4 * 2 : (lane % 8 + lane / 16 * apart) * MMA_LD + lane / 8 % 2 * 4;
+}
+
+/* Both eights; the second word is what bf16 leaves of the first. */
+template <int P>
+static __device__ __forceinline__ void stage_frag(uint32_t f[2][1 + tile_kind<P>::x3][2], const uint32_t *stage, int apart)
+{
     if constexpr (!tile_kind<P>::x3) {
         uint32_t v[4];
-        load_words(v, stage + (lane % 8 + lane / 16 * apart) * MMA_LD + lane / 8 % 2 * 4);
+        load_words(v, stage);
 UNROLL
         for (int i = 0; i < 4; i++)
             f[i / 2][0][i % 2] = v[i];
     } else {
 UNROLL
         for (int i = 0; i < 4; i++) {
-            const float *p = (const float *)(stage + (lane / 4 + i / 2 * apart) * MMA_LD) + 2 * (lane % 4) + i % 2 * 8;
+            const float *p = (const float *)stage + i / 2 * apart * MMA_LD + i % 2 * 8;
             f[i / 2][0][i % 2] = bf16_pair(p[0], p[1]);
             f[i / 2][1][i % 2] = word_rest(p[0], p[1], f[i / 2][0][i % 2]);
         }
     }
 }
 
-/* Eight words along k. x: this warp's first row, of the sign that a belongs to in acc[0], and `other` words on of the
+/* Eight words along k. x: what this thread reads of the sign that a belongs to in acc[0], and `other` words on of the
  * other: acc[0] += a x - b other, acc[1] += a other + b x. Without b acc[1] is of the second eights. */
 template <int P, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_step(float acc[2][TURNS][TILE_HALVES][4], const tile_memory &t,
                                                  const uint32_t *x, int other, const uint32_t *stage)
 {
     const int words = 1 + tile_kind<P>::x3, all = TILE_HALVES * words;
-    int lane = (int)threadIdx.x % 32;
     uint32_t a[2][TILE_HALVES][words][4], minus[TILE_HALVES][words][4], b[TURNS][2][words][2];
 
 UNROLL
     for (int q = 0; q < (PAIR ? 2 : 1) * all; q++)
         load_words(a[q / all][q / words % TILE_HALVES][q % words],
-                   x + (lane % 16 + q / words % TILE_HALVES * 16 + q % words * NN_GPU_TILE) * t.ld + lane / 16 * 4
-                       + (q / all ? other : 0));
+                   x + (q / words % TILE_HALVES * 16 + q % words * NN_GPU_TILE) * t.ld + (q / all ? other : 0));
 UNROLL
     for (int j = 0; j < TURNS; j++)
         stage_frag<P>(b[j], stage + (PAIR ? 1 : 2) * j * 32 * MMA_LD, PAIR ? TURNS * 32 : 32);
@@ -427,32 +458,40 @@ template <int P, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                     bool together)
 {
-    const int steps = tile_kind<P>::steps;
-    int stages = tile_stages<P>(t), all = t.nodes * stages, warp = (int)threadIdx.x / 32;
+    const int steps = tile_kind<P>::steps, apart = PAIR ? TURNS * 32 : 32;
+    int lane = (int)threadIdx.x % 32, all = t.nodes * tile_stages<P>(t), warp = (int)threadIdx.x / 32;
     int row = warp / 4 * (16 * TILE_HALVES), flip = PAIR && s.sign < 0 ? t.wide : 0, other = flip ? -t.wide : t.wide;
+    const uint32_t *x = t.x + (row + lane % 16) * t.ld + lane / 16 * 4 + flip;
+    const uint32_t *stage0 = t.stage + warp % 4 * 8 * MMA_LD + stage_lane<P>(apart);
+    tile_feed f = feed_ahead<P>(p, t);
 
     for (int col0 = 0; col0 < p.n_n; col0 += TURNS * (PAIR ? 32 : 64)) {
         float acc[2][TURNS][TILE_HALVES][4] = { { { { 0 } } } };
-        tile_feed f = feed_of<P>(p, t, col0);
+        int word = 0, stage = 0;
         if (col0) {
             __syncthreads();
-            stages_begin<P>(p, t, f);
+            f = stages_begin<P>(p, t, col0);
         }
 UNROLL_BY(1)
-        for (int at = 0; at < all; at++) {
-            int word = (at < stages ? at : at - stages) * steps * 8;
-            const uint32_t *x = t.x + (at < stages ? 0 : t.side) + row * t.ld + flip + word;
-            const uint32_t *stage = t.stage + at % TILE_STAGES * tile_stage() + warp % 4 * 8 * MMA_LD;
+        for (int left = all; left > 0; left--) {
             copy_wait<TILE_STAGES - 2>();
             __syncthreads();
-            if (at + TILE_STAGES - 1 < all)
-                stage_begin<P>(p, t, f, at + TILE_STAGES - 1, stages);
+            if (left >= TILE_STAGES)
+                stage_begin<P>(p, t, &f);
             copy_close();
 UNROLL
             for (int step = 0; step < steps; step++)
                 if (row < p.rows && word + 8 * step < t.wide)
-                    tile_step<P, PAIR, TURNS>(acc, t, x + 8 * step, other, stage + 8 * step);
+                    tile_step<P, PAIR, TURNS>(acc, t, x + 8 * step, other, stage0 + stage + 8 * step);
+            stage = ring_next(stage);
+            x += 8 * steps;
+            word += 8 * steps;
+            if (word >= t.wide) {
+                x += t.side - word;
+                word = 0;
+            }
         }
+        x -= t.nodes * t.side;
         tile_store<PAIR, TURNS>(s, p, col0, together, acc);
     }
 }
@@ -498,7 +537,7 @@ static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_m
     t->nodes = p.tile->node[1] < 0 ? 1 : 2;
     t->table = (const char *)s.table + table_of(s, p, 0) * (4 / tile_kind<P>::per);
     t->apart = (int)((table_of(s, p, t->nodes - 1) - table_of(s, p, 0)) * (4 / tile_kind<P>::per) / 16);
-    stages_begin<P>(p, *t, feed_of<P>(p, *t, 0));
+    stages_begin<P>(p, *t, 0);
     tile_begin<P>(s, p, *t);
     return p;
 }
@@ -566,9 +605,9 @@ UNROLL_BY(1)
         if (!at.high) {
             degree_both<0, W>(c, p, h, at.row, at.k, q0);
             degree_both<1, W>(c, p, h, at.row, at.k, q1);
-            degree_both<2, W>(c, p, h, at.row, at.k, q2);
             degree_dot<0, W>(c, p, col, at.k, q0, sum);
             degree_dot<1, W>(c, p, col, at.k, q1, sum);
+            degree_both<2, W>(c, p, h, at.row, at.k, q2); /* registers are few */
             degree_dot<2, W>(c, p, col, at.k, q2, sum);
         } else {
             degree_both<3, W>(c, p, h, at.row, at.k, q3);

@@ -202,11 +202,9 @@ UNROLL
     }
 }
 
-#ifndef ROWS_RES
-#define ROWS_RES 4
-#endif
 template <int P, bool PLAIN>
-__global__ void __launch_bounds__(GEMM_THREADS, PLAIN ? ROWS_RES : 3) gemm_rows(const __grid_constant__ gemm_group s)
+__global__ void __launch_bounds__(GEMM_THREADS, PLAIN ? (mma_kind<P>::per == 2 ? 4 : 2) : 3)
+    gemm_rows(const __grid_constant__ gemm_group s)
 {
     __shared__ rows_matrix<P> b;
     int i = gemm_find(s), at = (int)blockIdx.x - s.block[i];
