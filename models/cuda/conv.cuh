@@ -24,13 +24,20 @@ enum {
     TILE_COPIES = (TILE_COLS * (MMA_WORDS / 4) + TILE_THREADS - 1) / TILE_THREADS
 };
 
+/* Of 16-bit words two blocks fit in a multiprocessor's shared memory, where that is large. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+enum { TILE_RESIDENT = 1 };
+#else
+enum { TILE_RESIDENT = 2 };
+#endif
+
 /* How the precisions keep tables: numbers in a word, products of eight words a stage. */
 template <int P> struct tile_kind {
     enum {
         x3 = P == NN_GPU_BF16X3,
         per = P == NN_GPU_TF32 || x3 ? 1 : 2,
         steps = x3 ? 1 : 2,
-        resident = per == 2 ? 2 : 1 /* blocks on a multiprocessor, by their shared memory */
+        resident = per == 2 ? TILE_RESIDENT : 1 /* blocks on a multiprocessor, by their shared memory */
     };
 };
 
