@@ -282,7 +282,7 @@ UNROLL_BY(1)
  * them. at: bytes from where the stage begins in the table. What is not there is column 0, whose sums nobody reads.
  * from, word, to: the next stage, in the table, along k, in shared memory. */
 typedef struct tile_feed {
-    int k, at[TILE_COPIES], word, to;
+    int k, at[TILE_COPIES], word, to, rows;
     const char *from;
 } tile_feed;
 
@@ -305,6 +305,7 @@ static __device__ __forceinline__ tile_feed feed_of(const so2_part &p, const til
     f.word = 0;
     f.to = row * MMA_LD + word;
     f.from = t.table;
+    f.rows = tile_turns(p) * 64 - row;
 UNROLL
     for (int i = 0; i < TILE_COPIES; i++) {
         bool second = row + i * step >= half;
@@ -336,7 +337,7 @@ static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile
 
 UNROLL
     for (int i = 0; i < TILE_COPIES; i++)
-        if ((i + 1) * step <= TILE_COLS || (int)threadIdx.x / (MMA_WORDS / 4) + i * step < TILE_COLS)
+        if (i * step < f->rows)
             copy_async(t.stage + f->to + i * step * MMA_LD, from + f->at[i]);
     f->to = ring_next(f->to);
     f->word += words;
