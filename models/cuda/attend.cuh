@@ -50,14 +50,12 @@ UNROLL
     }
 }
 
-__global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
+template <int V> __global__ void attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
 {
     auto weights = [&](int first, int end, int head) { attend_weights(a, first, end, head); };
 
     block_edges(a.sum, shape, [&] { block_heads(a.sum, shape, weights); },
-                [&](const edge_stage &g, const edge_lanes &p, bool opens) {
-                    of_width(shape.v, [&](auto v) { sum_edges<decltype(v)::n>(a.sum, g, p, opens); });
-                });
+                [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(a.sum, g, p, opens); });
 }
 
 /* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
@@ -126,14 +124,14 @@ static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_
 }
 
 /* Gradients of the values, and dalpha. */
-__global__ void attend_values(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
+template <int V> __global__ void attend_values(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
 {
     SHARED_BYTES(bytes);
     edge_stage g = stage_of(bytes, shape, a.dvalue.frame_size, true);
     edge_lanes p = rows_open(a.dvalue, shape, &g);
 
     __syncthreads();
-    of_width(shape.v, [&](auto v) { values_edges<decltype(v)::n>(a, g, shape, p); });
+    values_edges<V>(a, g, shape, p);
     __syncthreads();
     dots_add(a.dalpha, g, shape);
 }
@@ -186,14 +184,12 @@ static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, c
 }
 
 /* Gradients of the logits, and from them of queries and keys. */
-__global__ void attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
+template <int V> __global__ void attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
 {
     auto logits = [&](int first, int end, int head) { attend_logits(a, first, end, head); };
 
     block_edges(a.dq, shape, [&] { block_heads(a.dq, shape, logits); },
-                [&](const edge_stage &g, const edge_lanes &p, bool opens) {
-                    of_width(shape.v, [&](auto v) { keys_edges<decltype(v)::n>(a, g, p, opens); });
-                });
+                [&](const edge_stage &g, const edge_lanes &p, bool opens) { keys_edges<V>(a, g, p, opens); });
 }
 
 #endif

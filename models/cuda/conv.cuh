@@ -12,7 +12,24 @@
 #ifndef NN_CUDA_CONV_CUH
 #define NN_CUDA_CONV_CUH
 
-enum { TILE_THREADS = 256, TILE_COLS = 192, TILE_STAGES = 3, TILE_FRAGS = TILE_COLS / 32 };
+/* halves: sixteens of rows of a warp; copies: of a thread, of a stage, at most. */
+#ifndef TILE_T
+#define TILE_T 256
+#endif
+enum {
+    TILE_THREADS = TILE_T,
+    TILE_COLS = 192,
+    TILE_STAGES = 3,
+    TILE_HALVES = NN_GPU_TILE / 16 * 4 / (TILE_THREADS / 32),
+    TILE_COPIES = (TILE_COLS * (MMA_WORDS / 4) + TILE_THREADS - 1) / TILE_THREADS
+};
+
+/* Of 16-bit words two blocks fit in a multiprocessor's shared memory, where that is large. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+enum { TILE_RESIDENT = 1 };
+#else
+enum { TILE_RESIDENT = 2 };
+#endif
 
 /* How the precisions keep tables: numbers in a word, products of eight words a stage. */
 template <int P> struct tile_kind {
@@ -20,7 +37,7 @@ template <int P> struct tile_kind {
         x3 = P == NN_GPU_BF16X3,
         per = P == NN_GPU_TF32 || x3 ? 1 : 2,
         steps = x3 ? 1 : 2,
-        resident = per == 2 ? 2 : 1 /* blocks on a multiprocessor, by their shared memory */
+        resident = per == 2 ? TILE_RESIDENT : 1 /* blocks on a multiprocessor, by their shared memory */
     };
 };
 
@@ -96,11 +113,12 @@ UNROLL
 template <int P>
 static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
+    const int fill_to = 16 * TILE_HALVES;
     int fill = t.wide * mma_kind<P>::per - p.n_k, signs = p.m ? 2 : 1;
 
     for (int i = (int)threadIdx.x; i < 2 * p.rows; i += TILE_THREADS)
         t.phi[i / 2][i % 2] = s.phi[2 * (int64_t)p.first + i];
-    for (int i = p.rows * t.ld + (int)threadIdx.x; i < (p.rows + 15) / 16 * 16 * t.ld; i += TILE_THREADS)
+    for (int i = p.rows * t.ld + (int)threadIdx.x; i < (p.rows + fill_to - 1) / fill_to * fill_to * t.ld; i += TILE_THREADS)
         for (int part = 0; part < t.nodes * (1 + mma_kind<P>::x3); part++)
             t.x[part * NN_GPU_TILE * t.ld + i] = 0;
     for (int i = (int)threadIdx.x; i < p.rows * signs * t.nodes * fill; i += TILE_THREADS) {
@@ -207,54 +225,100 @@ static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so
         tile_put<P, W>(t, row, 1, at, v[1]);
 }
 
+/* What a thread has to do of what goes by rows and degrees: of a row channels k .., degrees 0 to 2, or, high, the others. */
+typedef struct tile_item {
+    int row, k;
+    bool high;
+} tile_item;
+
+static __device__ __forceinline__ int tile_items(const so2_part &p, int degrees, int wide)
+{
+    return p.rows * wide * (degrees > 3 ? 2 : 1);
+}
+
+template <int W> static __device__ __forceinline__ tile_item tile_item_of(const so2_part &p, int i, int wide)
+{
+    tile_item t;
+
+    t.high = i >= p.rows * wide;
+    i -= t.high ? p.rows * wide : 0;
+    t.row = i / wide;
+    t.k = (i - t.row * wide) * W;
+    return t;
+}
+
 /* From the features of the rows' nodes. */
 template <int P, int W>
 static __device__ __forceinline__ void tile_turn(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t)
 {
-    int wide = (c.channels + W - 1) / W;
+    int wide = (c.channels + W - 1) / W, n = tile_items(p, c.x.edges.n_degrees, wide);
 
 UNROLL_BY(1)
-    for (int i = (int)threadIdx.x; i < p.rows * wide; i += TILE_THREADS) {
-        int row = i / wide, k = i % wide * W, node = t.heads->node[0][row];
+    for (int i = (int)threadIdx.x; i < n; i += TILE_THREADS) {
+        tile_item at = tile_item_of<W>(p, i, wide);
+        int node = t.heads->node[0][at.row];
         float q0[1][W], q1[3][W], q2[5][W], q3[7][W], q4[9][W];
-        degree_get<0, W>(c.x, node, p.m, k, q0);
-        degree_get<1, W>(c.x, node, p.m, k, q1);
-        degree_get<2, W>(c.x, node, p.m, k, q2);
-        degree_put<P, 0, W>(c, p, t, row, k, q0);
-        degree_put<P, 1, W>(c, p, t, row, k, q1);
-        degree_put<P, 2, W>(c, p, t, row, k, q2);
-        if (c.x.edges.n_degrees > 3) {
-            degree_get<3, W>(c.x, node, p.m, k, q3);
-            degree_put<P, 3, W>(c, p, t, row, k, q3);
+        if (!at.high) {
+            degree_get<0, W>(c.x, node, p.m, at.k, q0);
+            degree_get<1, W>(c.x, node, p.m, at.k, q1);
+            degree_get<2, W>(c.x, node, p.m, at.k, q2);
+            degree_put<P, 0, W>(c, p, t, at.row, at.k, q0);
+            degree_put<P, 1, W>(c, p, t, at.row, at.k, q1);
+            degree_put<P, 2, W>(c, p, t, at.row, at.k, q2);
+            continue;
         }
+        degree_get<3, W>(c.x, node, p.m, at.k, q3);
+        degree_put<P, 3, W>(c, p, t, at.row, at.k, q3);
         if (c.x.edges.n_degrees > 4) {
-            degree_get<4, W>(c.x, node, p.m, k, q4);
-            degree_put<P, 4, W>(c, p, t, row, k, q4);
+            degree_get<4, W>(c.x, node, p.m, at.k, q4);
+            degree_put<P, 4, W>(c, p, t, at.row, at.k, q4);
         }
     }
 }
 
 /* ---- the products ---------------------------------------------------------------------- */
 
-/* Begins to copy stage `at`: columns col0 .. of matrix a, and of b behind TILE_COLS / 2. */
-template <int P, bool PAIR>
-static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, int col0, int at,
-                                                   int stages)
-{
-    const int fours = MMA_WORDS / 4, per = tile_kind<P>::per, half = PAIR ? TILE_COLS / 2 : TILE_COLS;
-    const char *table = t.table + (at < stages ? 0 : (int64_t)t.apart * 16);
-    int word = (int)threadIdx.x % fours * 4;
-    int k = ((at < stages ? at : at - stages) * 8 * tile_kind<P>::steps * mma_kind<P>::per) + word * per;
-    uint32_t *to = t.stage + at % TILE_STAGES * tile_stage() + word;
+/* What a thread copies of every stage: some rows, TILE_THREADS / 4 apart, of columns col0 .. of matrix a, and of b behind
+ * them. at: bytes from where the stage begins in the table. What is not there is column 0, whose sums nobody reads.
+ * from, word, to: the next stage, in the table, along k, in shared memory. */
+typedef struct tile_feed {
+    int k, at[TILE_COPIES], word, to, rows;
+    const char *from;
+} tile_feed;
 
+/* Eights of columns of a warp: in turn, of a and of b, or, without b, of a alone in pairs. */
+static __device__ __forceinline__ int tile_turns(const so2_part &p)
+{
+    int n = p.m ? 2 * p.n_n : p.n_n;
+
+    return n < TILE_COLS ? (n + 63) / 64 : TILE_COLS / 64;
+}
+
+template <int P>
+static __device__ __forceinline__ tile_feed feed_of(const so2_part &p, const tile_memory &t, int col0)
+{
+    const int fours = MMA_WORDS / 4, step = TILE_THREADS / fours;
+    int half = p.m ? tile_turns(p) * 32 : TILE_COLS, row = (int)threadIdx.x / fours, word = (int)threadIdx.x % fours * 4;
+    tile_feed f;
+
+    f.k = word * tile_kind<P>::per;
+    f.word = 0;
+    f.to = row * MMA_LD + word;
+    f.from = t.table;
+    f.rows = tile_turns(p) * 64 - row;
 UNROLL
-    for (int i = 0; i < TILE_COLS * fours / TILE_THREADS; i++) {
-        int row = (int)threadIdx.x / fours + i * (TILE_THREADS / fours), second = PAIR && row >= half;
-        int col = col0 + row - (second ? half : 0), from = (second ? p.b : 0) + col * p.ld + k;
-        bool here = col < p.n_n && k < p.ld;
-        if (col < padded(p.n_n))
-            copy_async(to + row * MMA_LD, table + (here ? (int64_t)from * (4 / per) : 0), here ? 16 : 0);
+    for (int i = 0; i < TILE_COPIES; i++) {
+        bool second = row + i * step >= half;
+        int col = col0 + row + i * step - (second ? half : 0);
+        f.at[i] = ((second ? p.b : 0) + (col < p.n_n ? col * p.ld : 0) + f.k) * (4 / tile_kind<P>::per);
     }
+    return f;
+}
+
+/* From a place in a stage to the same in the next one of the ring. */
+static __device__ __forceinline__ int ring_next(int at)
+{
+    return at + tile_stage() < TILE_STAGES * tile_stage() ? at + tile_stage() : at - (TILE_STAGES - 1) * tile_stage();
 }
 
 template <int P> static __device__ __forceinline__ int tile_stages(const tile_memory &t)
@@ -262,95 +326,129 @@ template <int P> static __device__ __forceinline__ int tile_stages(const tile_me
     return (t.wide / 8 + tile_kind<P>::steps - 1) / tile_kind<P>::steps;
 }
 
-/* The first stages of columns col0 ..: whoever used the stages before has passed a barrier. */
-template <int P, bool PAIR>
-static __device__ __forceinline__ void stages_begin(const so2_part &p, const tile_memory &t, int col0)
+/* Begins to copy the next stage. Behind a row's end its begin is as good: features are zero there. */
+template <int P>
+static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, tile_feed *f)
 {
-    int stages = tile_stages<P>(t);
+    const int step = TILE_THREADS / (MMA_WORDS / 4), words = 8 * tile_kind<P>::steps;
+    const int bytes = words * mma_kind<P>::per * (4 / tile_kind<P>::per);
+    int k = f->word * mma_kind<P>::per;
+    const char *from = f->from - (k + f->k < p.ld ? 0 : (k + f->k) * (4 / tile_kind<P>::per));
+
+UNROLL
+    for (int i = 0; i < TILE_COPIES; i++)
+        if (i * step < f->rows)
+            copy_async(t.stage + f->to + i * step * MMA_LD, from + f->at[i]);
+    f->to = ring_next(f->to);
+    f->word += words;
+    f->from += bytes;
+    if (f->word >= t.wide) {
+        f->word = 0;
+        f->from += t.apart * (int64_t)16 - tile_stages<P>(t) * bytes;
+    }
+}
+
+/* The first stages: whoever used the stages before has passed a barrier. */
+template <int P>
+static __device__ __forceinline__ tile_feed stages_begin(const so2_part &p, const tile_memory &t, int col0)
+{
+    tile_feed f = feed_of<P>(p, t, col0);
 
 UNROLL_BY(1)
     for (int at = 0; at < TILE_STAGES - 1; at++) {
-        if (at < t.nodes * stages)
-            stage_begin<P, PAIR>(p, t, col0, at, stages);
+        if (at < t.nodes * tile_stages<P>(t))
+            stage_begin<P>(p, t, &f);
         copy_close();
     }
+    return f;
 }
 
-/* Columns row .. row+7 of a stage; the second is what bf16 leaves of the first. */
+/* The feed that follows them. */
 template <int P>
-static __device__ __forceinline__ void stage_frag(uint32_t f[1 + tile_kind<P>::x3][2], const uint32_t *stage, int row,
-                                                  int word)
+static __device__ __forceinline__ tile_feed feed_ahead(const so2_part &p, const tile_memory &t)
+{
+    tile_feed f = feed_of<P>(p, t, 0);
+    int stages = tile_stages<P>(t), at = TILE_STAGES - 1, node = at >= stages;
+
+    f.to += at * tile_stage();
+    f.word = (at - node * stages) * 8 * tile_kind<P>::steps;
+    f.from += f.word * mma_kind<P>::per * (4 / tile_kind<P>::per) + node * t.apart * (int64_t)16;
+    return f;
+}
+
+/* Words from a stage's begin to what this thread reads of eight columns, and of eight that lie `apart` columns behind. */
+template <int P> static __device__ __forceinline__ int stage_lane(int apart)
+{
+    int lane = (int)threadIdx.x % 32;
+
+    return tile_kind<P>::x3 ? lane / 4 * MMA_LD + lane % 4 * 2 : (lane % 8 + lane / 16 * apart) * MMA_LD + lane / 8 % 2 * 4;
+}
+
+/* Both eights; the second word is what bf16 leaves of the first. */
+template <int P>
+static __device__ __forceinline__ void stage_frag(uint32_t f[2][1 + tile_kind<P>::x3][2], const uint32_t *stage, int apart)
 {
     if constexpr (!tile_kind<P>::x3) {
-        frag_b(f[0], stage, MMA_LD, row, word);
+        uint32_t v[4];
+        load_words(v, stage);
+UNROLL
+        for (int i = 0; i < 4; i++)
+            f[i / 2][0][i % 2] = v[i];
     } else {
-        const float *p = (const float *)(stage + (row + (int)threadIdx.x % 32 / 4) * MMA_LD) + 2 * (threadIdx.x % 4);
 UNROLL
-        for (int i = 0; i < 2; i++, p += 8) {
-            f[0][i] = bf16_pair(p[0], p[1]);
-            f[1][i] = word_rest(p[0], p[1], f[0][i]);
+        for (int i = 0; i < 4; i++) {
+            const float *p = (const float *)stage + i / 2 * apart * MMA_LD + i % 2 * 8;
+            f[i / 2][0][i % 2] = bf16_pair(p[0], p[1]);
+            f[i / 2][1][i % 2] = word_rest(p[0], p[1], f[i / 2][0][i % 2]);
         }
     }
 }
 
-/* Eight words along k. acc: column groups of plus, then, for m > 0, of minus. */
-template <int P, bool PAIR>
-static __device__ __forceinline__ void tile_step(float acc[TILE_FRAGS][2][4], const so2_part &p, const tile_memory &t,
-                                                 const uint32_t *x, const uint32_t *stage, int word, int left,
-                                                 float sign)
+/* Eight words along k. x: what this thread reads of the sign that a belongs to in acc[0], and `other` words on of the
+ * other: acc[0] += a x - b other, acc[1] += a other + b x. Without b acc[1] is of the second eights. */
+template <int P, bool PAIR, int TURNS>
+static __device__ __forceinline__ void tile_step(float acc[2][TURNS][TILE_HALVES][4], const tile_memory &t,
+                                                 const uint32_t *x, int other, const uint32_t *stage)
 {
-    const int x3 = tile_kind<P>::x3, frags = PAIR ? TILE_FRAGS / 2 : TILE_FRAGS, words = 1 + x3;
-    int warp = (int)threadIdx.x / 32, row = warp / 4 * 32;
-    uint32_t a[2][2][1 + x3][4], b[1 + x3][2], plus[1 + x3][2], minus[1 + x3][2];
+    const int words = 1 + tile_kind<P>::x3, all = TILE_HALVES * words;
+    uint32_t a[2][TILE_HALVES][words][4], minus[TILE_HALVES][words][4], b[TURNS][2][words][2];
 
 UNROLL
-    for (int q = 0; q < 4 * words; q++) { /* sign, row, word or what it left */
-        const uint32_t *side = x + q / 4 * NN_GPU_TILE * t.ld + q / 2 % 2 * t.wide;
-        if (PAIR || q / 2 % 2 == 0)
-            frag_a(a[q / 2 % 2][q % 2][q / 4], side, t.ld, row + q % 2 * 16, 0);
+    for (int q = 0; q < (PAIR ? 2 : 1) * all; q++)
+        load_words(a[q / all][q / words % TILE_HALVES][q % words],
+                   x + (q / words % TILE_HALVES * 16 + q % words * NN_GPU_TILE) * t.ld + (q / all ? other : 0));
+UNROLL
+    for (int j = 0; j < TURNS; j++)
+        stage_frag<P>(b[j], stage + (PAIR ? 1 : 2) * j * 32 * MMA_LD, PAIR ? TURNS * 32 : 32);
+UNROLL
+    for (int q = 0; q < (PAIR ? 4 : 0) * all; q++)
+        minus[q / 4 / words][q / 4 % words][q % 4] = word_negative<P>(a[1][q / 4 / words][q / 4 % words][q % 4]);
+UNROLL
+    for (int q = 0; q < 2 * TURNS * TILE_HALVES; q++) {
+        int j = q / 2 / TILE_HALVES, h = q / 2 % TILE_HALVES;
+        mma_words_step<P>(acc[q % 2][j][h], a[PAIR ? q % 2 : 0][h], b[j][PAIR ? 0 : q % 2]);
     }
 UNROLL
-    for (int f = 0; f < frags; f++) {
-        int col = (f * 4 + warp % 4) * 8;
-        if (col >= left)
-            break;
-        stage_frag<P>(b, stage, col, word);
-        if (PAIR)
-            stage_frag<P>(plus, stage, TILE_COLS / 2 + col, word);
-UNROLL
-        for (int q = 0; q < 2 * words; q++) {
-            uint32_t v = PAIR ? plus[q / 2][q % 2] : 0, w = word_negative<P>(v);
-            plus[q / 2][q % 2] = sign > 0 ? w : v;
-            minus[q / 2][q % 2] = sign > 0 ? v : w;
-        }
-UNROLL
-        for (int i = 0; i < 2; i++) {
-            if (row + 16 * i >= p.rows)
-                break;
-            mma_words_step<P>(acc[f][i], a[0][i], b);
-            if (PAIR) {
-                mma_words_step<P>(acc[f][i], a[1][i], plus);
-                mma_words_step<P>(acc[TILE_FRAGS / 2 + f][i], a[1][i], b);
-                mma_words_step<P>(acc[TILE_FRAGS / 2 + f][i], a[0][i], minus);
-            }
-        }
+    for (int q = 0; q < (PAIR ? 2 : 0) * TURNS * TILE_HALVES; q++) {
+        int j = q / 2 / TILE_HALVES, h = q / 2 % TILE_HALVES;
+        mma_words_step<P>(acc[q % 2][j][h], q % 2 ? a[0][h] : minus[h], b[j][1]);
     }
 }
 
-template <bool PAIR>
+template <bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_store(const nn_gpu_so2 &s, const so2_part &p, int col0, bool together,
-                                                  float acc[TILE_FRAGS][2][4])
+                                                  const float acc[2][TURNS][TILE_HALVES][4])
 {
-    const int frags = PAIR ? TILE_FRAGS / 2 : TILE_FRAGS;
-    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, row0 = warp / 4 * 32 + lane / 4;
-    int first = col0 + warp % 4 * 8 + lane % 4 * 2;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, row0 = warp / 4 * (16 * TILE_HALVES) + lane / 4;
+    int first = col0 + warp % 4 * 8 + lane % 4 * 2, minus = s.sign > 0;
     float *y = s.y + (int64_t)(p.tile->first + row0) * s.y_size + s.y_at[p.m] + first;
 
 UNROLL
-    for (int q = 0; q < TILE_FRAGS * 4; q++) {
-        int f = q / 4, row = q / 2 % 2 * 16 + q % 2 * 8, col = f % frags * 32;
-        float *to = y + row * s.y_size + (f >= frags ? p.n_n : 0) + col;
-        tile_pair v = { acc[f][q / 2 % 2][q % 2 * 2], acc[f][q / 2 % 2][q % 2 * 2 + 1] };
+    for (int q = 0; q < 4 * TURNS * TILE_HALVES; q++) {
+        int half = q % 2, h = q / 2 % TILE_HALVES, j = q / 2 / TILE_HALVES % TURNS, k = q / 2 / TILE_HALVES / TURNS;
+        int row = h * 16 + half * 8, col = PAIR ? j * 32 : (2 * j + k) * 32;
+        float *to = y + row * s.y_size + (PAIR && k == minus ? p.n_n : 0) + col;
+        tile_pair v = { acc[k][j][h][2 * half], acc[k][j][h][2 * half + 1] };
         if (row0 + row >= p.rows || first + col >= p.n_n)
             continue;
         if (together) {
@@ -364,54 +462,71 @@ UNROLL
 }
 
 /* The first stages are under way. */
-template <int P, bool PAIR>
+template <int P, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                     bool together)
 {
-    const int steps = tile_kind<P>::steps;
-    int stages = tile_stages<P>(t), all = t.nodes * stages;
+    const int steps = tile_kind<P>::steps, apart = PAIR ? TURNS * 32 : 32;
+    int lane = (int)threadIdx.x % 32, all = t.nodes * tile_stages<P>(t), warp = (int)threadIdx.x / 32;
+    int row = warp / 4 * (16 * TILE_HALVES), flip = PAIR && s.sign < 0 ? t.wide : 0, other = flip ? -t.wide : t.wide;
+    const uint32_t *x = t.x + (row + lane % 16) * t.ld + lane / 16 * 4 + flip;
+    const uint32_t *stage0 = t.stage + warp % 4 * 8 * MMA_LD + stage_lane<P>(apart);
+    tile_feed f = feed_ahead<P>(p, t);
 
-    for (int col0 = 0; col0 < p.n_n; col0 += PAIR ? TILE_COLS / 2 : TILE_COLS) {
-        float acc[TILE_FRAGS][2][4] = { { { 0 } } };
+    for (int col0 = 0; col0 < p.n_n; col0 += TURNS * (PAIR ? 32 : 64)) {
+        float acc[2][TURNS][TILE_HALVES][4] = { { { { 0 } } } };
+        int word = 0, stage = 0;
         if (col0) {
             __syncthreads();
-            stages_begin<P, PAIR>(p, t, col0);
+            f = stages_begin<P>(p, t, col0);
         }
 UNROLL_BY(1)
-        for (int at = 0; at < all; at++) {
+        for (int left = all; left > 0; left--) {
             copy_wait<TILE_STAGES - 2>();
             __syncthreads();
-            if (at + TILE_STAGES - 1 < all)
-                stage_begin<P, PAIR>(p, t, col0, at + TILE_STAGES - 1, stages);
+            if (left >= TILE_STAGES)
+                stage_begin<P>(p, t, &f);
             copy_close();
-UNROLL_BY(1)
-            for (int step = 0; step < steps; step++) {
-                int word = ((at < stages ? at : at - stages) * steps + step) * 8;
-                if (word < t.wide)
-                    tile_step<P, PAIR>(acc, p, t, t.x + (at < stages ? 0 : t.side) + word,
-                                       t.stage + at % TILE_STAGES * tile_stage(), 8 * step, p.n_n - col0, s.sign);
+UNROLL
+            for (int step = 0; step < steps; step++)
+                if (row < p.rows && word + 8 * step < t.wide)
+                    tile_step<P, PAIR, TURNS>(acc, t, x + 8 * step, other, stage0 + stage + 8 * step);
+            stage = ring_next(stage);
+            x += 8 * steps;
+            word += 8 * steps;
+            if (word >= t.wide) {
+                x += t.side - word;
+                word = 0;
             }
         }
-        tile_store<PAIR>(s, p, col0, together, acc);
+        x -= t.nodes * t.side;
+        tile_store<PAIR, TURNS>(s, p, col0, together, acc);
     }
-}
-
-template <int P> static __device__ __forceinline__ void tile_first(const so2_part &p, const tile_memory &t)
-{
-    if (p.m)
-        stages_begin<P, true>(p, t, 0);
-    else
-        stages_begin<P, false>(p, t, 0);
 }
 
 template <int P>
 static __device__ __forceinline__ void tile_products(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                      bool together)
 {
-    if (p.m)
-        tile_product<P, true>(s, p, t, together);
-    else
-        tile_product<P, false>(s, p, t, together);
+    switch (tile_turns(p) + (p.m ? 3 : 0)) {
+    case 1:
+        tile_product<P, false, 1>(s, p, t, together);
+        break;
+    case 2:
+        tile_product<P, false, 2>(s, p, t, together);
+        break;
+    case 3:
+        tile_product<P, false, 3>(s, p, t, together);
+        break;
+    case 4:
+        tile_product<P, true, 1>(s, p, t, together);
+        break;
+    case 5:
+        tile_product<P, true, 2>(s, p, t, together);
+        break;
+    default:
+        tile_product<P, true, 3>(s, p, t, together);
+    }
 }
 
 template <int P>
@@ -430,7 +545,7 @@ static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_m
     t->nodes = p.tile->node[1] < 0 ? 1 : 2;
     t->table = (const char *)s.table + table_of(s, p, 0) * (4 / tile_kind<P>::per);
     t->apart = (int)((table_of(s, p, t->nodes - 1) - table_of(s, p, 0)) * (4 / tile_kind<P>::per) / 16);
-    tile_first<P>(p, *t);
+    stages_begin<P>(p, *t, 0);
     tile_begin<P>(s, p, *t);
     return p;
 }
@@ -483,47 +598,48 @@ UNROLL
     }
 }
 
-/* Of every row and channel this order's part of q . keys. part: [row][channels] */
+/* Of every row and channel this order's part of q . keys. part: [high][row][channels] */
 template <int W>
 static __device__ __forceinline__ void tile_dots(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h,
                                                  float *part)
 {
-    int wide = (c.key_channels + W - 1) / W;
+    int wide = (c.key_channels + W - 1) / W, n = tile_items(p, c.q.edges.n_degrees, wide);
 
 UNROLL_BY(1)
-    for (int i = (int)threadIdx.x; i < p.rows * wide; i += TILE_THREADS) {
-        int row = i / wide, k = i % wide * W;
-        const tile_pair *col = h->col[row];
+    for (int i = (int)threadIdx.x; i < n; i += TILE_THREADS) {
+        tile_item at = tile_item_of<W>(p, i, wide);
+        const tile_pair *col = h->col[at.row];
         float q0[3][W], q1[5][W], q2[7][W], q3[9][W], q4[11][W], sum[W] = { 0 };
-        degree_both<0, W>(c, p, h, row, k, q0);
-        degree_both<1, W>(c, p, h, row, k, q1);
-        degree_both<2, W>(c, p, h, row, k, q2);
-        degree_dot<0, W>(c, p, col, k, q0, sum);
-        degree_dot<1, W>(c, p, col, k, q1, sum);
-        degree_dot<2, W>(c, p, col, k, q2, sum);
-        if (c.q.edges.n_degrees > 3) {
-            degree_both<3, W>(c, p, h, row, k, q3);
-            degree_dot<3, W>(c, p, col, k, q3, sum);
-        }
-        if (c.q.edges.n_degrees > 4) {
-            degree_both<4, W>(c, p, h, row, k, q4);
-            degree_dot<4, W>(c, p, col, k, q4, sum);
+        if (!at.high) {
+            degree_both<0, W>(c, p, h, at.row, at.k, q0);
+            degree_both<1, W>(c, p, h, at.row, at.k, q1);
+            degree_dot<0, W>(c, p, col, at.k, q0, sum);
+            degree_dot<1, W>(c, p, col, at.k, q1, sum);
+            degree_both<2, W>(c, p, h, at.row, at.k, q2); /* registers are few */
+            degree_dot<2, W>(c, p, col, at.k, q2, sum);
+        } else {
+            degree_both<3, W>(c, p, h, at.row, at.k, q3);
+            degree_dot<3, W>(c, p, col, at.k, q3, sum);
+            if (c.q.edges.n_degrees > 4) {
+                degree_both<4, W>(c, p, h, at.row, at.k, q4);
+                degree_dot<4, W>(c, p, col, at.k, q4, sum);
+            }
         }
 UNROLL
         for (int w = 0; w < W; w++)
-            part[row * c.key_channels + k + w] = sum[w];
+            part[(at.high * p.rows + at.row) * c.key_channels + at.k + w] = sum[w];
     }
 }
 
 static __device__ __forceinline__ void tile_logits(const nn_gpu_conv &c, const so2_part &p, const float *part)
 {
-    int heads = c.q.heads, width = c.key_channels / heads;
+    int heads = c.q.heads, width = c.key_channels / heads, high = p.rows * c.key_channels;
 
     for (int i = (int)threadIdx.x; i < p.rows * heads; i += TILE_THREADS) {
         const float *from = part + i / heads * c.key_channels + i % heads * width;
         float sum = 0;
         for (int k = 0; k < width; k++)
-            sum += from[k];
+            sum += c.q.edges.n_degrees > 3 ? from[k] + from[k + high] : from[k];
         c.logit[((int64_t)p.m * c.q.n_rows + p.first) * heads + i] = c.scale * sum;
     }
 }

@@ -38,7 +38,7 @@ static __device__ __forceinline__ edge_row row_open(const nn_gpu_turn &t, int ro
 
 typedef struct edge_shape { /* of a launch */
     int32_t group, room, degrees, channels; /* of the degree that has most */
-    int32_t v;                              /* channels of a lane: V       */
+    int32_t v;                              /* channels of a lane: V, of its kernels */
 } edge_shape;
 
 /* Pieces of the degrees below `degrees`, and warps that have them. */
@@ -109,21 +109,6 @@ static __device__ __forceinline__ edge_lanes lanes_of(const edge_shape &s, const
 
     return edge_lanes{ here ? node : -1, here ? first[node] : 0, here ? first[node + 1] : 0, lane % s.group * v,
                        s.group * v };
-}
-
-template <int V> struct width_is {
-    static constexpr int n = V;
-};
-
-/* do_it for V, as a type. */
-template <class F> static __device__ __forceinline__ void of_width(int v, const F &do_it)
-{
-    if (v == 4)
-        do_it(width_is<4>());
-    else if (v == 2)
-        do_it(width_is<2>());
-    else
-        do_it(width_is<1>());
 }
 
 template <int V> static __device__ __forceinline__ void load_v(float v[V], const float *p)
@@ -277,14 +262,14 @@ static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, con
     return edge_lanes{ here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
 }
 
-__global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
+template <int V> __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
 {
     SHARED_BYTES(bytes);
     edge_stage g = stage_of(bytes, s, t.frame_size, false);
     edge_lanes p = rows_open(t, s, &g);
 
     __syncthreads();
-    of_width(s.v, [&](auto v) { turn_edges<decltype(v)::n>(t, g, p); });
+    turn_edges<V>(t, g, p);
 }
 
 /* ---- (D^T x) . y by heads ---- */
@@ -449,11 +434,9 @@ static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const ed
     }
 }
 
-__global__ void sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
+template <int V> __global__ void sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
-    block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) {
-        of_width(shape.v, [&](auto v) { sum_edges<decltype(v)::n>(s, g, p, opens); });
-    });
+    block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(s, g, p, opens); });
 }
 
 __global__ void scale_rows(nn_gpu_scale s)

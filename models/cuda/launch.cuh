@@ -108,7 +108,7 @@ template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
 {
     size_t bytes = tile_bytes<P>(&c->s, sizeof(tile_heads));
 
-    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE > TILE_STAGES * tile_stage())
+    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE * 2 > TILE_STAGES * tile_stage())
         return false;
     if (c->s.n_tiles)
         LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c,
@@ -189,13 +189,29 @@ static unsigned edge_threads(const edge_shape *s)
     return 32 * (unsigned)shape_warps(s->degrees);
 }
 
+/* The kernel of so many channels a lane. */
+#define LAUNCH_FOURS(kernel, v, ...)            \
+    do {                                        \
+        if ((v) == 4)                           \
+            LAUNCH(kernel<4>, __VA_ARGS__);     \
+        else                                    \
+            LAUNCH(kernel<1>, __VA_ARGS__);     \
+    } while (0)
+#define LAUNCH_WIDE(kernel, v, ...)             \
+    do {                                        \
+        if ((v) == 2)                           \
+            LAUNCH(kernel<2>, __VA_ARGS__);     \
+        else                                    \
+            LAUNCH_FOURS(kernel, v, __VA_ARGS__); \
+    } while (0)
+
 static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
 {
     edge_shape s = edge_shape_of(a, NULL, NULL);
 
     s.room = 32 / s.group;
     if (a->n_rows)
-        LAUNCH(turn_run, blocks(a->n_rows, s.room), edge_threads(&s), edge_room(&s, a->frame_size, false),
+        LAUNCH_FOURS(turn_run, s.v, blocks(a->n_rows, s.room), edge_threads(&s), edge_room(&s, a->frame_size, false),
                g->stream, *a, s);
     launched(g, "turn");
 }
@@ -206,7 +222,7 @@ static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
     size_t bytes = edge_room(&s, a->t.frame_size, false);
 
     if (a->n_nodes)
-        LAUNCH(sum_run, blocks(a->n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
+        LAUNCH_WIDE(sum_run, s.v, blocks(a->n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
     launched(g, "sum");
 }
 
@@ -216,7 +232,7 @@ static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
     size_t bytes = edge_room(&s, a->sum.t.frame_size, false);
 
     if (a->sum.n_nodes)
-        LAUNCH(attend_run, blocks(a->sum.n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
+        LAUNCH_WIDE(attend_run, s.v, blocks(a->sum.n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
     launched(g, "attend");
 }
 
@@ -228,9 +244,9 @@ static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
     s.room = 32 / s.group;
     bytes = edge_room(&s, a->dq.t.frame_size, true);
     if (a->dvalue.n_rows)
-        LAUNCH(attend_values, blocks(a->dvalue.n_rows, s.room), edge_threads(&s), bytes, g->stream, *a, s);
+        LAUNCH_FOURS(attend_values, s.v, blocks(a->dvalue.n_rows, s.room), edge_threads(&s), bytes, g->stream, *a, s);
     if (a->dq.n_nodes)
-        LAUNCH(attend_keys, blocks(a->dq.n_nodes, 32 / keys.group), edge_threads(&keys), of_keys, g->stream, *a, keys);
+        LAUNCH_WIDE(attend_keys, keys.v, blocks(a->dq.n_nodes, 32 / keys.group), edge_threads(&keys), of_keys, g->stream, *a, keys);
     launched(g, "attend_back");
 }
 

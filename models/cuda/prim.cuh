@@ -9,8 +9,10 @@
  *   mma_tf32(c, a, b)                      c += a b, m16n8k8
  *   load2(v, p), store2(p, x, y)           8 bytes at once; p is a multiple of 8
  *   load4(v, p), store4(p, v)              16 bytes at once; p is a multiple of 16
+ *   load_words(f, row)                     lane l has row l % 8 of matrix l / 8, four words in shared memory, a multiple
+ *                                          of 16 bytes; f[i] is word lane % 4 of row lane / 4 of matrix i
  *   copy_async(to, from, bytes)            16 bytes to shared memory, zeros behind `bytes`;
- *                                          both are multiples of 16
+ *                                          both are multiples of 16; without `bytes` all
  *   copy_close()                           what was begun since the last one is a group
  *   copy_wait<n>()                         all groups of this thread but the last n are there
  *   UNROLL, UNROLL_BY(n)                   the loop that follows, all of it, n times
@@ -119,11 +121,27 @@ static __device__ __forceinline__ void store4(float *p, const float v[4])
     *reinterpret_cast<float4 *>(p) = make_float4(v[0], v[1], v[2], v[3]);
 }
 
+static __device__ __forceinline__ void load_words(uint32_t f[4], const uint32_t *row)
+{
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(f[0]), "=r"(f[1]), "=r"(f[2]), "=r"(f[3])
+                 : "r"(at));
+}
+
 static __device__ __forceinline__ void copy_async(void *to, const void *from, int bytes)
 {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
 
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void copy_async(void *to, const void *from)
+{
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(at), "l"(from) : "memory");
 }
 
 static __device__ __forceinline__ void copy_close(void)

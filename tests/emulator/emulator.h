@@ -329,6 +329,15 @@ static void emu_aligned(const void *p, unsigned to = 16)
     memcpy(p, v, 4 * sizeof *v);
 }
 
+EMU_OWN static void load_words(uint32_t f[4], const uint32_t *row, int line = __builtin_LINE())
+{
+    int lane = (int)(emu.now % 32);
+
+    emu_aligned(row);
+    for (int i = 0; i < 4; i++)
+        f[i] = warp_get(row, 8 * i + lane / 4, line)[lane % 4];
+}
+
 static void emu_copy_arrive(const emu_copy *c)
 {
     memcpy(c->to, c->from, (size_t)c->bytes);
@@ -354,6 +363,8 @@ EMU_OWN static void copy_async(void *to, const void *from, int bytes)
     }
     f->copy[f->n_copies++] = c;
 }
+
+EMU_OWN static void copy_async(void *to, const void *from) { copy_async(to, from, 16); }
 
 EMU_OWN static void copy_close() { emu.fiber[emu.now].group++; }
 
