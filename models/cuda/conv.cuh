@@ -282,7 +282,7 @@ UNROLL_BY(1)
  * them. at: bytes from where the stage begins in the table. What is not there is column 0, whose sums nobody reads.
  * from, word, to: the next stage, in the table, along k, in shared memory. */
 typedef struct tile_feed {
-    int k, at[TILE_COPIES], word, to, rows;
+    int k, at[TILE_COPIES], word, to;
     const char *from;
 } tile_feed;
 
@@ -305,7 +305,6 @@ static __device__ __forceinline__ tile_feed feed_of(const so2_part &p, const til
     f.word = 0;
     f.to = row * MMA_LD + word;
     f.from = t.table;
-    f.rows = tile_turns(p) * 64 - row;
 UNROLL
     for (int i = 0; i < TILE_COPIES; i++) {
         bool second = row + i * step >= half;
@@ -337,7 +336,7 @@ static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile
 
 UNROLL
     for (int i = 0; i < TILE_COPIES; i++)
-        if (i * step < f->rows)
+        if ((int)threadIdx.x / (MMA_WORDS / 4) + i * step < tile_turns(p) * 64)
             copy_async(t.stage + f->to + i * step * MMA_LD, from + f->at[i]);
     f->to = ring_next(f->to);
     f->word += words;

@@ -52,6 +52,8 @@ static __host__ __device__ __forceinline__ int shape_warps(int degrees)
     return degrees < 3 ? 1 : 2 * degrees - 4;
 }
 
+template <int V> constexpr int EDGE_BLOCKS = V == 4 ? 4 : 6;
+
 typedef struct edge_lanes { /* edges first .. end-1 of a list; channels k, k + step ..; node -1: none */
     int node, first, end, k, step;
 } edge_lanes;
@@ -262,7 +264,7 @@ static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, con
     return edge_lanes{ here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
 }
 
-template <int V> __global__ void turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
+template <int V> __global__ void __launch_bounds__(192, 5) turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
 {
     SHARED_BYTES(bytes);
     edge_stage g = stage_of(bytes, s, t.frame_size, false);
@@ -434,7 +436,7 @@ static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const ed
     }
 }
 
-template <int V> __global__ void sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
+template <int V> __global__ void __launch_bounds__(192, EDGE_BLOCKS<V>) sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
     block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(s, g, p, opens); });
 }
