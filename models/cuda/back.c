@@ -8,22 +8,18 @@ static void radial_grads(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_conv *c = &s->m->conv;
-    nn_gpu_turn t = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, s->x, e->x_edge);
+    const nn_cuda_radial *to = nn_cuda_radial_begin(e);
+    nn_gpu_turn t = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, s->x, to->x);
     nn_cuda_chunk k = { 0 };
 
-    nn_cuda_beside(e, NN_CUDA_RADIAL);
     e->ops->turn(e->gpu, &t);
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
-        nn_cuda_dtable_begin(e);
-        nn_cuda_outer(e, c, &k, e->x_edge, s->edge);
-        nn_cuda_dtable_made(e);
-        nn_cuda_table_back(e, c, &k);
-        nn_cuda_dtable_used(e);
+        nn_cuda_outer(e, to, c, &k, s->edge);
+        nn_cuda_table_back(e, to, c, &k);
     }
-    e->ops->lane(e->gpu, NN_CUDA_UNFOLD);
     if (e->prep.n_cells && c->n_tiles)
         e->ops->unfold(e->gpu, &(nn_gpu_fold){ .n_tiles = c->n_tiles, .tile = e->tile + c->tile, .path = e->path,
-                                               .dfolded = e->dfold, .grad = e->grad });
+                                               .dfolded = to->dfold, .grad = e->grad });
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 

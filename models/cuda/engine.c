@@ -260,7 +260,6 @@ pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err)
         return nn_cuda_no_memory(e, "the gradients of a model", e->grads_bytes, 0, err);
     e->grad = (float *)(void *)e->grads;
     e->grad_stride = (int64_t)stride;
-    e->dfold = e->grad + (size_t)e->grad_rows * stride;
     return PL_OK;
 }
 
@@ -286,7 +285,7 @@ static void hidden_back(nn_engine *e, int first, int end)
     const nn_cuda_plan *p = e->plan;
     int32_t net = p->module[first].net, after = end < p->n_modules ? p->module[end].net : p->n_nets;
 
-    e->ops->lane(e->gpu, NN_CUDA_UNFOLD);
+    nn_cuda_radial_end(e);
     nn_cuda_hidden_back(e, net, after - net);
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }

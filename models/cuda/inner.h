@@ -18,10 +18,10 @@
 #include "models/engine.h"
 
 enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_CUDA_SLOTS = 3, NN_CUDA_TABLES = 2,
-       NN_CUDA_NODES = 3, NN_CUDA_RADIAL_WORK = NN_CUDA_BLOCKS * 64 * NN_GPU_H };
+       NN_CUDA_NODES = 3, NN_CUDA_RADIALS = 2, NN_CUDA_RADIAL_WORK = NN_CUDA_BLOCKS * 64 * NN_GPU_H };
 
 /* Lanes of a pass, and marks behind those of slots (lanes.c). */
-enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_RADIAL, NN_CUDA_NEAR, NN_CUDA_UNFOLD };
+enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_NEAR, NN_CUDA_RADIAL }; /* and others behind it, NN_CUDA_RADIALS in all */
 enum {
     NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
     NN_CUDA_ENDED,
@@ -32,9 +32,15 @@ enum {
     NN_CUDA_FOLDED,                           /* the first convolution's matrices, then all */
     NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,      /* all gradients                            */
     NN_CUDA_ADDED,                            /* a module's part of dx that needs no edges  */
-    NN_CUDA_SUMMED,                           /* a table's gradient                         */
-    NN_CUDA_USED                              /* and it may be overwritten                  */
+    NN_CUDA_UNFOLDED                          /* gradients of radial networks' last layers  */
 };
+
+/* What the gradients of a convolution's radial networks are made in, a lane each, by turns. */
+typedef struct nn_cuda_radial {
+    float *x;                      /* [n_rows][most_edge], inputs of edges       */
+    float *dtable, *outer;         /* and its parts, of long cells               */
+    float *dfold, *work;           /* of the folded matrix; parts of products    */
+} nn_cuda_radial;
 
 /* Where a batch is laid out: on the host, pinned, and on the device. While a training
  * step computes with one, the next ones are filled and go up. */
@@ -109,7 +115,7 @@ struct nn_engine {
     nn_gpu_net *net;
     nn_gpu_frame_rule *rule;
     float *params, *fold;
-    float *grad, *dfold;           /* made by the first backward; grad: the present row of grads */
+    float *grad;                   /* made by the first backward: the present row of grads */
     int32_t grad_rows;
     int64_t grad_stride;           /* floats from row to row                     */
     float *host;                   /* what comes back: results, gradients; pinned */
@@ -117,12 +123,13 @@ struct nn_engine {
     /* a batch, on the device */
     float *frames;                 /* [n_pairs][2][size]                         */
     float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
-    float *table[NN_CUDA_TABLES], *dtables[NN_CUDA_TABLES], *dtable; /* dtable: the present one of them */
-    int32_t tables, summed;        /* that were read since the pass began; gradients of tables */
+    float *table[NN_CUDA_TABLES];
+    int32_t tables;                /* that were read since the pass began        */
+    nn_cuda_radial radial[NN_CUDA_RADIALS];
+    int32_t radials;               /* convolutions whose gradients were called   */
     bool stale, folding;           /* folded matrices are of other parameters; are made in this pass */
     bool linear_behind;            /* a module's linear layers have their gradients, in this pass */
-    float *work[NN_GPU_LANES];     /* parts of gradients of norms, linear layers, radial networks */
-    float *outer;                  /* and of tables                              */
+    float *work[NN_CUDA_BESIDE + 1]; /* parts of gradients of norms, linear layers */
     float *logit;                  /* [orders][n_rows][most_heads]               */
     float *x_edge, *dx_edge;       /* [n_rows][most_edge]                        */
     float *dalpha;                 /* [n_rows][most_heads]                       */
@@ -168,7 +175,7 @@ size_t nn_cuda_table_bytes(void);                        /* of one table at most
 pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* from e->plan: arrays of arrays */
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
 /* Of e->grads: rows, each with room at its end for what a sum over ranks rounds up to (a number a rank, or a whole
- * piece), then e->dfold. */
+ * piece). */
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride);
 bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
 /* Room for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
@@ -233,9 +240,8 @@ void nn_cuda_lanes_end(nn_engine *e);   /* and what is called from now on after 
 float *nn_cuda_table_begin(nn_engine *e); /* where the next table goes; its making is called in BESIDE */
 void nn_cuda_table_made(nn_engine *e);    /* in MAIN again, which reads it */
 void nn_cuda_table_read(nn_engine *e);    /* the last one that was made */
-void nn_cuda_dtable_begin(nn_engine *e);  /* e->dtable is the next one */
-void nn_cuda_dtable_made(nn_engine *e);   /* called in RADIAL; then in UNFOLD, which reads it */
-void nn_cuda_dtable_used(nn_engine *e);   /* called in UNFOLD; then in RADIAL */
+const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e); /* the lane of a convolution's gradients, after what is there */
+void nn_cuda_radial_end(nn_engine *e);    /* in RADIAL, which follows all lanes of that kind */
 void nn_cuda_there(nn_engine *e);         /* what gradients of parameters are made of is there, */
 void nn_cuda_beside(nn_engine *e, int32_t lane); /* and what is called in that lane from now on uses it */
 /* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
@@ -243,7 +249,7 @@ void nn_cuda_linear_done(nn_engine *e);   /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);
 void nn_cuda_near_done(nn_engine *e);     /* called in NEAR; then in MAIN, */
 void nn_cuda_near_wait(nn_engine *e);     /* which follows what NEAR added */
-void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; BESIDE and UNFOLD follow it, */
+void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; other lanes follow it, */
 void nn_cuda_zero_wait(nn_engine *e);     /* and so does MAIN */
 
 /* parts.c: what both directions are made of */
@@ -292,8 +298,8 @@ void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k
 /* The same with what is around it in one kernel, s of `all` filled here; false: not for this precision or shape. */
 bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all);
 /* Gradients of a chunk's tables, and from them of the radial networks' last layer. */
-void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const float *x, float *dy);
-void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k);
+void nn_cuda_outer(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k, float *dy);
+void nn_cuda_table_back(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k);
 int32_t nn_cuda_slots(const nn_engine *e, int32_t rows);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work of a pass that need not wait for what is called before it. Lane 0 has what everything else waits for: features,
  * values, and their gradients. Beside it go tables, which need no features, and gradients of parameters, which nothing
- * needs before the optimiser; those of radial networks, the longer ones, have two lanes, of tables' gradients and what is made of them. Near lane 0 goes what it
+ * needs before the optimiser; those of radial networks, the longer ones, have two lanes by turns. Near lane 0 goes what it
  * needs soon: gradients of features that do not come from edges, beside those that do.
  *
  * Sums are the same and in the same order as on one lane (MOLSIEVE_CUDA_LANES=0). */
@@ -22,7 +22,7 @@ static void followed(nn_engine *e, int32_t lane, int32_t mark)
 
 void nn_cuda_lanes_begin(nn_engine *e)
 {
-    e->tables = e->summed = 0;
+    e->tables = e->radials = 0;
     e->folding = false;
     e->linear_behind = false;
     e->ops->mark(e->gpu, NN_CUDA_BEGUN);
@@ -96,7 +96,8 @@ void nn_cuda_grads_zero(nn_engine *e)
     e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
     marked(e, NN_CUDA_RADIAL, NN_CUDA_ZEROED);
     followed(e, NN_CUDA_BESIDE, NN_CUDA_ZEROED);
-    followed(e, NN_CUDA_UNFOLD, NN_CUDA_ZEROED);
+    for (int32_t i = 1; i < NN_CUDA_RADIALS; i++)
+        followed(e, NN_CUDA_RADIAL + i, NN_CUDA_ZEROED);
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
@@ -105,24 +106,20 @@ void nn_cuda_zero_wait(nn_engine *e)
     e->ops->follow(e->gpu, e->gpu, NN_CUDA_ZEROED);
 }
 
-void nn_cuda_dtable_begin(nn_engine *e)
+const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e)
 {
-    int32_t i = e->summed % NN_CUDA_TABLES;
+    int32_t i = e->radials++ % NN_CUDA_RADIALS;
 
-    e->dtable = e->dtables[i];
-    if (e->summed >= NN_CUDA_TABLES)
-        e->ops->follow(e->gpu, e->gpu, NN_CUDA_USED + i);
+    nn_cuda_beside(e, NN_CUDA_RADIAL + i);
+    return &e->radial[i];
 }
 
-void nn_cuda_dtable_made(nn_engine *e)
+void nn_cuda_radial_end(nn_engine *e)
 {
-    e->ops->mark(e->gpu, NN_CUDA_SUMMED);
-    followed(e, NN_CUDA_UNFOLD, NN_CUDA_SUMMED);
-}
-
-void nn_cuda_dtable_used(nn_engine *e)
-{
-    e->ops->mark(e->gpu, NN_CUDA_USED + e->summed++ % NN_CUDA_TABLES);
+    for (int32_t i = 1; i < NN_CUDA_RADIALS; i++) {
+        marked(e, NN_CUDA_RADIAL + i, NN_CUDA_UNFOLDED);
+        followed(e, NN_CUDA_RADIAL, NN_CUDA_UNFOLDED);
+    }
     e->ops->lane(e->gpu, NN_CUDA_RADIAL);
 }
 

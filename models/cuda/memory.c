@@ -69,7 +69,7 @@ void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c)
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride)
 {
     *stride = (size_t)nn_cuda_pieces((int64_t)e->plan->model->n_floats + MOST_RANKS) * NN_GPU_SQUARES;
-    return (size_t)rows * *stride + (size_t)e->plan->most_table * NN_GPU_H + 64;
+    return (size_t)rows * *stride + 64;
 }
 
 pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err)
@@ -130,7 +130,21 @@ static void works_cut(nn_engine *e, nn_cuda_cutter *c)
 {
     e->work[NN_CUDA_MAIN] = cut_floats(c, 2 * NN_GPU_PARTS * (size_t)e->plan->most_channels);
     e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * e->plan->most_split);
-    e->work[NN_CUDA_RADIAL] = cut_floats(c, NN_CUDA_RADIAL_WORK);
+}
+
+/* The first has the inputs of edges where the forward pass has them. */
+static void radials_cut(nn_engine *e, nn_cuda_cutter *c)
+{
+    size_t slots = (size_t)nn_cuda_slots(e, e->prep.n_rows), most = (size_t)e->plan->most_table;
+
+    for (int i = 0; i < NN_CUDA_RADIALS; i++) {
+        nn_cuda_radial *r = &e->radial[i];
+        r->x = i ? cut_floats(c, (size_t)e->prep.n_rows * (size_t)e->plan->most_edge) : e->x_edge;
+        r->dtable = cut_floats(c, table_floats(e));
+        r->outer = cut_floats(c, 2 * slots * most);
+        r->dfold = cut_floats(c, most * NN_GPU_H);
+        r->work = cut_floats(c, NN_CUDA_RADIAL_WORK);
+    }
 }
 
 static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
@@ -141,11 +155,9 @@ static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
 
     e->dh = cut_floats(c, hidden);
     e->h_work = cut_floats(c, 7 * hidden);
-    for (int i = 0; i < NN_CUDA_TABLES; i++)
-        e->dtables[i] = cut_floats(c, table_floats(e));
     e->dx_edge = cut_floats(c, rows * (size_t)p->most_edge);
     works_cut(e, c);
-    e->outer = cut_floats(c, 2 * (size_t)nn_cuda_slots(e, e->prep.n_rows) * (size_t)p->most_table);
+    radials_cut(e, c);
     e->dalpha = cut_floats(c, rows * (size_t)p->most_heads);
     e->dz = cut_floats(c, n * (size_t)p->most_node);
     e->dq = cut_floats(c, n * (size_t)p->most_node);

@@ -251,21 +251,22 @@ int32_t nn_cuda_slots(const nn_engine *e, int32_t rows)
     return e->prep.radial == NN_RADIAL_EXACT ? 0 : (rows + NN_GPU_OUTER - 1) / NN_GPU_OUTER;
 }
 
-void nn_cuda_outer(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const float *x, float *dy)
+void nn_cuda_outer(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k, float *dy)
 {
     nn_gpu_so2 a = so2_of(e, c, k, false);
 
     a.slots = nn_cuda_slots(e, a.end_row - a.first_row);
-    a.x = x;
+    a.x = to->x;
     a.y = dy;
-    a.table = e->dtable;
-    a.work = e->outer;
+    a.table = to->dtable;
+    a.work = to->outer;
     e->ops->so2_outer(e->gpu, &a);
 }
 
 /* Gradient of hidden vectors from a region of a chunk's table. On tensor cores it is cut even where it is short, for
  * warps of gemm_thin share what is cut. */
-static nn_gpu_gemm hidden_back_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const nn_cuda_region *r)
+static nn_gpu_gemm hidden_back_of(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k,
+                                 const nn_cuda_region *r)
 {
     const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size);
     nn_gpu_precision precision = radial_back_of(e->conf.of_radial);
@@ -275,12 +276,13 @@ static nn_gpu_gemm hidden_back_of(const nn_engine *e, const nn_cuda_conv *c, con
     return (nn_gpu_gemm){
         .m = k->n_nodes, .n = NN_GPU_H, .k = r->count,
         .splits = cut ? 2 : splits, .add = true, .precision = precision,
-        .a = e->dtable + r->at, .a_m = rows, .a_k = cols, .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = rows,
+        .a = to->dtable + r->at, .a_m = rows, .a_k = cols, .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = rows,
         .c = e->dh + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .c_m = step(NN_GPU_H), .c_n = one };
 }
 
 /* And of the region's part of the folded matrix. */
-static nn_gpu_gemm fold_back_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, const nn_cuda_region *r)
+static nn_gpu_gemm fold_back_of(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k,
+                               const nn_cuda_region *r)
 {
     const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size);
 
@@ -288,21 +290,21 @@ static nn_gpu_gemm fold_back_of(const nn_engine *e, const nn_cuda_conv *c, const
         .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = k->first > 0,
         .precision = radial_back_of(e->conf.of_radial),
         .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .a_m = one, .a_k = step(NN_GPU_H),
-        .b = e->dtable + r->at, .b_k = rows, .b_n = cols, .c = e->dfold + r->at, .c_m = rows, .c_n = cols };
+        .b = to->dtable + r->at, .b_k = rows, .b_n = cols, .c = to->dfold + r->at, .c_m = rows, .c_n = cols };
 }
 
 /* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. Regions of a network, which
  * follow each other, add to the same vectors, so no two of them are in one launch. */
-void nn_cuda_table_back(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k)
+void nn_cuda_table_back(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k)
 {
-    nn_cuda_group all = { .e = e, .work = e->work[NN_CUDA_RADIAL] };
+    nn_cuda_group all = { .e = e, .work = to->work };
 
     for (int i = 0; i < c->n_regions; i++) {
-        nn_gpu_gemm of_hidden = hidden_back_of(e, c, k, &c->region[0][i]);
+        nn_gpu_gemm of_hidden = hidden_back_of(e, to, c, k, &c->region[0][i]);
         bool full = all.used + (int64_t)of_hidden.splits * of_hidden.m * of_hidden.n > NN_CUDA_RADIAL_WORK;
         if (full || (i && c->region[0][i].net == c->region[0][i - 1].net))
             nn_cuda_group_run(&all);
-        nn_cuda_join(&all, fold_back_of(e, c, k, &c->region[0][i]));
+        nn_cuda_join(&all, fold_back_of(e, to, c, k, &c->region[0][i]));
         nn_cuda_join(&all, of_hidden);
     }
     nn_cuda_group_run(&all);

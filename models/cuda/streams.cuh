@@ -128,7 +128,7 @@ static void gpu_join(nn_gpu *g)
 /* first is the lowest number. */
 static int lane_priority(int lane, bool yields, int first, int last)
 {
-    static const int behind[NN_GPU_LANES] = { 0, 1, 2, 1, 2 };
+    static const int behind[NN_GPU_LANES] = { 0, 1, 1, 2, 2 };
 
     return yields || first + behind[lane] > last ? last : first + behind[lane];
 }
