@@ -6,7 +6,7 @@
 typedef struct norm_part {
     int ch;
     const float *x, *dy, *gain, *bias; /* dy NULL: forward */
-    float mean, rstd;
+    float part, mean, rstd; /* part: of a channel in a mean */
 } norm_part;
 
 /* ONE: no more channels than lanes. Then all of them are loaded once, else whenever they are needed. */
@@ -36,7 +36,7 @@ template <bool ONE> static __device__ __forceinline__ int norm_rounds(int ch)
 
 /* Of a channel that there is not, all is 0. */
 template <int DIM> struct norm_channel {
-    float x[DIM], dy[DIM], size, gain, bias;
+    float x[DIM], dy[DIM], size, each, gain, bias; /* each: 1 / size */
     float hat, u, along, ds; /* along: dy . x; ds: gradient of u */
 };
 
@@ -60,6 +60,7 @@ UNROLL
         sum += c.x[i] * c.x[i];
     sum = sqrtf(sum);
     c.size = sum > 0x1p-24f ? sum : 0x1p-24f;
+    c.each = 1 / c.size;
     return c;
 }
 
@@ -74,21 +75,22 @@ static __device__ __forceinline__ norm_part norm_open(const nn_gpu_norm &a, int 
 {
     int l = DIM / 2, lane = (int)threadIdx.x % 32;
     int64_t at = (int64_t)node * a.nodes.size + a.nodes.at[l];
-    norm_part p = { a.nodes.ch[l], a.x + at, dy ? dy + at : NULL, a.params + a.gain[l], a.params + a.bias[l], 0, 0 };
+    norm_part p = { a.nodes.ch[l], a.x + at, dy ? dy + at : NULL, a.params + a.gain[l], a.params + a.bias[l], 0, 0, 0 };
     float sum = 0;
 
+    p.part = 1 / (float)p.ch;
     *first = norm_load<DIM>(p, lane);
 UNROLL_BY(1)
     for (int i = 0; i < norm_rounds<ONE>(p.ch); i++)
         sum += norm_at<DIM, ONE>(p, *first, 32 * i + lane).size;
-    p.mean = warp_sum(sum) / (float)p.ch;
+    p.mean = warp_sum(sum) * p.part;
     sum = 0;
 UNROLL_BY(1)
     for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
         float off = norm_at<DIM, ONE>(p, *first, 32 * i + lane).size - p.mean;
         sum += 32 * i + lane < p.ch ? off * off : 0;
     }
-    p.rstd = 1 / sqrtf(warp_sum(sum) / (float)p.ch + 1e-5f);
+    p.rstd = 1 / sqrtf(warp_sum(sum) * p.part + 1e-5f);
     return p;
 }
 
@@ -102,7 +104,7 @@ UNROLL_BY(1)
     for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
         int k = 32 * i + (int)threadIdx.x % 32;
         norm_channel<DIM> c = norm_at<DIM, ONE>(p, first, k);
-        float u = c.gain * ((c.size - p.mean) * p.rstd) + c.bias, factor = u > 0 ? u / c.size : 0;
+        float u = c.gain * ((c.size - p.mean) * p.rstd) + c.bias, factor = u > 0 ? u * c.each : 0;
 UNROLL
         for (int d = 0; d < DIM; d++)
             if (k < p.ch)
@@ -135,7 +137,7 @@ static __device__ __forceinline__ norm_channel<DIM> norm_slope(const norm_part &
 UNROLL
     for (int i = 0; i < DIM; i++)
         c.along += c.dy[i] * c.x[i];
-    c.ds = c.u > 0 ? c.along / c.size : 0;
+    c.ds = c.u > 0 ? c.along * c.each : 0;
     return c;
 }
 
@@ -157,15 +159,15 @@ UNROLL_BY(1)
             sum[p.ch + k] += c.ds * c.hat;
         }
     }
-    mean = warp_sum(mean) / (float)p.ch;
-    dot = warp_sum(dot) / (float)p.ch;
+    mean = warp_sum(mean) * p.part;
+    dot = warp_sum(dot) * p.part;
 UNROLL_BY(1)
     for (int i = 0; i < norm_rounds<ONE>(p.ch); i++) {
         int k = 32 * i + (int)threadIdx.x % 32;
         norm_channel<DIM> c = norm_slope<DIM, ONE>(p, first, k);
-        float factor = c.u > 0 ? c.u / c.size : 0;
-        float dn = p.rstd * (c.gain * c.ds - mean - c.hat * dot) - c.along * factor / c.size;
-        float along = c.size > 0x1p-24f ? dn / c.size : 0;
+        float factor = c.u > 0 ? c.u * c.each : 0;
+        float dn = p.rstd * (c.gain * c.ds - mean - c.hat * dot) - c.along * factor * c.each;
+        float along = c.size > 0x1p-24f ? dn * c.each : 0;
 UNROLL
         for (int d = 0; d < DIM; d++)
             if (k < p.ch)
