@@ -36,6 +36,8 @@ static __device__ __forceinline__ edge_row row_open(const nn_gpu_turn &t, int ro
 
 /* ---- what a block and its lanes have ---- */
 
+enum { EDGE_THREADS = 192 }; /* of a block, at most: six warps, with degree 4 */
+
 typedef struct edge_shape { /* of a launch */
     int32_t group, room, degrees, channels; /* of the degree that has most */
     int32_t v;                              /* channels of a lane: V, of its kernels */
@@ -51,8 +53,6 @@ static __host__ __device__ __forceinline__ int shape_warps(int degrees)
 {
     return degrees < 3 ? 1 : 2 * degrees - 4;
 }
-
-template <int V> constexpr int EDGE_BLOCKS = V == 4 ? 4 : 6;
 
 typedef struct edge_lanes { /* edges first .. end-1 of a list; channels k, k + step ..; node -1: none */
     int node, first, end, k, step;
@@ -264,7 +264,7 @@ static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, con
     return edge_lanes{ here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
 }
 
-template <int V> __global__ void __launch_bounds__(192, 5) turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
+template <int V> __global__ void __launch_bounds__(EDGE_THREADS, 5) turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
 {
     SHARED_BYTES(bytes);
     edge_stage g = stage_of(bytes, s, t.frame_size, false);
@@ -320,6 +320,9 @@ __global__ void dot_run(nn_gpu_dot a, int channels)
 }
 
 /* ---- sums over a node's edges, out of their frames ---- */
+
+/* On a multiprocessor: 56 or 64 registers, so that the nodes of a batch of 240 are all there at once. */
+template <int V> constexpr int SUM_BLOCKS = V == 2 ? 6 : 5;
 
 template <class P, int V>
 static __device__ __forceinline__ void sum_edge(const nn_gpu_turn &t, const float *d, const float *y, const float w[V], float acc[P::n][V])
@@ -436,7 +439,7 @@ static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const ed
     }
 }
 
-template <int V> __global__ void __launch_bounds__(192, EDGE_BLOCKS<V>) sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
+template <int V> __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>) sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
     block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(s, g, p, opens); });
 }

@@ -147,26 +147,16 @@ static bool turn_fours(const nn_gpu_turn *t)
     return fours;
 }
 
-static void shape_join(edge_shape *s, const nn_gpu_turn *t)
+/* Of a launch over rows or, where they go `to`, sums. There lanes have two channels, not four, and fewer nodes share a
+ * warp, which works for as long as that of most edges. */
+static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 {
-    s->v = turn_fours(t) ? s->v : 1;
+    edge_shape s = { 1, 0, 1, 1, !turn_fours(t) || (uintptr_t)to % 16 ? 1 : to ? 2 : 4 };
+
     for (int l = 0; l < NN_GPU_DEGREES; l++) {
-        s->degrees = t->edges.ch[l] ? (l + 1 > s->degrees ? l + 1 : s->degrees) : s->degrees;
-        s->channels = t->edges.ch[l] > s->channels ? t->edges.ch[l] : s->channels;
+        s.degrees = t->edges.ch[l] ? (l + 1 > s.degrees ? l + 1 : s.degrees) : s.degrees;
+        s.channels = t->edges.ch[l] > s.channels ? t->edges.ch[l] : s.channels;
     }
-}
-
-/* Of a launch over what `a` and, if not NULL, `b` are, whose sums go `to`. A node has up to 8 lanes, so that not too
- * many share a warp, which works for as long as that of most edges. */
-static edge_shape edge_shape_of(const nn_gpu_turn *a, const nn_gpu_turn *b, const float *to)
-{
-    edge_shape s = { 1, 0, 1, 1, (uintptr_t)to % 16 == 0 ? 4 : 1 };
-
-    shape_join(&s, a);
-    if (b)
-        shape_join(&s, b);
-    if (to && s.v == 4 && s.channels <= 16)
-        s.v = 2;
     while (s.group < 32 && s.group * s.v < s.channels)
         s.group *= 2;
     return s;
@@ -189,64 +179,57 @@ static unsigned edge_threads(const edge_shape *s)
     return 32 * (unsigned)shape_warps(s->degrees);
 }
 
-/* The kernel of so many channels a lane. */
-#define LAUNCH_FOURS(kernel, v, ...)            \
+/* The kernel of V channels a lane, or of one. */
+#define LAUNCH_WIDE(kernel, V, v, ...)          \
     do {                                        \
-        if ((v) == 4)                           \
-            LAUNCH(kernel<4>, __VA_ARGS__);     \
+        if ((v) == (V))                         \
+            LAUNCH(kernel<V>, __VA_ARGS__);     \
         else                                    \
             LAUNCH(kernel<1>, __VA_ARGS__);     \
-    } while (0)
-#define LAUNCH_WIDE(kernel, v, ...)             \
-    do {                                        \
-        if ((v) == 2)                           \
-            LAUNCH(kernel<2>, __VA_ARGS__);     \
-        else                                    \
-            LAUNCH_FOURS(kernel, v, __VA_ARGS__); \
     } while (0)
 
 static void op_turn(nn_gpu *g, const nn_gpu_turn *a)
 {
-    edge_shape s = edge_shape_of(a, NULL, NULL);
+    edge_shape s = edge_shape_of(a, NULL);
 
     s.room = 32 / s.group;
     if (a->n_rows)
-        LAUNCH_FOURS(turn_run, s.v, blocks(a->n_rows, s.room), edge_threads(&s), edge_room(&s, a->frame_size, false),
+        LAUNCH_WIDE(turn_run, 4, s.v, blocks(a->n_rows, s.room), edge_threads(&s), edge_room(&s, a->frame_size, false),
                g->stream, *a, s);
     launched(g, "turn");
 }
 
 static void op_sum(nn_gpu *g, const nn_gpu_sum *a)
 {
-    edge_shape s = edge_shape_of(&a->t, NULL, a->to);
+    edge_shape s = edge_shape_of(&a->t, a->to);
     size_t bytes = edge_room(&s, a->t.frame_size, false);
 
     if (a->n_nodes)
-        LAUNCH_WIDE(sum_run, s.v, blocks(a->n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
+        LAUNCH_WIDE(sum_run, 2, s.v, blocks(a->n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
     launched(g, "sum");
 }
 
 static void op_attend(nn_gpu *g, const nn_gpu_attend *a)
 {
-    edge_shape s = edge_shape_of(&a->sum.t, NULL, a->sum.to);
+    edge_shape s = edge_shape_of(&a->sum.t, a->sum.to);
     size_t bytes = edge_room(&s, a->sum.t.frame_size, false);
 
     if (a->sum.n_nodes)
-        LAUNCH_WIDE(attend_run, s.v, blocks(a->sum.n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
+        LAUNCH_WIDE(attend_run, 2, s.v, blocks(a->sum.n_nodes, 32 / s.group), edge_threads(&s), bytes, g->stream, *a, s);
     launched(g, "attend");
 }
 
 static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
 {
-    edge_shape s = edge_shape_of(&a->dvalue, NULL, NULL), keys = edge_shape_of(&a->dkey, NULL, a->dq.to);
+    edge_shape s = edge_shape_of(&a->dvalue, NULL), keys = edge_shape_of(&a->dkey, a->dq.to);
     size_t bytes, of_keys = edge_room(&keys, a->dq.t.frame_size, false);
 
     s.room = 32 / s.group;
     bytes = edge_room(&s, a->dq.t.frame_size, true);
     if (a->dvalue.n_rows)
-        LAUNCH_FOURS(attend_values, s.v, blocks(a->dvalue.n_rows, s.room), edge_threads(&s), bytes, g->stream, *a, s);
+        LAUNCH_WIDE(attend_values, 4, s.v, blocks(a->dvalue.n_rows, s.room), edge_threads(&s), bytes, g->stream, *a, s);
     if (a->dq.n_nodes)
-        LAUNCH_WIDE(attend_keys, keys.v, blocks(a->dq.n_nodes, 32 / keys.group), edge_threads(&keys), of_keys, g->stream, *a, keys);
+        LAUNCH_WIDE(attend_keys, 2, keys.v, blocks(a->dq.n_nodes, 32 / keys.group), edge_threads(&keys), of_keys, g->stream, *a, keys);
     launched(g, "attend_back");
 }
 
