@@ -34,12 +34,13 @@ static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, int
 
 /* How sides are read: in fours along rows or, across, along the sum, where the sum's axes of both are divided alike
  * and rows that lie across are at equal steps; or one number after the other. */
-enum { THIN_ALONG, THIN_ACROSS, THIN_SINGLY };
+enum { THIN_ALONG, THIN_ACROSS };
 
-/* This lane's four rows of a side, of which `rows` are there: the first is `at` numbers in, they are `row` apart. Number
- * k of the sum is k * step + k / inner * jump further on. */
+/* This lane's four rows of a side, `row` apart, of which 1 + last are there. Number k of the sum is
+ * k * step + k / inner * jump from the first. */
 typedef struct thin_side {
-    int at, step, jump, row, rows;
+    const float *p;
+    int step, jump, row, last;
 } thin_side;
 
 static __device__ __forceinline__ int thin_row(void)
@@ -47,24 +48,27 @@ static __device__ __forceinline__ int thin_row(void)
     return (int)threadIdx.x % 32 / 4 * 4;
 }
 
-static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, int first, int end, const gemm_axis &k)
+/* Rows behind the last are rows before it, for sums that nobody writes. */
+static __device__ __forceinline__ thin_side thin_side_of(const float *x, const gemm_axis &rows, int first, int end,
+                                                         const gemm_axis &k)
 {
-    return thin_side{ (int)axis_at(rows, first), k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0,
-                      rows.inner_step, end - first };
+    first = first < end ? first : (end - 1) / 4 * 4;
+    return thin_side{ x + axis_at(rows, first), k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0,
+                      rows.inner_step, end - 1 - first };
 }
 
 /* Fours at k .. of the sum, whole groups before which are `outer`: v[k][row] along, v[row][k] across; zeros
- * behind the ends. */
-template <int HOW>
-static __device__ __forceinline__ void thin_get(const float *x, const thin_side &s, const int outer[4], int k, int k_end,
-                                                float v[4][4])
+ * behind its end, which WHOLE is not near. */
+template <int HOW, bool WHOLE>
+static __device__ __forceinline__ void thin_get(const thin_side &s, const int outer[4], int k, int k_end, float v[4][4])
 {
 UNROLL
     for (int i = 0; i < 4; i++) {
-        int of_k = HOW == THIN_ALONG ? i : 0, row = i - of_k;
-        v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0;
-        if (k + of_k < k_end && row < s.rows)
-            load4(v[i], x + (s.at + (k + of_k) * s.step + outer[of_k] * s.jump + row * s.row));
+        int of_k = HOW == THIN_ALONG ? i : 0, row = i - of_k < s.last ? i - of_k : s.last;
+        if (!WHOLE)
+            v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0;
+        if (WHOLE || k + of_k < k_end)
+            load4(v[i], s.p + ((k + of_k) * s.step + outer[of_k] * s.jump + (HOW == THIN_ALONG ? 0 : row * s.row)));
     }
 }
 
@@ -127,30 +131,52 @@ UNROLL
         }
 }
 
-/* What is read is multiplied in the next step, while the reads after it are under way; zeros at first. */
+/* Adds a step. All its reads are under way at once; what hides them is other warps, so nothing is kept for the next. */
+template <int P, int HOW, bool WHOLE>
+static __device__ __forceinline__ void thin_add(const gemm_axis &along, const thin_side &a, const thin_side &b, int k,
+                                                int k_end, float acc[8][4])
+{
+    float va[4][4], vb[4][4];
+    thin_words<P> wa, wb;
+    int outer[4];
+
+UNROLL
+    for (int q = 0; q < 4; q++)
+        outer[q] = axis_outer(along, k + q);
+    thin_get<HOW, WHOLE>(a, outer, k, k_end, va);
+    thin_get<HOW, WHOLE>(b, outer, k, k_end, vb);
+    thin_turn<P, HOW == THIN_ALONG>(va, &wa);
+    thin_turn<P, HOW == THIN_ALONG>(vb, &wb);
+    thin_step<P>(acc, wa, wb);
+}
+
 template <int P, int HOW>
 static __device__ __forceinline__ void thin_sum(const gemm_product &g, const thin_part &p, float acc[8][4])
 {
-    int m = p.m + thin_row(), n = p.n + thin_row(), first = (int)threadIdx.x % 4 * 4, outer[4];
-    thin_side a = thin_side_of(g.a_m, m, g.m, g.a_k), b = thin_side_of(g.b_n, n, g.n, g.b_k);
-    float va[4][4] = { { 0 } }, vb[4][4] = { { 0 } };
+    thin_side a = thin_side_of(g.a, g.a_m, p.m + thin_row(), g.m, g.a_k);
+    thin_side b = thin_side_of(g.b, g.b_n, p.n + thin_row(), g.n, g.b_k);
+    int first = (int)threadIdx.x % 4 * 4, k = p.k;
 
 UNROLL_BY(1)
-    for (int k = p.k + first; k - first < p.k_end + p.by; k += p.by) {
+    for (; k + THIN_K <= p.k_end; k += p.by)
+        thin_add<P, HOW, true>(g.a_k, a, b, k + first, p.k_end, acc);
+    if (k < p.k_end)
+        thin_add<P, HOW, false>(g.a_k, a, b, k + first, p.k_end, acc);
+}
+
+template <int P>
+static __device__ __forceinline__ void thin_sum_singly(const gemm_product &g, const thin_part &p, float acc[8][4])
+{
+    int m = p.m + thin_row(), n = p.n + thin_row(), first = (int)threadIdx.x % 4 * 4;
+
+UNROLL_BY(1)
+    for (int k = p.k + first; k - first < p.k_end; k += p.by) {
+        float v[4][4];
         thin_words<P> wa, wb;
-        if (HOW == THIN_SINGLY) {
-            thin_get_singly(g.a, g.a_m, m, g.m, g.a_k, k, p.k_end, va);
-            thin_get_singly(g.b, g.b_n, n, g.n, g.b_k, k, p.k_end, vb);
-        }
-        thin_turn<P, HOW == THIN_ALONG>(va, &wa);
-        thin_turn<P, HOW == THIN_ALONG>(vb, &wb);
-UNROLL
-        for (int q = 0; q < 4; q++)
-            outer[q] = axis_outer(g.a_k, k + q);
-        if (HOW != THIN_SINGLY) {
-            thin_get<HOW>(g.a, a, outer, k, p.k_end, va);
-            thin_get<HOW>(g.b, b, outer, k, p.k_end, vb);
-        }
+        thin_get_singly(g.a, g.a_m, m, g.m, g.a_k, k, p.k_end, v);
+        thin_turn<P, false>(v, &wa);
+        thin_get_singly(g.b, g.b_n, n, g.n, g.b_k, k, p.k_end, v);
+        thin_turn<P, false>(v, &wb);
         thin_step<P>(acc, wa, wb);
     }
 }
@@ -164,21 +190,33 @@ UNROLL
         v[j] = acc[q / 4 * 4 + j][q / 2 % 2 * 2 + q % 2];
 }
 
+static __device__ __forceinline__ void thin_four_put(float *c, bool add, const float v[4])
+{
+    float old[4] = { 0, 0, 0, 0 };
+
+    if (add)
+        load4(old, c);
+UNROLL
+    for (int j = 0; j < 4; j++)
+        old[j] += v[j];
+    store4(c, old);
+}
+
+template <bool PLAIN>
 static __device__ __forceinline__ void thin_put(const gemm_product &g, const thin_part &p, int q, const float v[4])
 {
     int lane = (int)threadIdx.x % 32, row = p.m + thin_row() + q / 2, col = p.n + lane % 4 * 8 + q % 2 * 4;
-    float *c = (float *)g.c + (int64_t)p.split * g.m * g.n + axis_at(g.c_m, row), old[4] = { 0, 0, 0, 0 };
+    float *c = (float *)g.c + (int64_t)p.split * g.m * g.n;
 
     if (row >= g.m || col >= g.n)
         return;
+    if (PLAIN) {
+        thin_four_put(c + (row * g.c_m.inner_step + col), g.add, v);
+        return;
+    }
+    c += axis_at(g.c_m, row);
     if (g.c_fours) {
-        c += axis_at(g.c_n, col);
-        if (g.add)
-            load4(old, c);
-UNROLL
-        for (int j = 0; j < 4; j++)
-            old[j] += v[j];
-        store4(c, old);
+        thin_four_put(c + axis_at(g.c_n, col), g.add, v);
         return;
     }
 UNROLL
@@ -189,7 +227,10 @@ UNROLL
         }
 }
 
-template <int P> __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_thin(const __grid_constant__ gemm_group s)
+/* PLAIN: all products of a launch are read and written in fours, and places of results are found without dividing. */
+template <int P, bool PLAIN>
+__global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 && !mma_kind<P>::x3 ? 3 : 2)
+    gemm_thin(const __grid_constant__ gemm_group s)
 {
     __shared__ __align__(16) float part[THIN_WARPS][8][32][4];
     int i = gemm_find(s), warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -197,8 +238,8 @@ template <int P> __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_thin(co
     thin_part p = thin_open(g, (int)blockIdx.x - s.block[i]);
     float acc[8][4] = { { 0 } }, v[4], sum[4];
 
-    if (!g.a_fours)
-        thin_sum<P, THIN_SINGLY>(g, p, acc);
+    if (!PLAIN && !g.a_fours)
+        thin_sum_singly<P>(g, p, acc);
     else if (g.a_along)
         thin_sum<P, THIN_ALONG>(g, p, acc);
     else
@@ -207,7 +248,7 @@ UNROLL
     for (int q = 0; q < 8; q++) {
         thin_four_of(acc, q, v);
         if (g.wide)
-            thin_put(g, p, q, v);
+            thin_put<PLAIN>(g, p, q, v);
         else
             store4(part[warp][q][lane], v);
     }
@@ -222,7 +263,7 @@ UNROLL
         for (int j = 0; j < 4; j++)
             sum[j] += v[j];
     }
-    thin_put(g, p, warp, sum);
+    thin_put<PLAIN>(g, p, warp, sum);
 }
 
 #endif
