@@ -16,15 +16,16 @@ typedef struct thin_part {
     int m, n, split, k, k_end, by;
 } thin_part;
 
-static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, int at)
+static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, unsigned at)
 {
-    int warp = (int)threadIdx.x / 32, cols = g.wide ? THIN_WARPS * THIN_TILE : THIN_TILE;
-    int across = (g.n + cols - 1) / cols, down = (g.m + THIN_TILE - 1) / THIN_TILE, begin;
+    int warp = (int)threadIdx.x / 32, cols = g.wide ? THIN_WARPS * THIN_TILE : THIN_TILE, begin;
+    unsigned across = (unsigned)(g.n + cols - 1) / (unsigned)cols, down = ((unsigned)g.m + THIN_TILE - 1) / THIN_TILE;
+    unsigned row = across == 1 ? at : at / across, split = down == 1 ? row : row / down;
     thin_part p;
 
-    p.n = at % across * cols + (g.wide ? warp * THIN_TILE : 0);
-    p.m = at / across % down * THIN_TILE;
-    p.split = at / across / down;
+    p.n = (int)(at - row * across) * cols + (g.wide ? warp * THIN_TILE : 0);
+    p.m = (int)(row - split * down) * THIN_TILE;
+    p.split = (int)split;
     begin = p.split * g.per;
     p.k = begin + (g.wide ? 0 : warp * THIN_K);
     p.k_end = begin + g.per < g.k ? begin + g.per : g.k;
@@ -36,11 +37,10 @@ static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, int
  * and rows that lie across are at equal steps; or one number after the other. */
 enum { THIN_ALONG, THIN_ACROSS };
 
-/* This lane's four rows of a side, `row` apart, of which 1 + last are there. Number k of the sum is
- * k * step + k / inner * jump from the first. */
+/* This lane's four rows of a side are at[i] numbers in, along all at at[0]. Number k of the sum is k * step +
+ * k / inner * jump further on. Ints, for an address to be one instruction. */
 typedef struct thin_side {
-    const float *p;
-    int step, jump, row, last;
+    int at[4], step, jump;
 } thin_side;
 
 static __device__ __forceinline__ int thin_row(void)
@@ -49,26 +49,32 @@ static __device__ __forceinline__ int thin_row(void)
 }
 
 /* Rows behind the last are rows before it, for sums that nobody writes. */
-static __device__ __forceinline__ thin_side thin_side_of(const float *x, const gemm_axis &rows, int first, int end,
-                                                         const gemm_axis &k)
+template <int HOW>
+static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, int first, int end, const gemm_axis &k)
 {
+    thin_side s = { { 0 }, k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0 };
+
     first = first < end ? first : (end - 1) / 4 * 4;
-    return thin_side{ x + axis_at(rows, first), k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0,
-                      rows.inner_step, end - 1 - first };
+    s.at[0] = (int)axis_at(rows, first);
+UNROLL
+    for (int i = 1; i < 4; i++)
+        s.at[i] = s.at[0] + (HOW == THIN_ALONG ? 0 : first + i < end ? i * rows.inner_step : 0);
+    return s;
 }
 
 /* Fours at k .. of the sum, whole groups before which are `outer`: v[k][row] along, v[row][k] across; zeros
  * behind its end, which WHOLE is not near. */
 template <int HOW, bool WHOLE>
-static __device__ __forceinline__ void thin_get(const thin_side &s, const int outer[4], int k, int k_end, float v[4][4])
+static __device__ __forceinline__ void thin_get(const float *x, const thin_side &s, const int outer[4], int k, int k_end,
+                                                float v[4][4])
 {
 UNROLL
     for (int i = 0; i < 4; i++) {
-        int of_k = HOW == THIN_ALONG ? i : 0, row = i - of_k < s.last ? i - of_k : s.last;
+        int of_k = HOW == THIN_ALONG ? i : 0;
         if (!WHOLE)
             v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0;
         if (WHOLE || k + of_k < k_end)
-            load4(v[i], s.p + ((k + of_k) * s.step + outer[of_k] * s.jump + (HOW == THIN_ALONG ? 0 : row * s.row)));
+            load4(v[i], x + ((k + of_k) * s.step + outer[of_k] * s.jump + s.at[i - of_k]));
     }
 }
 
@@ -133,8 +139,8 @@ UNROLL
 
 /* Adds a step. All its reads are under way at once; what hides them is other warps, so nothing is kept for the next. */
 template <int P, int HOW, bool WHOLE>
-static __device__ __forceinline__ void thin_add(const gemm_axis &along, const thin_side &a, const thin_side &b, int k,
-                                                int k_end, float acc[8][4])
+static __device__ __forceinline__ void thin_add(const gemm_product &g, const thin_side &a, const thin_side &b, int k, int k_end,
+                                                float acc[8][4])
 {
     float va[4][4], vb[4][4];
     thin_words<P> wa, wb;
@@ -142,9 +148,9 @@ static __device__ __forceinline__ void thin_add(const gemm_axis &along, const th
 
 UNROLL
     for (int q = 0; q < 4; q++)
-        outer[q] = axis_outer(along, k + q);
-    thin_get<HOW, WHOLE>(a, outer, k, k_end, va);
-    thin_get<HOW, WHOLE>(b, outer, k, k_end, vb);
+        outer[q] = axis_outer(g.a_k, k + q);
+    thin_get<HOW, WHOLE>(g.a, a, outer, k, k_end, va);
+    thin_get<HOW, WHOLE>(g.b, b, outer, k, k_end, vb);
     thin_turn<P, HOW == THIN_ALONG>(va, &wa);
     thin_turn<P, HOW == THIN_ALONG>(vb, &wb);
     thin_step<P>(acc, wa, wb);
@@ -153,15 +159,15 @@ UNROLL
 template <int P, int HOW>
 static __device__ __forceinline__ void thin_sum(const gemm_product &g, const thin_part &p, float acc[8][4])
 {
-    thin_side a = thin_side_of(g.a, g.a_m, p.m + thin_row(), g.m, g.a_k);
-    thin_side b = thin_side_of(g.b, g.b_n, p.n + thin_row(), g.n, g.b_k);
+    thin_side a = thin_side_of<HOW>(g.a_m, p.m + thin_row(), g.m, g.a_k);
+    thin_side b = thin_side_of<HOW>(g.b_n, p.n + thin_row(), g.n, g.b_k);
     int first = (int)threadIdx.x % 4 * 4, k = p.k;
 
 UNROLL_BY(1)
     for (; k + THIN_K <= p.k_end; k += p.by)
-        thin_add<P, HOW, true>(g.a_k, a, b, k + first, p.k_end, acc);
+        thin_add<P, HOW, true>(g, a, b, k + first, p.k_end, acc);
     if (k < p.k_end)
-        thin_add<P, HOW, false>(g.a_k, a, b, k + first, p.k_end, acc);
+        thin_add<P, HOW, false>(g, a, b, k + first, p.k_end, acc);
 }
 
 template <int P>
@@ -203,10 +209,9 @@ UNROLL
 }
 
 template <bool PLAIN>
-static __device__ __forceinline__ void thin_put(const gemm_product &g, const thin_part &p, int q, const float v[4])
+static __device__ __forceinline__ void thin_put(const gemm_product &g, float *c, const thin_part &p, int q, const float v[4])
 {
     int lane = (int)threadIdx.x % 32, row = p.m + thin_row() + q / 2, col = p.n + lane % 4 * 8 + q % 2 * 4;
-    float *c = (float *)g.c + (int64_t)p.split * g.m * g.n;
 
     if (row >= g.m || col >= g.n)
         return;
@@ -235,7 +240,7 @@ __global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 &
     __shared__ __align__(16) float part[THIN_WARPS][8][32][4];
     int i = gemm_find(s), warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const gemm_product &g = s.product[i];
-    thin_part p = thin_open(g, (int)blockIdx.x - s.block[i]);
+    thin_part p = thin_open(g, blockIdx.x - (unsigned)s.block[i]);
     float acc[8][4] = { { 0 } }, v[4], sum[4];
 
     if (!PLAIN && !g.a_fours)
@@ -244,16 +249,19 @@ __global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 &
         thin_sum<P, THIN_ALONG>(g, p, acc);
     else
         thin_sum<P, THIN_ACROSS>(g, p, acc);
+    if (g.wide) {
+UNROLL
+        for (int q = 0; q < 8; q++) {
+            thin_four_of(acc, q, v);
+            thin_put<PLAIN>(g, (float *)g.c, p, q, v);
+        }
+        return;
+    }
 UNROLL
     for (int q = 0; q < 8; q++) {
         thin_four_of(acc, q, v);
-        if (g.wide)
-            thin_put<PLAIN>(g, p, q, v);
-        else
-            store4(part[warp][q][lane], v);
+        store4(part[warp][q][lane], v);
     }
-    if (g.wide)
-        return;
     __syncthreads();
     load4(sum, part[0][warp][lane]);
 UNROLL
@@ -263,7 +271,7 @@ UNROLL
         for (int j = 0; j < 4; j++)
             sum[j] += v[j];
     }
-    thin_put<PLAIN>(g, p, warp, sum);
+    thin_put<PLAIN>(g, (float *)g.c + (int64_t)p.split * g.m * g.n, p, warp, sum);
 }
 
 #endif
