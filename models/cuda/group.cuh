@@ -136,7 +136,7 @@ static bool thin_plain(const gemm_group *s)
 
     for (int32_t i = 0; i < s->n; i++) {
         const gemm_product *p = &s->product[i];
-        plain = plain && p->a_fours && p->c_fours && !p->c_m.magic && !p->c_n.magic
+        plain = plain && p->a_fours && p->c_fours && (p->a_along || !p->a_k.magic) && !p->c_m.magic && !p->c_n.magic
             && axis_reach(&p->c_m, p->m) + axis_reach(&p->c_n, p->n) < INT32_MAX;
     }
     return plain;

@@ -5,7 +5,7 @@
  * step each and are added in order, or where c is wide they lie side by side. Lane 4 i + j reads, four at once, rows
  * 4 i .. 4 i + 3 of both sides at 4 j .. 4 j + 3 of the sum. Which rows and numbers a fragment has is free as long as
  * all agree, so what a lane reads is its part of fragments: nothing passes through shared memory, no warp waits for
- * another, and eight reads a lane are under way while the ones before them are multiplied. */
+ * another, and eight reads a lane are under way at once. */
 #ifndef NN_CUDA_THIN_CUH
 #define NN_CUDA_THIN_CUH
 
@@ -34,8 +34,8 @@ static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, uns
 }
 
 /* How sides are read: in fours along rows or, across, along the sum, where the sum's axes of both are divided alike
- * and rows that lie across are at equal steps; or one number after the other. */
-enum { THIN_ALONG, THIN_ACROSS };
+ * and rows that lie across are at equal steps; straight, where the sum's axes are not divided, too. */
+enum { THIN_ALONG, THIN_ACROSS, THIN_STRAIGHT };
 
 /* This lane's four rows of a side are at[i] numbers in, along all at at[0]. Number k of the sum is k * step +
  * k / inner * jump further on. Ints, for an address to be one instruction. */
@@ -48,33 +48,38 @@ static __device__ __forceinline__ int thin_row(void)
     return (int)threadIdx.x % 32 / 4 * 4;
 }
 
-/* Rows behind the last are rows before it, for sums that nobody writes. */
-template <int HOW>
+static __device__ __forceinline__ int thin_k(void)
+{
+    return (int)threadIdx.x % 4 * 4;
+}
+
+/* Rows behind the last are rows before it, for sums that nobody writes. FOURS: their number is a multiple of four. */
+template <int HOW, bool FOURS>
 static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, int first, int end, const gemm_axis &k)
 {
     thin_side s = { { 0 }, k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0 };
 
     first = first < end ? first : (end - 1) / 4 * 4;
-    s.at[0] = (int)axis_at(rows, first);
+    s.at[0] = (int)axis_at(rows, first) + (HOW == THIN_STRAIGHT ? thin_k() : 0);
 UNROLL
     for (int i = 1; i < 4; i++)
-        s.at[i] = s.at[0] + (HOW == THIN_ALONG ? 0 : first + i < end ? i * rows.inner_step : 0);
+        s.at[i] = s.at[0] + (HOW == THIN_ALONG ? 0 : FOURS || first + i < end ? i * rows.inner_step : 0);
     return s;
 }
 
-/* Fours at k .. of the sum, whole groups before which are `outer`: v[k][row] along, v[row][k] across; zeros
- * behind its end, which WHOLE is not near. */
+/* This lane's fours of the step from k on, whole groups before which are `outer`: v[k][row] along, v[row][k] across;
+ * zeros behind the sum's end, which WHOLE is not near. */
 template <int HOW, bool WHOLE>
 static __device__ __forceinline__ void thin_get(const float *x, const thin_side &s, const int outer[4], int k, int k_end,
                                                 float v[4][4])
 {
 UNROLL
     for (int i = 0; i < 4; i++) {
-        int of_k = HOW == THIN_ALONG ? i : 0;
+        int of_k = HOW == THIN_ALONG ? i : 0, at = k + thin_k() + of_k;
         if (!WHOLE)
             v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0;
-        if (WHOLE || k + of_k < k_end)
-            load4(v[i], x + ((k + of_k) * s.step + outer[of_k] * s.jump + s.at[i - of_k]));
+        if (WHOLE || at < k_end)
+            load4(v[i], x + (s.at[i - of_k] + (HOW == THIN_STRAIGHT ? k : at * s.step + outer[of_k] * s.jump)));
     }
 }
 
@@ -148,7 +153,7 @@ static __device__ __forceinline__ void thin_add(const gemm_product &g, const thi
 
 UNROLL
     for (int q = 0; q < 4; q++)
-        outer[q] = axis_outer(g.a_k, k + q);
+        outer[q] = axis_outer(g.a_k, k + thin_k() + q);
     thin_get<HOW, WHOLE>(g.a, a, outer, k, k_end, va);
     thin_get<HOW, WHOLE>(g.b, b, outer, k, k_end, vb);
     thin_turn<P, HOW == THIN_ALONG>(va, &wa);
@@ -159,21 +164,21 @@ UNROLL
 template <int P, int HOW>
 static __device__ __forceinline__ void thin_sum(const gemm_product &g, const thin_part &p, float acc[8][4])
 {
-    thin_side a = thin_side_of<HOW>(g.a_m, p.m + thin_row(), g.m, g.a_k);
-    thin_side b = thin_side_of<HOW>(g.b_n, p.n + thin_row(), g.n, g.b_k);
-    int first = (int)threadIdx.x % 4 * 4, k = p.k;
+    thin_side a = thin_side_of<HOW, false>(g.a_m, p.m + thin_row(), g.m, g.a_k);
+    thin_side b = thin_side_of<HOW, HOW == THIN_STRAIGHT>(g.b_n, p.n + thin_row(), g.n, g.b_k);
+    int k = p.k;
 
 UNROLL_BY(1)
     for (; k + THIN_K <= p.k_end; k += p.by)
-        thin_add<P, HOW, true>(g, a, b, k + first, p.k_end, acc);
+        thin_add<P, HOW, true>(g, a, b, k, p.k_end, acc);
     if (k < p.k_end)
-        thin_add<P, HOW, false>(g, a, b, k + first, p.k_end, acc);
+        thin_add<P, HOW, false>(g, a, b, k, p.k_end, acc);
 }
 
 template <int P>
 static __device__ __forceinline__ void thin_sum_singly(const gemm_product &g, const thin_part &p, float acc[8][4])
 {
-    int m = p.m + thin_row(), n = p.n + thin_row(), first = (int)threadIdx.x % 4 * 4;
+    int m = p.m + thin_row(), n = p.n + thin_row(), first = thin_k();
 
 UNROLL_BY(1)
     for (int k = p.k + first; k - first < p.k_end; k += p.by) {
@@ -248,7 +253,7 @@ __global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 &
     else if (g.a_along)
         thin_sum<P, THIN_ALONG>(g, p, acc);
     else
-        thin_sum<P, THIN_ACROSS>(g, p, acc);
+        thin_sum<P, PLAIN ? THIN_STRAIGHT : THIN_ACROSS>(g, p, acc);
     if (g.wide) {
 UNROLL
         for (int q = 0; q < 8; q++) {
