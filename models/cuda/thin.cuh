@@ -11,6 +11,13 @@
 
 enum { THIN_TILE = 32, THIN_K = 16, THIN_WARPS = GEMM_THREADS / 32, THIN_PER = THIN_WARPS * THIN_K, THIN_MOST = 64 };
 
+/* Blocks of 16-bit numbers on a multiprocessor: what three leave of registers is enough for sm_90 alone. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+enum { THIN_BLOCKS = 2 };
+#else
+enum { THIN_BLOCKS = 3 };
+#endif
+
 /* A warp's tile and its part of the sum: THIN_K numbers from k on, then from k + by on, to k_end. */
 typedef struct thin_part {
     int m, n, split, k, k_end, by;
@@ -239,7 +246,7 @@ UNROLL
 
 /* PLAIN: all products of a launch are read and written in fours, and places of results are found without dividing. */
 template <int P, bool PLAIN>
-__global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 && !mma_kind<P>::x3 ? 3 : 2)
+__global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 && !mma_kind<P>::x3 ? THIN_BLOCKS : 2)
     gemm_thin(const __grid_constant__ gemm_group s)
 {
     __shared__ __align__(16) float part[THIN_WARPS][8][32][4];
