@@ -296,8 +296,10 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
 
     if (any->n)
         LAUNCH(gemm_mma<P>, (unsigned)any->block[any->n], GEMM_THREADS, 0, g->stream, *any);
-    if (thin->n)
-        LAUNCH(gemm_thin<P>, (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
+    if (thin->n && thin->plain)
+        LAUNCH((gemm_thin<P, true>), (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
+    else if (thin->n)
+        LAUNCH((gemm_thin<P, false>), (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
     if (rows->n && rows->plain)
         LAUNCH((gemm_rows<P, true>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
     else if (rows->n)
@@ -375,7 +377,7 @@ static void group_place(gemm_group *s, int kind, int32_t rows)
         s->block[i + 1] = s->block[i] + (goes_on(s, i) ? 0 : (int32_t)blocks_of(&s->product[i], kind));
     }
     group_close(s);
-    s->plain = kind == GEMM_ROWS && rows_plain(s);
+    s->plain = kind == GEMM_ROWS ? rows_plain(s) : kind == GEMM_THIN && thin_plain(s);
 }
 
 static gemm_product product_of_kind(const gemm_product *p, int kind)

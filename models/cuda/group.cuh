@@ -130,6 +130,18 @@ static gemm_product product_as_thin(gemm_product p)
     return p;
 }
 
+static bool thin_plain(const gemm_group *s)
+{
+    bool plain = true;
+
+    for (int32_t i = 0; i < s->n; i++) {
+        const gemm_product *p = &s->product[i];
+        plain = plain && p->a_fours && p->c_fours && (p->a_along || !p->a_k.magic) && !p->c_m.magic && !p->c_n.magic
+            && axis_reach(&p->c_m, p->m) + axis_reach(&p->c_n, p->n) < INT32_MAX;
+    }
+    return plain;
+}
+
 static int64_t thin_blocks(const gemm_product *p)
 {
     int64_t cols = p->wide ? THIN_WARPS * THIN_TILE : THIN_TILE;

@@ -5,26 +5,34 @@
  * step each and are added in order, or where c is wide they lie side by side. Lane 4 i + j reads, four at once, rows
  * 4 i .. 4 i + 3 of both sides at 4 j .. 4 j + 3 of the sum. Which rows and numbers a fragment has is free as long as
  * all agree, so what a lane reads is its part of fragments: nothing passes through shared memory, no warp waits for
- * another, and eight reads a lane are under way while the ones before them are multiplied. */
+ * another, and eight reads a lane are under way at once. */
 #ifndef NN_CUDA_THIN_CUH
 #define NN_CUDA_THIN_CUH
 
 enum { THIN_TILE = 32, THIN_K = 16, THIN_WARPS = GEMM_THREADS / 32, THIN_PER = THIN_WARPS * THIN_K, THIN_MOST = 64 };
+
+/* Blocks of 16-bit numbers on a multiprocessor: what three leave of registers is enough for sm_90 alone. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+enum { THIN_BLOCKS = 2 };
+#else
+enum { THIN_BLOCKS = 3 };
+#endif
 
 /* A warp's tile and its part of the sum: THIN_K numbers from k on, then from k + by on, to k_end. */
 typedef struct thin_part {
     int m, n, split, k, k_end, by;
 } thin_part;
 
-static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, int at)
+static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, unsigned at)
 {
-    int warp = (int)threadIdx.x / 32, cols = g.wide ? THIN_WARPS * THIN_TILE : THIN_TILE;
-    int across = (g.n + cols - 1) / cols, down = (g.m + THIN_TILE - 1) / THIN_TILE, begin;
+    int warp = (int)threadIdx.x / 32, cols = g.wide ? THIN_WARPS * THIN_TILE : THIN_TILE, begin;
+    unsigned across = (unsigned)(g.n + cols - 1) / (unsigned)cols, down = ((unsigned)g.m + THIN_TILE - 1) / THIN_TILE;
+    unsigned row = across == 1 ? at : at / across, split = down == 1 ? row : row / down;
     thin_part p;
 
-    p.n = at % across * cols + (g.wide ? warp * THIN_TILE : 0);
-    p.m = at / across % down * THIN_TILE;
-    p.split = at / across / down;
+    p.n = (int)(at - row * across) * cols + (g.wide ? warp * THIN_TILE : 0);
+    p.m = (int)(row - split * down) * THIN_TILE;
+    p.split = (int)split;
     begin = p.split * g.per;
     p.k = begin + (g.wide ? 0 : warp * THIN_K);
     p.k_end = begin + g.per < g.k ? begin + g.per : g.k;
@@ -33,13 +41,13 @@ static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, int
 }
 
 /* How sides are read: in fours along rows or, across, along the sum, where the sum's axes of both are divided alike
- * and rows that lie across are at equal steps; or one number after the other. */
-enum { THIN_ALONG, THIN_ACROSS, THIN_SINGLY };
+ * and rows that lie across are at equal steps; straight, where the sum's axes are not divided, too. */
+enum { THIN_ALONG, THIN_ACROSS, THIN_STRAIGHT };
 
-/* This lane's four rows of a side, of which `rows` are there: the first is `at` numbers in, they are `row` apart. Number
- * k of the sum is k * step + k / inner * jump further on. */
+/* This lane's four rows of a side are at[i] numbers in, along all at at[0]. Number k of the sum is k * step +
+ * k / inner * jump further on. Ints, for an address to be one instruction. */
 typedef struct thin_side {
-    int at, step, jump, row, rows;
+    int at[4], step, jump;
 } thin_side;
 
 static __device__ __forceinline__ int thin_row(void)
@@ -47,24 +55,38 @@ static __device__ __forceinline__ int thin_row(void)
     return (int)threadIdx.x % 32 / 4 * 4;
 }
 
-static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, int first, int end, const gemm_axis &k)
+static __device__ __forceinline__ int thin_k(void)
 {
-    return thin_side{ (int)axis_at(rows, first), k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0,
-                      rows.inner_step, end - first };
+    return (int)threadIdx.x % 4 * 4;
 }
 
-/* Fours at k .. of the sum, whole groups before which are `outer`: v[k][row] along, v[row][k] across; zeros
- * behind the ends. */
-template <int HOW>
+/* Rows behind the last are rows before it, for sums that nobody writes. FOURS: their number is a multiple of four. */
+template <int HOW, bool FOURS>
+static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, int first, int end, const gemm_axis &k)
+{
+    thin_side s = { { 0 }, k.inner_step, k.magic ? k.outer_step - k.inner * k.inner_step : 0 };
+
+    first = first < end ? first : (end - 1) / 4 * 4;
+    s.at[0] = (int)axis_at(rows, first) + (HOW == THIN_STRAIGHT ? thin_k() : 0);
+UNROLL
+    for (int i = 1; i < 4; i++)
+        s.at[i] = s.at[0] + (HOW == THIN_ALONG ? 0 : FOURS || first + i < end ? i * rows.inner_step : 0);
+    return s;
+}
+
+/* This lane's fours of the step from k on, whole groups before which are `outer`: v[k][row] along, v[row][k] across;
+ * zeros behind the sum's end, which WHOLE is not near. */
+template <int HOW, bool WHOLE>
 static __device__ __forceinline__ void thin_get(const float *x, const thin_side &s, const int outer[4], int k, int k_end,
                                                 float v[4][4])
 {
 UNROLL
     for (int i = 0; i < 4; i++) {
-        int of_k = HOW == THIN_ALONG ? i : 0, row = i - of_k;
-        v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0;
-        if (k + of_k < k_end && row < s.rows)
-            load4(v[i], x + (s.at + (k + of_k) * s.step + outer[of_k] * s.jump + row * s.row));
+        int of_k = HOW == THIN_ALONG ? i : 0, at = k + thin_k() + of_k;
+        if (!WHOLE)
+            v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0;
+        if (WHOLE || at < k_end)
+            load4(v[i], x + (s.at[i - of_k] + (HOW == THIN_STRAIGHT ? k : at * s.step + outer[of_k] * s.jump)));
     }
 }
 
@@ -127,30 +149,52 @@ UNROLL
         }
 }
 
-/* What is read is multiplied in the next step, while the reads after it are under way; zeros at first. */
+/* Adds a step. All its reads are under way at once; what hides them is other warps, so nothing is kept for the next. */
+template <int P, int HOW, bool WHOLE>
+static __device__ __forceinline__ void thin_add(const gemm_product &g, const thin_side &a, const thin_side &b, int k, int k_end,
+                                                float acc[8][4])
+{
+    float va[4][4], vb[4][4];
+    thin_words<P> wa, wb;
+    int outer[4];
+
+UNROLL
+    for (int q = 0; q < 4; q++)
+        outer[q] = axis_outer(g.a_k, k + thin_k() + q);
+    thin_get<HOW, WHOLE>(g.a, a, outer, k, k_end, va);
+    thin_get<HOW, WHOLE>(g.b, b, outer, k, k_end, vb);
+    thin_turn<P, HOW == THIN_ALONG>(va, &wa);
+    thin_turn<P, HOW == THIN_ALONG>(vb, &wb);
+    thin_step<P>(acc, wa, wb);
+}
+
 template <int P, int HOW>
 static __device__ __forceinline__ void thin_sum(const gemm_product &g, const thin_part &p, float acc[8][4])
 {
-    int m = p.m + thin_row(), n = p.n + thin_row(), first = (int)threadIdx.x % 4 * 4, outer[4];
-    thin_side a = thin_side_of(g.a_m, m, g.m, g.a_k), b = thin_side_of(g.b_n, n, g.n, g.b_k);
-    float va[4][4] = { { 0 } }, vb[4][4] = { { 0 } };
+    thin_side a = thin_side_of<HOW, false>(g.a_m, p.m + thin_row(), g.m, g.a_k);
+    thin_side b = thin_side_of<HOW, HOW == THIN_STRAIGHT>(g.b_n, p.n + thin_row(), g.n, g.b_k);
+    int k = p.k;
 
 UNROLL_BY(1)
-    for (int k = p.k + first; k - first < p.k_end + p.by; k += p.by) {
+    for (; k + THIN_K <= p.k_end; k += p.by)
+        thin_add<P, HOW, true>(g, a, b, k, p.k_end, acc);
+    if (k < p.k_end)
+        thin_add<P, HOW, false>(g, a, b, k, p.k_end, acc);
+}
+
+template <int P>
+static __device__ __forceinline__ void thin_sum_singly(const gemm_product &g, const thin_part &p, float acc[8][4])
+{
+    int m = p.m + thin_row(), n = p.n + thin_row(), first = thin_k();
+
+UNROLL_BY(1)
+    for (int k = p.k + first; k - first < p.k_end; k += p.by) {
+        float v[4][4];
         thin_words<P> wa, wb;
-        if (HOW == THIN_SINGLY) {
-            thin_get_singly(g.a, g.a_m, m, g.m, g.a_k, k, p.k_end, va);
-            thin_get_singly(g.b, g.b_n, n, g.n, g.b_k, k, p.k_end, vb);
-        }
-        thin_turn<P, HOW == THIN_ALONG>(va, &wa);
-        thin_turn<P, HOW == THIN_ALONG>(vb, &wb);
-UNROLL
-        for (int q = 0; q < 4; q++)
-            outer[q] = axis_outer(g.a_k, k + q);
-        if (HOW != THIN_SINGLY) {
-            thin_get<HOW>(g.a, a, outer, k, p.k_end, va);
-            thin_get<HOW>(g.b, b, outer, k, p.k_end, vb);
-        }
+        thin_get_singly(g.a, g.a_m, m, g.m, g.a_k, k, p.k_end, v);
+        thin_turn<P, false>(v, &wa);
+        thin_get_singly(g.b, g.b_n, n, g.n, g.b_k, k, p.k_end, v);
+        thin_turn<P, false>(v, &wb);
         thin_step<P>(acc, wa, wb);
     }
 }
@@ -164,21 +208,32 @@ UNROLL
         v[j] = acc[q / 4 * 4 + j][q / 2 % 2 * 2 + q % 2];
 }
 
-static __device__ __forceinline__ void thin_put(const gemm_product &g, const thin_part &p, int q, const float v[4])
+static __device__ __forceinline__ void thin_four_put(float *c, bool add, const float v[4])
+{
+    float old[4] = { 0, 0, 0, 0 };
+
+    if (add)
+        load4(old, c);
+UNROLL
+    for (int j = 0; j < 4; j++)
+        old[j] += v[j];
+    store4(c, old);
+}
+
+template <bool PLAIN>
+static __device__ __forceinline__ void thin_put(const gemm_product &g, float *c, const thin_part &p, int q, const float v[4])
 {
     int lane = (int)threadIdx.x % 32, row = p.m + thin_row() + q / 2, col = p.n + lane % 4 * 8 + q % 2 * 4;
-    float *c = (float *)g.c + (int64_t)p.split * g.m * g.n + axis_at(g.c_m, row), old[4] = { 0, 0, 0, 0 };
 
     if (row >= g.m || col >= g.n)
         return;
+    if (PLAIN) {
+        thin_four_put(c + (row * g.c_m.inner_step + col), g.add, v);
+        return;
+    }
+    c += axis_at(g.c_m, row);
     if (g.c_fours) {
-        c += axis_at(g.c_n, col);
-        if (g.add)
-            load4(old, c);
-UNROLL
-        for (int j = 0; j < 4; j++)
-            old[j] += v[j];
-        store4(c, old);
+        thin_four_put(c + axis_at(g.c_n, col), g.add, v);
         return;
     }
 UNROLL
@@ -189,30 +244,36 @@ UNROLL
         }
 }
 
-template <int P> __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_thin(const __grid_constant__ gemm_group s)
+/* PLAIN: all products of a launch are read and written in fours, and places of results are found without dividing. */
+template <int P, bool PLAIN>
+__global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 && !mma_kind<P>::x3 ? THIN_BLOCKS : 2)
+    gemm_thin(const __grid_constant__ gemm_group s)
 {
     __shared__ __align__(16) float part[THIN_WARPS][8][32][4];
     int i = gemm_find(s), warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const gemm_product &g = s.product[i];
-    thin_part p = thin_open(g, (int)blockIdx.x - s.block[i]);
+    thin_part p = thin_open(g, blockIdx.x - (unsigned)s.block[i]);
     float acc[8][4] = { { 0 } }, v[4], sum[4];
 
-    if (!g.a_fours)
-        thin_sum<P, THIN_SINGLY>(g, p, acc);
+    if (!PLAIN && !g.a_fours)
+        thin_sum_singly<P>(g, p, acc);
     else if (g.a_along)
         thin_sum<P, THIN_ALONG>(g, p, acc);
     else
-        thin_sum<P, THIN_ACROSS>(g, p, acc);
+        thin_sum<P, PLAIN ? THIN_STRAIGHT : THIN_ACROSS>(g, p, acc);
+    if (g.wide) {
+UNROLL
+        for (int q = 0; q < 8; q++) {
+            thin_four_of(acc, q, v);
+            thin_put<PLAIN>(g, (float *)g.c, p, q, v);
+        }
+        return;
+    }
 UNROLL
     for (int q = 0; q < 8; q++) {
         thin_four_of(acc, q, v);
-        if (g.wide)
-            thin_put(g, p, q, v);
-        else
-            store4(part[warp][q][lane], v);
+        store4(part[warp][q][lane], v);
     }
-    if (g.wide)
-        return;
     __syncthreads();
     load4(sum, part[0][warp][lane]);
 UNROLL
@@ -222,7 +283,7 @@ UNROLL
         for (int j = 0; j < 4; j++)
             sum[j] += v[j];
     }
-    thin_put(g, p, warp, sum);
+    thin_put<PLAIN>(g, (float *)g.c + (int64_t)p.split * g.m * g.n, p, warp, sum);
 }
 
 #endif
