@@ -14,6 +14,7 @@
 #include "models/cuda/gemm.cuh"
 #include "models/cuda/thin.cuh"
 #include "models/cuda/rows.cuh"
+#include "models/cuda/tables.cuh"
 #include "models/cuda/group.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
@@ -288,11 +289,11 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
 }
 
 /* Products of a launch; each kind has a kernel of its own. */
-enum { GEMM_ANY, GEMM_THIN, GEMM_ROWS, GEMM_KINDS };
+enum { GEMM_ANY, GEMM_THIN, GEMM_ROWS, GEMM_TABLES, GEMM_KINDS };
 
 template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS])
 {
-    const gemm_group *any = &s[GEMM_ANY], *thin = &s[GEMM_THIN], *rows = &s[GEMM_ROWS];
+    const gemm_group *any = &s[GEMM_ANY], *thin = &s[GEMM_THIN], *rows = &s[GEMM_ROWS], *tables = &s[GEMM_TABLES];
 
     if (any->n)
         LAUNCH(gemm_mma<P>, (unsigned)any->block[any->n], GEMM_THREADS, 0, g->stream, *any);
@@ -302,6 +303,8 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
         LAUNCH((gemm_rows<P, true>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
     else if (rows->n)
         LAUNCH((gemm_rows<P, false>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
+    if (tables->n)
+        LAUNCH(gemm_tables<P>, (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
 }
 
 static void groups_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS], nn_gpu_precision precision)
@@ -365,7 +368,8 @@ static int32_t group_rows(const gemm_group *s)
 
 static int64_t blocks_of(const gemm_product *p, int kind)
 {
-    return kind == GEMM_THIN ? thin_blocks(p) : kind == GEMM_ROWS ? rows_blocks(p) : tiles_of(p, p->rows);
+    return kind == GEMM_THIN ? thin_blocks(p) : kind == GEMM_ROWS ? rows_blocks(p) : kind == GEMM_TABLES ? tables_blocks(p)
+                                                                                  : tiles_of(p, p->rows);
 }
 
 static void group_place(gemm_group *s, int kind, int32_t rows)
@@ -381,6 +385,11 @@ static void group_place(gemm_group *s, int kind, int32_t rows)
 static gemm_product product_of_kind(const gemm_product *p, int kind)
 {
     return kind == GEMM_THIN ? product_as_thin(*p) : kind == GEMM_ROWS ? product_as_rows(*p) : *p;
+}
+
+static int kind_of(const nn_gpu_gemm *a, const gemm_product *p)
+{
+    return product_thin(p) ? GEMM_THIN : products_rows(a) ? GEMM_ROWS : product_tables(p) ? GEMM_TABLES : GEMM_ANY;
 }
 
 /* All of one precision. What a sum goes on with is of the kind that it began with. */
@@ -399,7 +408,7 @@ static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
         if (p.splits > 1)
             p = product_parts(p);
         if (!on)
-            kind = mma && product_thin(&p) ? GEMM_THIN : mma && products_rows(&a[i]) ? GEMM_ROWS : GEMM_ANY;
+            kind = mma ? kind_of(&a[i], &p) : GEMM_ANY;
         s[kind].product[s[kind].n++] = product_of_kind(&p, kind);
     }
     for (int k = 0; k < GEMM_KINDS; k++)

@@ -176,4 +176,21 @@ static int64_t rows_blocks(const gemm_product *p)
     return (int64_t)((p->n + ROWS_COLS - 1) / ROWS_COLS) * ((p->m + ROWS_DOWN - 1) / ROWS_DOWN);
 }
 
+/* ---- products of tables.cuh ---- */
+
+/* Whether gemm_tables makes it; never because of m: rows are the same step apart, whatever their number is. */
+static bool product_tables(const gemm_product *p)
+{
+    bool few = p->a_m.inner == INT32_MAX && p->c_m.inner == INT32_MAX && p->splits == 1 && !p->more && !p->add;
+    bool fours = !p->a_along && p->b_along && p->a_fours && p->b_fours && !p->a_k.magic && !p->b_k.magic;
+
+    return few && fours && p->k == TABLES_K && p->n > ROWS_WIDE && (uintptr_t)p->c % 16 == 0
+        && axis_wide(&p->c_m, p->m, false, TABLES_MANY) && axis_wide(&p->c_n, p->n, true, TABLES_MANY);
+}
+
+static int64_t tables_blocks(const gemm_product *p)
+{
+    return (int64_t)((p->n + TABLES_COLS - 1) / TABLES_COLS) * ((p->m + TABLES_DOWN - 1) / TABLES_DOWN);
+}
+
 #endif
