@@ -291,6 +291,14 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
 /* Products of a launch; each kind has a kernel of its own. */
 enum { GEMM_ANY, GEMM_THIN, GEMM_ROWS, GEMM_TABLES, GEMM_KINDS };
 
+template <int P, int C> static void rows_launch(nn_gpu *g, const gemm_group *s)
+{
+    if (s->plain)
+        LAUNCH((gemm_rows<P, C, true>), (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
+    else
+        LAUNCH((gemm_rows<P, C, false>), (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
+}
+
 template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS])
 {
     const gemm_group *any = &s[GEMM_ANY], *thin = &s[GEMM_THIN], *rows = &s[GEMM_ROWS], *tables = &s[GEMM_TABLES];
@@ -299,10 +307,10 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
         LAUNCH(gemm_mma<P>, (unsigned)any->block[any->n], GEMM_THREADS, 0, g->stream, *any);
     if (thin->n)
         LAUNCH(gemm_thin<P>, (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
-    if (rows->n && rows->plain)
-        LAUNCH((gemm_rows<P, true>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
+    if (rows->n && rows->few)
+        rows_launch<P, ROWS_FEW>(g, rows);
     else if (rows->n)
-        LAUNCH((gemm_rows<P, false>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
+        rows_launch<P, ROWS_CHUNKS>(g, rows);
     if (tables->n)
         LAUNCH(gemm_tables<P>, (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
 }
@@ -380,6 +388,7 @@ static void group_place(gemm_group *s, int kind, int32_t rows)
     }
     group_close(s);
     s->plain = kind == GEMM_ROWS && rows_plain(s);
+    s->few = kind == GEMM_ROWS && rows_few(s);
 }
 
 static gemm_product product_of_kind(const gemm_product *p, int kind)

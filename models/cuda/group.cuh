@@ -171,6 +171,18 @@ static bool rows_plain(const gemm_group *s)
     return plain;
 }
 
+static bool rows_few(const gemm_group *s)
+{
+    int most = 0, chunks = 0;
+
+    for (int32_t i = 0; i < s->n; i++) {
+        chunks += (s->product[i].k + ROWS_CHUNK - 1) / ROWS_CHUNK;
+        most = chunks > most ? chunks : most;
+        chunks = s->product[i].more ? chunks : 0;
+    }
+    return most <= ROWS_FEW;
+}
+
 static int64_t rows_blocks(const gemm_product *p)
 {
     return (int64_t)((p->n + ROWS_COLS - 1) / ROWS_COLS) * ((p->m + ROWS_DOWN - 1) / ROWS_DOWN);

@@ -152,6 +152,7 @@ static void layers_of_every_shape_and_precision(void **state)
     static const layer_case cases[] = {
         { 300, 32, 32, 7, 0 }, { 257, 16, 32, 5, 0 }, { 128, 32, 16, 1, 0 }, { 1, 8, 64, 3, 0 },  { 40, 128, 48, 1, 0 },
         { 129, 33, 6, 3, 0 },  { 20, 31, 50, 7, 0 },  { 17, 32, 32, 3, 1 },  { 50, 1, 1, 2, 0 },  { 30, 32, 32, 1, 2 },
+        { 130, 32, 128, 7, 0 }, { 40, 1, 127, 1, 0 }, { 20, 128, 100, 3, 0 },
     };
     (void)state;
 
@@ -288,6 +289,7 @@ static void a_sum_goes_on(void **state)
     (void)state;
     sum_goes_on(300, 32, 32, 16);
     sum_goes_on(131, 40, 20, 9);
+    sum_goes_on(70, 24, 70, 33);
     sum_goes_on(64 * 400 + 7, 3, 56, 9);
 }
 
