@@ -311,8 +311,10 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
         rows_launch<P, ROWS_FEW>(g, rows);
     else if (rows->n)
         rows_launch<P, ROWS_CHUNKS>(g, rows);
-    if (tables->n)
-        LAUNCH(gemm_tables<P>, (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
+    if (tables->n && tables_same(tables, (nn_gpu_precision)tables_kept<P>::as))
+        LAUNCH((gemm_tables<P, true>), (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
+    else if (tables->n)
+        LAUNCH((gemm_tables<P, false>), (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
 }
 
 static void groups_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS], nn_gpu_precision precision)

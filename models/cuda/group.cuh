@@ -200,6 +200,15 @@ static bool product_tables(const gemm_product *p)
         && axis_wide(&p->c_m, p->m, false, TABLES_MANY) && axis_wide(&p->c_n, p->n, true, TABLES_MANY);
 }
 
+static bool tables_same(const gemm_group *s, nn_gpu_precision as)
+{
+    bool same = true;
+
+    for (int32_t i = 0; i < s->n; i++)
+        same = same && s->product[i].c_as == as;
+    return same;
+}
+
 static int64_t tables_blocks(const gemm_product *p)
 {
     return (int64_t)((p->n + TABLES_COLS - 1) / TABLES_COLS) * ((p->m + TABLES_DOWN - 1) / TABLES_DOWN);

@@ -92,16 +92,21 @@ UNROLL
     }
 }
 
+/* What tables are kept as where nobody asked for another precision: SAME in all products of a launch. */
+template <int P> struct tables_kept {
+    enum { as = P == NN_GPU_BF16X3 ? NN_GPU_FP32 : P };
+};
+
 /* Sums `half` of a lane, eight side by side, as numbers at .. at+7 of the table. */
-static __device__ __forceinline__ void tables_put(const gemm_product &g, int64_t at, const float acc[4][4], int half)
+static __device__ __forceinline__ void tables_put(const gemm_product &g, int as, int64_t at, const float acc[4][4], int half)
 {
     mma_words<4> w;
 
-    if (g.c_as == NN_GPU_FP16 || g.c_as == NN_GPU_BF16) {
+    if (as == NN_GPU_FP16 || as == NN_GPU_BF16) {
 UNROLL
         for (int q = 0; q < 4; q++) {
             float x = acc[q % 2 * 2][2 * half + q / 2], y = acc[q % 2 * 2 + 1][2 * half + q / 2];
-            w.v[q] = g.c_as == NN_GPU_FP16 ? fp16_pair(x, y) : bf16_pair(x, y);
+            w.v[q] = as == NN_GPU_FP16 ? fp16_pair(x, y) : bf16_pair(x, y);
         }
         *(mma_words<4> *)((uint16_t *)g.c + at) = w;
         return;
@@ -112,14 +117,14 @@ UNROLL
 UNROLL
         for (int q = 0; q < 4; q++)
             w.v[q] = tf32_round(v[q]);
-        if (g.c_as == NN_GPU_TF32)
+        if (as == NN_GPU_TF32)
             *(mma_words<4> *)((uint32_t *)g.c + at + 4 * i) = w;
         else
             store4((float *)g.c + at + 4 * i, v);
     }
 }
 
-template <int P>
+template <int P, bool SAME>
 __global__ void __launch_bounds__(TABLES_THREADS, mma_kind<P>::per == 2 && !mma_kind<P>::x3 ? 8 : 5)
     gemm_tables(const __grid_constant__ gemm_group s)
 {
@@ -144,7 +149,7 @@ UNROLL_BY(1)
 UNROLL
         for (int half = 0; half < 2; half++, to += 8 * (int64_t)g.c_m.inner_step)
             if (row + lane / 4 + 8 * half < rows && n < g.n)
-                tables_put(g, to, acc, half);
+                tables_put(g, SAME ? (int)tables_kept<P>::as : (int)g.c_as, to, acc, half);
     }
 }
 
