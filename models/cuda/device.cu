@@ -14,6 +14,7 @@
 #include "models/cuda/gemm.cuh"
 #include "models/cuda/thin.cuh"
 #include "models/cuda/rows.cuh"
+#include "models/cuda/tables.cuh"
 #include "models/cuda/group.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
@@ -288,11 +289,19 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
 }
 
 /* Products of a launch; each kind has a kernel of its own. */
-enum { GEMM_ANY, GEMM_THIN, GEMM_ROWS, GEMM_KINDS };
+enum { GEMM_ANY, GEMM_THIN, GEMM_ROWS, GEMM_TABLES, GEMM_KINDS };
+
+template <int P, int C> static void rows_launch(nn_gpu *g, const gemm_group *s)
+{
+    if (s->plain)
+        LAUNCH((gemm_rows<P, C, true>), (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
+    else
+        LAUNCH((gemm_rows<P, C, false>), (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
+}
 
 template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS])
 {
-    const gemm_group *any = &s[GEMM_ANY], *thin = &s[GEMM_THIN], *rows = &s[GEMM_ROWS];
+    const gemm_group *any = &s[GEMM_ANY], *thin = &s[GEMM_THIN], *rows = &s[GEMM_ROWS], *tables = &s[GEMM_TABLES];
 
     if (any->n)
         LAUNCH(gemm_mma<P>, (unsigned)any->block[any->n], GEMM_THREADS, 0, g->stream, *any);
@@ -300,10 +309,14 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
         LAUNCH((gemm_thin<P, true>), (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
     else if (thin->n)
         LAUNCH((gemm_thin<P, false>), (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
-    if (rows->n && rows->plain)
-        LAUNCH((gemm_rows<P, true>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
+    if (rows->n && rows->few)
+        rows_launch<P, ROWS_FEW>(g, rows);
     else if (rows->n)
-        LAUNCH((gemm_rows<P, false>), (unsigned)rows->block[rows->n], GEMM_THREADS, 0, g->stream, *rows);
+        rows_launch<P, ROWS_CHUNKS>(g, rows);
+    if (tables->n && tables_same(tables, (nn_gpu_precision)tables_kept<P>::as))
+        LAUNCH((gemm_tables<P, true>), (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
+    else if (tables->n)
+        LAUNCH((gemm_tables<P, false>), (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
 }
 
 static void groups_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS], nn_gpu_precision precision)
@@ -367,7 +380,8 @@ static int32_t group_rows(const gemm_group *s)
 
 static int64_t blocks_of(const gemm_product *p, int kind)
 {
-    return kind == GEMM_THIN ? thin_blocks(p) : kind == GEMM_ROWS ? rows_blocks(p) : tiles_of(p, p->rows);
+    return kind == GEMM_THIN ? thin_blocks(p) : kind == GEMM_ROWS ? rows_blocks(p) : kind == GEMM_TABLES ? tables_blocks(p)
+                                                                                  : tiles_of(p, p->rows);
 }
 
 static void group_place(gemm_group *s, int kind, int32_t rows)
@@ -378,11 +392,17 @@ static void group_place(gemm_group *s, int kind, int32_t rows)
     }
     group_close(s);
     s->plain = kind == GEMM_ROWS ? rows_plain(s) : kind == GEMM_THIN && thin_plain(s);
+    s->few = kind == GEMM_ROWS && rows_few(s);
 }
 
 static gemm_product product_of_kind(const gemm_product *p, int kind)
 {
     return kind == GEMM_THIN ? product_as_thin(*p) : kind == GEMM_ROWS ? product_as_rows(*p) : *p;
+}
+
+static int kind_of(const nn_gpu_gemm *a, const gemm_product *p)
+{
+    return product_thin(p) ? GEMM_THIN : products_rows(a) ? GEMM_ROWS : product_tables(p) ? GEMM_TABLES : GEMM_ANY;
 }
 
 /* All of one precision. What a sum goes on with is of the kind that it began with. */
@@ -401,7 +421,7 @@ static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
         if (p.splits > 1)
             p = product_parts(p);
         if (!on)
-            kind = mma && product_thin(&p) ? GEMM_THIN : mma && products_rows(&a[i]) ? GEMM_ROWS : GEMM_ANY;
+            kind = mma ? kind_of(&a[i], &p) : GEMM_ANY;
         s[kind].product[s[kind].n++] = product_of_kind(&p, kind);
     }
     for (int k = 0; k < GEMM_KINDS; k++)

@@ -29,10 +29,10 @@ typedef struct gemm_product {
     float *work;
 } gemm_product;
 
-/* block[i]: the first of product i; behind the last product the same again. plain: see rows.cuh, thin.cuh. */
+/* block[i]: the first of product i; behind the last product the same again. plain, few: see rows.cuh, thin.cuh. */
 typedef struct gemm_group {
     int32_t n, block[NN_GPU_GROUP + 1];
-    bool plain;
+    bool plain, few;
     gemm_product product[NN_GPU_GROUP];
 } gemm_group;
 

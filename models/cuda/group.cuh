@@ -183,9 +183,47 @@ static bool rows_plain(const gemm_group *s)
     return plain;
 }
 
+static bool rows_few(const gemm_group *s)
+{
+    int most = 0, chunks = 0;
+
+    for (int32_t i = 0; i < s->n; i++) {
+        chunks += (s->product[i].k + ROWS_CHUNK - 1) / ROWS_CHUNK;
+        most = chunks > most ? chunks : most;
+        chunks = s->product[i].more ? chunks : 0;
+    }
+    return most <= ROWS_FEW;
+}
+
 static int64_t rows_blocks(const gemm_product *p)
 {
     return (int64_t)((p->n + ROWS_COLS - 1) / ROWS_COLS) * ((p->m + ROWS_DOWN - 1) / ROWS_DOWN);
+}
+
+/* ---- products of tables.cuh ---- */
+
+/* Whether gemm_tables makes it; never because of m: rows are the same step apart, whatever their number is. */
+static bool product_tables(const gemm_product *p)
+{
+    bool few = p->a_m.inner == INT32_MAX && p->c_m.inner == INT32_MAX && p->splits == 1 && !p->more && !p->add;
+    bool fours = !p->a_along && p->b_along && p->a_fours && p->b_fours && !p->a_k.magic && !p->b_k.magic;
+
+    return few && fours && p->k == TABLES_K && p->n > ROWS_WIDE && (uintptr_t)p->c % 16 == 0
+        && axis_wide(&p->c_m, p->m, false, TABLES_MANY) && axis_wide(&p->c_n, p->n, true, TABLES_MANY);
+}
+
+static bool tables_same(const gemm_group *s, nn_gpu_precision as)
+{
+    bool same = true;
+
+    for (int32_t i = 0; i < s->n; i++)
+        same = same && s->product[i].c_as == as;
+    return same;
+}
+
+static int64_t tables_blocks(const gemm_product *p)
+{
+    return (int64_t)((p->n + TABLES_COLS - 1) / TABLES_COLS) * ((p->m + TABLES_DOWN - 1) / TABLES_DOWN);
 }
 
 #endif

@@ -6,20 +6,21 @@
 #ifndef NN_CUDA_ROWS_CUH
 #define NN_CUDA_ROWS_CUH
 
-/* Columns of a block and its rows; along k at most so many chunks, in all products that a sum goes on with. */
-enum { ROWS_COLS = 32, ROWS_DOWN = 128, ROWS_CHUNK = 16, ROWS_CHUNKS = 4, ROWS_WIDE = 128 };
+/* Columns of a block and its rows; along k few or at most so many chunks, C of a kernel, in all products that a sum goes
+ * on with. */
+enum { ROWS_COLS = 32, ROWS_DOWN = 128, ROWS_CHUNK = 16, ROWS_FEW = 4, ROWS_CHUNKS = 8, ROWS_WIDE = 128 };
 
 /* The matrix, a row for each column of the result; rows begin so many banks apart that a warp's reads meet none twice. */
-template <int P> struct rows_matrix {
-    enum { chunk = ROWS_CHUNK / mma_kind<P>::per, ld = ROWS_CHUNKS * chunk + 16 / mma_kind<P>::per };
+template <int P, int C> struct rows_matrix {
+    enum { chunk = ROWS_CHUNK / mma_kind<P>::per, ld = C * chunk + 16 / mma_kind<P>::per };
     uint32_t word[1 + mma_kind<P>::x3][ROWS_COLS][ld];
 };
 
 /* What a thread has read: fours of two rows of each chunk, and a pair of the matrix. */
-typedef struct rows_numbers {
-    float a[ROWS_CHUNKS][2][4], b[ROWS_CHUNKS][2];
+template <int C> struct rows_numbers {
+    float a[C][2][4], b[C][2];
     int chunks;
-} rows_numbers;
+};
 
 /* The pair of the matrix, numbers 2 k and 2 k + 1 of a chunk, of column n: neighbours read neighbours. */
 static __device__ __forceinline__ void rows_pair(bool along, int *n, int *k)
@@ -65,17 +66,17 @@ static __device__ __forceinline__ void rows_four_get(const gemm_product &x, cons
 }
 
 /* All at once, of product i and those that its sum goes on with; zeros where there is nothing. */
-template <bool PLAIN>
-static __device__ __forceinline__ rows_numbers rows_get(const gemm_group &s, int i, const int row[2], int n0)
+template <int C, bool PLAIN>
+static __device__ __forceinline__ rows_numbers<C> rows_get(const gemm_group &s, int i, const int row[2], int n0)
 {
-    rows_numbers v = {};
+    rows_numbers<C> v = {};
     rows_places p = {};
     bool there = true;
     int k0 = 0, four = (int)threadIdx.x % 4 * 4, n, pair;
 
     rows_pair(s.product[i].b_along, &n, &pair);
 UNROLL
-    for (int c = 0; c < ROWS_CHUNKS; c++) {
+    for (int c = 0; c < C; c++) {
         const gemm_product &x = s.product[i];
         if (!there)
             continue;
@@ -100,18 +101,19 @@ UNROLL
     return v;
 }
 
-template <int P> static __device__ __forceinline__ void rows_share(const rows_numbers &v, bool along, rows_matrix<P> *to)
+template <int P, int C>
+static __device__ __forceinline__ void rows_share(const rows_numbers<C> &v, bool along, rows_matrix<P, C> *to)
 {
     const int per = mma_kind<P>::per, x3 = mma_kind<P>::x3;
     int n, k;
 
     rows_pair(along, &n, &k);
 UNROLL
-    for (int c = 0; c < ROWS_CHUNKS; c++)
+    for (int c = 0; c < C; c++)
 UNROLL
         for (int q = 0; q < 2; q += per) {
             float x = v.b[c][q], y = v.b[c][q + per - 1];
-            int at = c * rows_matrix<P>::chunk + (2 * k + q) / per;
+            int at = c * rows_matrix<P, C>::chunk + (2 * k + q) / per;
             uint32_t word = word_of<P>(x, y);
             to->word[0][n][at] = word;
             if (x3)
@@ -135,11 +137,11 @@ UNROLL
 }
 
 /* and of the matrix, columns col .. col+7. */
-template <int P>
-static __device__ __forceinline__ void rows_frag_b(uint32_t f[1 + mma_kind<P>::x3][2], const rows_matrix<P> &b, int col, int c,
-                                                   int step)
+template <int P, int C>
+static __device__ __forceinline__ void rows_frag_b(uint32_t f[1 + mma_kind<P>::x3][2], const rows_matrix<P, C> &b, int col,
+                                                   int c, int step)
 {
-    int lane = (int)threadIdx.x % 32, at = c * rows_matrix<P>::chunk + lane % 4 * (4 / mma_kind<P>::per) + 2 * step;
+    int lane = (int)threadIdx.x % 32, at = c * rows_matrix<P, C>::chunk + lane % 4 * (4 / mma_kind<P>::per) + 2 * step;
 
 UNROLL
     for (int low = 0; low < 1 + mma_kind<P>::x3; low++)
@@ -148,18 +150,19 @@ UNROLL
             f[low][i] = b.word[low][col + lane / 4][at + i];
 }
 
-template <int P>
-static __device__ __forceinline__ void rows_multiply(float acc[ROWS_COLS / 8][4], const rows_numbers &v, const rows_matrix<P> &b)
+template <int P, int C>
+static __device__ __forceinline__ void rows_multiply(float acc[ROWS_COLS / 8][4], const rows_numbers<C> &v,
+                                                     const rows_matrix<P, C> &b)
 {
 UNROLL
-    for (int c = 0; c < ROWS_CHUNKS; c++)
+    for (int c = 0; c < C; c++)
 UNROLL
         for (int step = 0; step < 2 / mma_kind<P>::per && c < v.chunks; step++) {
             uint32_t fa[1 + mma_kind<P>::x3][4], fb[1 + mma_kind<P>::x3][2];
             rows_frag_a<P>(fa, v.a[c], step);
 UNROLL
             for (int j = 0; j < ROWS_COLS / 8; j++) {
-                rows_frag_b<P>(fb, b, 8 * j, c, step);
+                rows_frag_b<P, C>(fb, b, 8 * j, c, step);
                 mma_words_step<P>(acc[j], fa, fb);
             }
         }
@@ -202,11 +205,11 @@ UNROLL
     }
 }
 
-template <int P, bool PLAIN>
-__global__ void __launch_bounds__(GEMM_THREADS, PLAIN ? (mma_kind<P>::per == 2 ? 4 : 2) : 3)
+template <int P, int C, bool PLAIN>
+__global__ void __launch_bounds__(GEMM_THREADS, C > ROWS_FEW ? 1 : PLAIN ? (mma_kind<P>::per == 2 ? 4 : 2) : 3)
     gemm_rows(const __grid_constant__ gemm_group s)
 {
-    __shared__ rows_matrix<P> b;
+    __shared__ rows_matrix<P, C> b;
     int i = gemm_find(s), at = (int)blockIdx.x - s.block[i];
     const gemm_product &g = s.product[i];
     int across = (g.n + ROWS_COLS - 1) / ROWS_COLS, down = across == 3 ? at / 3 : at >> across / 2; /* at most 4 */
@@ -214,11 +217,11 @@ __global__ void __launch_bounds__(GEMM_THREADS, PLAIN ? (mma_kind<P>::per == 2 ?
     int first = down * ROWS_DOWN + (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4;
     int row[2] = { first, first + 8 };
     float acc[ROWS_COLS / 8][4] = { { 0 } };
-    rows_numbers v = rows_get<PLAIN>(s, i, row, n0);
+    rows_numbers<C> v = rows_get<C, PLAIN>(s, i, row, n0);
 
-    rows_share<P>(v, g.b_along, &b);
+    rows_share<P, C>(v, g.b_along, &b);
     __syncthreads();
-    rows_multiply<P>(acc, v, b);
+    rows_multiply<P, C>(acc, v, b);
     rows_put<PLAIN>(g, row, n0, acc);
 }
 

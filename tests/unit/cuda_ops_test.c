@@ -460,6 +460,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_group_of_products_is_what_each_is_alone),
         cmocka_unit_test(gradients_of_tables_of_long_cells),
         cmocka_unit_test(layers_of_every_shape_and_precision),
+        cmocka_unit_test(tables_of_every_shape_and_precision),
         cmocka_unit_test(a_row_of_a_layer_does_not_depend_on_how_many_there_are),
         cmocka_unit_test(a_sum_goes_on),
         cmocka_unit_test(frames_are_those_of_the_host),

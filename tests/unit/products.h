@@ -152,6 +152,7 @@ static void layers_of_every_shape_and_precision(void **state)
     static const layer_case cases[] = {
         { 300, 32, 32, 7, 0 }, { 257, 16, 32, 5, 0 }, { 128, 32, 16, 1, 0 }, { 1, 8, 64, 3, 0 },  { 40, 128, 48, 1, 0 },
         { 129, 33, 6, 3, 0 },  { 20, 31, 50, 7, 0 },  { 17, 32, 32, 3, 1 },  { 50, 1, 1, 2, 0 },  { 30, 32, 32, 1, 2 },
+        { 130, 32, 128, 7, 0 }, { 40, 1, 127, 1, 0 }, { 20, 128, 100, 3, 0 },
     };
     (void)state;
 
@@ -159,6 +160,69 @@ static void layers_of_every_shape_and_precision(void **state)
         for (int p = 0; p < 5; p++)
             for (int turned = 0; turned < 2; turned++)
                 layer_check(&cases[i], (nn_gpu_precision)p, turned, (i + (size_t)p) % 2);
+}
+
+/* A number of a result kept as `as`. */
+static double number_of(const void *c, size_t at, nn_gpu_precision as)
+{
+    union {
+        uint32_t u;
+        float f;
+    } bf16 = { 0 };
+    uint32_t h;
+
+    if (as == NN_GPU_FP32 || as == NN_GPU_TF32)
+        return ((const float *)c)[at];
+    h = ((const uint16_t *)c)[at];
+    bf16.u = h << 16;
+    if (as == NN_GPU_BF16)
+        return bf16.f;
+    return (h >> 15 ? -1 : 1) * (h >> 10 & 31 ? ldexp(1024 + (h & 1023), (int)(h >> 10 & 31) - 25) : ldexp(h & 1023, -24));
+}
+
+/* As tables are made: m hidden vectors and a matrix with n columns, `inner` side by side, in rows of 2 n. */
+static void table_check(int m, int n, int inner, nn_gpu_precision p, nn_gpu_precision as)
+{
+    const int ld = 2 * n;
+    const nn_gpu_axis cols = { inner, inner + inner / 2, 1 }, by_h = { INT32_MAX, 0, NN_GPU_H }, by_n = { INT32_MAX, 0, ld };
+    size_t size = (size_t)(m * ld);
+    float *a = random_floats((size_t)(m * NN_GPU_H)), *b = random_floats((size_t)(NN_GPU_H * ld)), *c = random_floats(size), *got;
+    nn_gpu_gemm g = { .m = m, .n = n, .k = NN_GPU_H, .splits = 1, .precision = p, .c_as = as, .a_m = by_h, .a_k = one, .b_k = by_n,
+                      .b_n = cols, .c_m = by_n, .c_n = cols, .a = to_device(a, (size_t)(m * NN_GPU_H)),
+                      .b = to_device(b, (size_t)(NN_GPU_H * ld)), .c = to_device(c, size) };
+    size_t each = as == NN_GPU_FP16 || as == NN_GPU_BF16 ? 2 : 4;
+
+    ops->gemm(gpu, &g, 1);
+    got = from_device(g.c, size);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            size_t to = (size_t)(at(&g.c_m, i) + at(&g.c_n, j));
+            double want = 0, terms = 0, v = number_of(got, to, as);
+            for (int k = 0; k < NN_GPU_H; k++) {
+                double term = (double)a[i * NN_GPU_H + k] * b[at(&g.b_k, k) + at(&g.b_n, j)];
+                want += term;
+                terms += fabs(term);
+            }
+            if (!(fabs(v - want) <= (product_tol[p] + product_tol[as]) * terms + 1e-7))
+                fail_msg("%d x %d, precisions %d, %d: c[%d][%d] is %g, should be %g", m, n, (int)p, (int)as, i, j, v, want);
+            memcpy((char *)got + to * each, (char *)c + to * each, each);
+        }
+    assert_memory_equal(got, c, size * sizeof *c); /* nothing else was written */
+    ops->free(gpu, (void *)(uintptr_t)g.a);
+    ops->free(gpu, (void *)(uintptr_t)g.b);
+    ops->free(gpu, g.c);
+}
+
+static void tables_of_every_shape_and_precision(void **state)
+{
+    static const int cases[][3] = { { 70, 256, 256 }, { 1, 136, 136 }, { 145, 264, 264 }, { 17, 320, 32 }, { 40, 160, 16 }, { 33, 150, 30 } };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int p = 0; p < 5; p++)
+            for (int as = 0; as < 5; as++)
+                if (as != NN_GPU_BF16X3)
+                    table_check(cases[i][0], cases[i][1], cases[i][2], (nn_gpu_precision)p, (nn_gpu_precision)as);
 }
 
 /* The first m rows alone have the same bits. */
@@ -225,6 +289,7 @@ static void a_sum_goes_on(void **state)
     (void)state;
     sum_goes_on(300, 32, 32, 16);
     sum_goes_on(131, 40, 20, 9);
+    sum_goes_on(70, 24, 70, 33);
     sum_goes_on(64 * 400 + 7, 3, 56, 9);
 }
 
