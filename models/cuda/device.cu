@@ -20,6 +20,7 @@
 #include "models/cuda/edges.cuh"
 #include "models/cuda/attend.cuh"
 #include "models/cuda/so2.cuh"
+#include "models/cuda/tiles.cuh"
 #include "models/cuda/conv.cuh"
 #include "models/cuda/nodes.cuh"
 #include "models/cuda/train.cuh"
