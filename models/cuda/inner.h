@@ -240,6 +240,7 @@ void nn_cuda_lanes_end(nn_engine *e);   /* and what is called from now on after 
 float *nn_cuda_table_begin(nn_engine *e); /* where the next table goes; its making is called in BESIDE */
 void nn_cuda_table_made(nn_engine *e);    /* in MAIN again, which reads it */
 void nn_cuda_table_read(nn_engine *e);    /* the last one that was made */
+int32_t nn_cuda_radials(const nn_engine *e); /* lanes of that kind: one where memory is scarce */
 const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e); /* the lane of a convolution's gradients, after what is there */
 void nn_cuda_radial_end(nn_engine *e);    /* in RADIAL, which follows all lanes of that kind */
 void nn_cuda_there(nn_engine *e);         /* what gradients of parameters are made of is there, */

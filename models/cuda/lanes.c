@@ -106,9 +106,14 @@ void nn_cuda_zero_wait(nn_engine *e)
     e->ops->follow(e->gpu, e->gpu, NN_CUDA_ZEROED);
 }
 
+int32_t nn_cuda_radials(const nn_engine *e)
+{
+    return e->conf.recompute ? 1 : NN_CUDA_RADIALS;
+}
+
 const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e)
 {
-    int32_t i = e->radials++ % NN_CUDA_RADIALS;
+    int32_t i = e->radials++ % nn_cuda_radials(e);
 
     nn_cuda_beside(e, NN_CUDA_RADIAL + i);
     return &e->radial[i];
@@ -116,7 +121,7 @@ const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e)
 
 void nn_cuda_radial_end(nn_engine *e)
 {
-    for (int32_t i = 1; i < NN_CUDA_RADIALS; i++) {
+    for (int32_t i = 1; i < nn_cuda_radials(e); i++) {
         marked(e, NN_CUDA_RADIAL + i, NN_CUDA_UNFOLDED);
         followed(e, NN_CUDA_RADIAL, NN_CUDA_UNFOLDED);
     }

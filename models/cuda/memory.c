@@ -137,7 +137,7 @@ static void radials_cut(nn_engine *e, nn_cuda_cutter *c)
 {
     size_t slots = (size_t)nn_cuda_slots(e, e->prep.n_rows), most = (size_t)e->plan->most_table;
 
-    for (int i = 0; i < NN_CUDA_RADIALS; i++) {
+    for (int i = 0; i < nn_cuda_radials(e); i++) {
         nn_cuda_radial *r = &e->radial[i];
         r->x = i ? cut_floats(c, (size_t)e->prep.n_rows * (size_t)e->plan->most_edge) : e->x_edge;
         r->dtable = cut_floats(c, table_floats(e));
