@@ -250,7 +250,7 @@ void nn_cuda_linear_done(nn_engine *e);   /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);
 void nn_cuda_near_done(nn_engine *e);     /* called in NEAR; then in MAIN, */
 void nn_cuda_near_wait(nn_engine *e);     /* which follows what NEAR added */
-void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; other lanes follow it, */
+void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; BESIDE follows it, */
 void nn_cuda_zero_wait(nn_engine *e);     /* and so does MAIN */
 
 /* parts.c: what both directions are made of */

@@ -96,8 +96,6 @@ void nn_cuda_grads_zero(nn_engine *e)
     e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
     marked(e, NN_CUDA_RADIAL, NN_CUDA_ZEROED);
     followed(e, NN_CUDA_BESIDE, NN_CUDA_ZEROED);
-    for (int32_t i = 1; i < NN_CUDA_RADIALS; i++)
-        followed(e, NN_CUDA_RADIAL + i, NN_CUDA_ZEROED);
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
