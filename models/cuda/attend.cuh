@@ -50,7 +50,9 @@ UNROLL
     }
 }
 
-template <int V> __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>) attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
+template <int V>
+__global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
+    attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
 {
     auto weights = [&](int first, int end, int head) { attend_weights(a, first, end, head); };
 
@@ -124,7 +126,9 @@ static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_
 }
 
 /* Gradients of the values, and dalpha. */
-template <int V> __global__ void __launch_bounds__(EDGE_THREADS, 4) attend_values(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
+template <int V>
+__global__ void __launch_bounds__(EDGE_THREADS, 4)
+    attend_values(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
 {
     SHARED_BYTES(bytes);
     edge_stage g = stage_of(bytes, shape, a.dvalue.frame_size, true);
@@ -184,7 +188,9 @@ static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, c
 }
 
 /* Gradients of the logits, and from them of queries and keys. */
-template <int V> __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>) attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
+template <int V>
+__global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
+    attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
 {
     auto logits = [&](int first, int end, int head) { attend_logits(a, first, end, head); };
 

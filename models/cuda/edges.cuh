@@ -264,7 +264,9 @@ static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, con
     return edge_lanes{ here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
 }
 
-template <int V> __global__ void __launch_bounds__(EDGE_THREADS, 5) turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
+template <int V>
+__global__ void __launch_bounds__(EDGE_THREADS, 5)
+    turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
 {
     SHARED_BYTES(bytes);
     edge_stage g = stage_of(bytes, s, t.frame_size, false);
@@ -439,7 +441,9 @@ static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const ed
     }
 }
 
-template <int V> __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>) sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
+template <int V>
+__global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
+    sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
 {
     block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(s, g, p, opens); });
 }
