@@ -4,7 +4,7 @@ include(CheckCSourceRuns)
 check_c_source_runs("int main(void) { return !__builtin_cpu_supports(\"fma\"); }" MOLSIEVE_HOST_FMA)
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag(-mtls-dialect=gnu2 MOLSIEVE_TLS_DESCRIPTORS) # fibers live in thread-local memory
-set(emulated_options -O3 $<$<BOOL:${MOLSIEVE_TLS_DESCRIPTORS}>:-mtls-dialect=gnu2> $<$<BOOL:${MOLSIEVE_HOST_FMA}>:-mavx2;-mfma;-ffp-contract=fast>)
+set(emulated_options -O$<IF:$<CONFIG:Debug>,2,3> $<$<BOOL:${MOLSIEVE_TLS_DESCRIPTORS}>:-mtls-dialect=gnu2> $<$<BOOL:${MOLSIEVE_HOST_FMA}>:-mavx2;-mfma;-ffp-contract=fast>)
 
 add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp)
 target_include_directories(molsieve_cuda_emulated PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
@@ -49,5 +49,5 @@ set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
 
 molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli)
 set_property(TEST cuda_cli APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")
-add_test(NAME cuda_budget COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-budget)
+add_test(NAME cuda_budget COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-budget ${PROJECT_BINARY_DIR}/cuda-budget.log)
 set_tests_properties(cuda_budget PROPERTIES LABELS budget SKIP_RETURN_CODE 77)

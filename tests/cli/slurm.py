@@ -74,7 +74,10 @@ class Cluster:
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="slurm-", dir="/tmp")  # a short path: munge's socket has 108 characters
         self.children = []
-        self.env = dict(os.environ, SLURM_CONF=self.path("slurm.conf"), PATH=PLACES)
+        # Open MPI names shared memory by host and job, and the first job of every cluster is number 1. With Slurm's own
+        # choice of fences one of 250 starts of any program crashed in MPI_Init (docs/RANKS.md).
+        self.env = dict(os.environ, SLURM_CONF=self.path("slurm.conf"), PATH=PLACES, SLURM_PMIX_FENCE="tree",
+                        OMPI_MCA_btl_vader_backing_directory=self.path("shm"))
         try:
             self.configure()
             self.start()
@@ -104,7 +107,7 @@ class Cluster:
 
     def configure(self):
         os.chmod(self.dir, 0o755)
-        for name in ("state", "run", "log", "munge"):
+        for name in ("state", "run", "log", "munge", "shm"):
             os.makedirs(self.path(name))
         for i in range(1, NODES + 1):
             os.makedirs(self.path("spool", "n%d" % i))
