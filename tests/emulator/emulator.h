@@ -148,7 +148,7 @@ extern "C" void emu_swap(void **save, void *load);
 asm(".text\n.p2align 4\n.globl emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
     "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
-    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size emu_swap,.-emu_swap\n");
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\npop %rcx\njmp *%rcx\n.size emu_swap,.-emu_swap\n");
 #else
 static void emu_swap(void **save, void *load)
 {
@@ -204,7 +204,7 @@ static void emu_fiber_reset(emu_fiber *f)
         f->tsan = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
-    void **top = (void **)(f->stack + EMU_STACK - 64);
+    void **top = (void **)(f->stack + EMU_STACK - 64 * (1 + (f - emu.fiber) % 61)); /* not all in one set of a cache */
     memset((void *)(top - 8), 0, 8 * sizeof *top);
     top[-1] = nullptr; /* where emu_entry would return to */
     top[-2] = (void *)emu_entry;
