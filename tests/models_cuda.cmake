@@ -33,19 +33,24 @@ molsieve_emulated_test(cuda_together twin/cuda_together_test.c LABEL twin USES m
 
 molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin threads USES molsieve::models)
 
-# A part of them with the sanitizers, which see every access of every kernel. To ThreadSanitizer (cuda_train, too) the
-# threads of a block are threads.
-add_test(NAME cuda_races COMMAND test_cuda_together engines*)
-add_test(NAME cuda_engine_san COMMAND test_cuda_engine tables_in_pieces*)
-add_test(NAME cuda_train_san COMMAND test_train_engine cuda graphs_fences*)
 add_test(NAME cuda_train_engine COMMAND test_train_engine cuda)
 add_test(NAME cuda_golden COMMAND test_cpu_golden cuda)
-set_tests_properties(cuda_races cuda_engine_san cuda_train_san cuda_train_engine cuda_golden PROPERTIES TIMEOUT 600
-  ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
-set_tests_properties(cuda_races PROPERTIES LABELS threads)
-set_tests_properties(cuda_engine_san cuda_train_san PROPERTIES LABELS san)
 set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
 set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
+set(emulated_tests cuda_train_engine cuda_golden)
+
+# A part of them with the sanitizers, which see every access of every kernel. To ThreadSanitizer (cuda_train, too) the
+# threads of a block are threads.
+if(CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  add_test(NAME cuda_races COMMAND test_cuda_together engines*)
+  add_test(NAME cuda_engine_san COMMAND test_cuda_engine tables_in_pieces*)
+  add_test(NAME cuda_train_san COMMAND test_train_engine cuda graphs_fences*)
+  set_tests_properties(cuda_races PROPERTIES LABELS threads)
+  set_tests_properties(cuda_engine_san cuda_train_san PROPERTIES LABELS san)
+  list(APPEND emulated_tests cuda_races cuda_engine_san cuda_train_san)
+endif()
+set_tests_properties(${emulated_tests} PROPERTIES TIMEOUT 600
+  ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
 
 molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli)
 set_property(TEST cuda_cli APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")
