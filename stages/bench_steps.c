@@ -15,19 +15,24 @@ static pl_code steps_run(const st_bench_case *c, const nn_engine_training *train
     nn_training_result result;
     pl_code rc = PL_OK;
     double start;
-    int n = 0;
+    int n = 0, left_out = 0;
 
     for (int i = 0; i < training->depth && !rc; i++)
         rc = training->step(engine, &c->batch, &step, err);
     start = st_bench_now(WALL);
     for (; !rc && (n < 1 || st_bench_now(WALL) - start < seconds); n++) {
         rc = training->result(engine, &result, err);
+        if (!rc && !result.taken)
+            left_out++;
         if (!rc)
             rc = training->step(engine, &c->batch, &step, err);
     }
     *each = (st_bench_now(WALL) - start) / (n ? n : 1);
     for (int i = 0; i < training->depth && !rc; i++)
         rc = training->result(engine, &result, err);
+    if (!rc && 2 * left_out > n) /* a scaled loss may be too large once */
+        rc = pl_fail(err, PL_EDATA, "%d of %d training steps changed nothing, loss or gradient not finite: their time says nothing",
+                     left_out, n);
     return rc;
 }
 

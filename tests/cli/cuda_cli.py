@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """engine: cuda and auto from outside, with the emulated plugin and without a driver."""
+import json
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -107,6 +109,22 @@ class Cuda(unittest.TestCase):
                 db.close()
         self.assertEqual(len(rows["gap"]), 3)
         self.assertEqual(sorted(2 * rows["esol"] + rows["gap"]), sorted(rows["all"]))
+
+    def test_a_bench_of_steps_that_are_left_out_is_none(self):
+        """They are faster than those that are taken."""
+        with open(MODEL, "rb") as f:
+            model = bytearray(f.read())
+        body = 8 + struct.unpack("<Q", model[:8])[0]
+        for name, of in json.loads(model[8:body]).items():
+            if name.startswith("mlp."):
+                self.assertEqual(of["dtype"], "BF16")
+                first, end = (body + at for at in of["data_offsets"])
+                model[first:end] = b"\x96\x7e" * ((end - first) // 2) # 1e38
+        with open(os.path.join(self.dir, "huge.safetensors"), "wb") as f:
+            f.write(model)
+        said = self.sieve("bench", "--model", "huge.safetensors", "--molecules", "a.smi", "--batch", "1", "--graphs", "bonds", "--seconds",
+                          "0.01", "--threads", "1", "--no-reference", "--variants", "cuda nodes tf32", status=5)
+        self.assertRegex(said, "[0-9] of [0-9]+ training steps changed nothing, loss or gradient not finite")
 
     def test_without_a_driver_cuda_is_refused_and_auto_is_the_cpu(self):
         said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")
