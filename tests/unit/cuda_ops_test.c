@@ -441,6 +441,121 @@ static void a_norm_of_many_nodes_is_that_of_few(void **state)
         assert_true(fabsf(grad[0][i] - grad[1][i]) < 1e-4f * (3 + fabsf(grad[0][i])) && grad[0][i] != 0); /* 1300 terms */
 }
 
+enum { NORM_MOST = 70, NORM_NODES = 3 };
+
+/* One degree of a node, v: x [dim][ch], gain [ch], bias [ch]. y = relu(gain (|x| - mean) / deviation + bias) x / |x|; sum of dy y. */
+static double norm_plain(int ch, int dim, const double *v, const float *dy, double *y)
+{
+    const double *gain = v + ch * dim, *bias = gain + ch;
+    double size[NORM_MOST], mean = 0, var = 0, sum = 0;
+
+    for (int k = 0; k < ch; k++) {
+        size[k] = 0;
+        for (int d = 0; d < dim; d++)
+            size[k] += v[d * ch + k] * v[d * ch + k];
+        size[k] = sqrt(size[k]);
+        mean += size[k] / ch;
+    }
+    for (int k = 0; k < ch; k++)
+        var += (size[k] - mean) * (size[k] - mean) / ch;
+    for (int i = 0; i < ch * dim; i++) {
+        double u = gain[i % ch] * (size[i % ch] - mean) / sqrt(var + 1e-5) + bias[i % ch];
+        y[i] = u > 0 ? u * v[i] / size[i % ch] : 0;
+        sum += dy[i] * y[i];
+    }
+    return sum;
+}
+
+/* grad [ch*dim + 2 ch] += differences of that sum. */
+static void norm_slopes(int ch, int dim, double *v, const float *dy, double *grad)
+{
+    double y[5 * NORM_MOST], h = 1e-6;
+
+    for (int i = 0; i < ch * dim + 2 * ch; i++) {
+        double was = v[i], up;
+        v[i] = was + h;
+        up = norm_plain(ch, dim, v, dy, y);
+        v[i] = was - h;
+        grad[i] += (up - norm_plain(ch, dim, v, dy, y)) / (2 * h);
+        v[i] = was;
+    }
+}
+
+static void norm_near(const char *what, int ch, const float *got, const double *want, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!(fabs(got[i] - want[i]) < 2e-4 * (1 + fabs(want[i]))))
+            fail_msg("%s, %d channels, number %d: %g, should be %g", what, ch, i, (double)got[i], want[i]);
+}
+
+/* Host copies of what the device had and made, for one degree. */
+static void norm_degree(const nn_gpu_norm *a, int l, const float *params, const float *x, const float *dy, const float *y,
+                        const float *dx, const float *grad)
+{
+    int ch = a->nodes.ch[l], dim = 2 * l + 1;
+    double v[7 * NORM_MOST], want[5 * NORM_MOST], slope[7 * NORM_MOST], of_params[2 * NORM_MOST] = { 0 };
+
+    for (int node = 0; node < NORM_NODES; node++) {
+        int64_t at = (int64_t)node * a->nodes.size + a->nodes.at[l];
+        for (int i = 0; i < ch * dim; i++)
+            v[i] = x[at + i];
+        for (int k = 0; k < ch; k++) {
+            v[ch * dim + k] = params[a->gain[l] + k];
+            v[ch * dim + ch + k] = params[a->bias[l] + k];
+        }
+        (void)norm_plain(ch, dim, v, dy + at, want);
+        norm_near("y", ch, y + at, want, ch * dim);
+        memset(slope, 0, sizeof slope);
+        norm_slopes(ch, dim, v, dy + at, slope);
+        norm_near("dx", ch, dx + at, slope, ch * dim);
+        for (int k = 0; k < 2 * ch; k++)
+            of_params[k] += slope[ch * dim + k];
+    }
+    norm_near("gain", ch, grad + a->gain[l], of_params, ch);
+    norm_near("bias", ch, grad + a->bias[l], of_params + ch, ch);
+}
+
+static void norms_of_every_width(void **state)
+{
+    static const int ch[][3] = { { 32, 1, 31 }, { 33, 64, NORM_MOST }, { 4, 0, 8 } };
+    (void)state;
+
+    for (size_t set = 0; set < sizeof ch / sizeof *ch; set++) {
+        nn_gpu_norm a = { .n_nodes = NORM_NODES, .nodes = { .n_degrees = 3 } };
+        int n, n_params = 0;
+        float *params, *x, *dy, *out, *grad;
+        for (int l = 0; l < 3; l++) {
+            a.nodes.ch[l] = ch[set][l];
+            a.nodes.at[l] = a.nodes.size;
+            a.gain[l] = n_params;
+            a.bias[l] = n_params + ch[set][l];
+            a.nodes.size += (2 * l + 1) * ch[set][l];
+            a.channels += ch[set][l];
+            n_params += 2 * ch[set][l];
+        }
+        n = NORM_NODES * a.nodes.size;
+        params = random_floats((size_t)n_params);
+        x = random_floats((size_t)n);
+        dy = random_floats((size_t)n);
+        a.params = kept(params, (size_t)n_params);
+        a.x = kept(x, (size_t)n);
+        a.dy = kept(dy, (size_t)n);
+        a.y = kept(random_floats((size_t)n), (size_t)n);
+        a.dx = kept(random_floats((size_t)n), (size_t)n);
+        a.work = room((size_t)(2 * NN_GPU_PARTS * a.channels) * sizeof *a.work);
+        a.grad = kept(PL_NEW(mem, float, (size_t)n_params), (size_t)n_params);
+        ops->norm(gpu, &a);
+        ops->norm_back(gpu, &a);
+        ops->norm_sums(gpu, &a);
+        out = from_device(a.y, (size_t)n);
+        grad = from_device(a.grad, (size_t)n_params);
+        for (int l = 0; l < 3; l++)
+            if (ch[set][l])
+                norm_degree(&a, l, params, x, dy, out, from_device(a.dx, (size_t)n), grad);
+        ops->free(gpu, a.work);
+    }
+}
+
 static int close_device(void **state)
 {
     (void)state;
@@ -468,6 +583,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(attention_back_in_one_is_dots_turns_and_a_sum),
         cmocka_unit_test(products_wider_than_shared_memory),
         cmocka_unit_test(a_norm_of_many_nodes_is_that_of_few),
+        cmocka_unit_test(norms_of_every_width),
     };
 
     if (argc > 1)
