@@ -19,7 +19,7 @@
 
 static pl_rng rng;
 static pl_arena *mem;
-static void *kept_there[80];
+static void *kept_there[120];
 static int n_kept;
 
 static float *random_floats(size_t n)
