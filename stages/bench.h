@@ -106,8 +106,8 @@ pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st
 /* ---- whole steps ---- */
 
 /* Wall seconds of a training step that the engine does by itself, as many in flight as it
- * takes, mean of about so many seconds after a first round. The learning rate is 0. EDATA: most steps
- * were left out, which is faster than taking them. */
+ * takes, mean of about so many seconds after a first round. The learning rate is 0. EDATA: steps are
+ * left out, which is faster than taking them. */
 pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_variant *v, nn_engine *engine,
                        double seconds, pl_error *err);
 
