@@ -116,8 +116,14 @@ INLINE void look(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds,
     }
 }
 
+static void look_plain(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
+{
+    look(s, all, folds, from, end, may_be);
+}
+
 #ifdef __x86_64__
 #define AVX512 __attribute__((target("avx512f,avx512vpopcntdq,popcnt")))
+#define AVX2 __attribute__((target("avx2,popcnt")))
 #define POPCNT __attribute__((target("popcnt")))
 
 AVX512 INLINE unsigned may_be_avx512(const ch_sought *s, const ch_folds *f)
@@ -137,23 +143,62 @@ AVX512 static void look_avx512(ch_sought *s, const ch_fingerprint *all, const ch
     look(s, all, folds, from, end, may_be_avx512);
 }
 
+AVX2 INLINE __m256i four(const void *from) { return _mm256_loadu_si256(from); }
+
+/* Bits of each byte, by a table of those of half a byte (Mula, Kurz, Lemire, Comput. J. 2018, 61, 111). */
+AVX2 INLINE __m256i bits_of_bytes(__m256i v)
+{
+    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+                                           0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4), low = _mm256_set1_epi8(15);
+
+    return _mm256_add_epi8(_mm256_shuffle_epi8(table, _mm256_and_si256(v, low)),
+                           _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(v, 4), low)));
+}
+
+/* Of four, from `at` on; a byte's sum over eight words is at most 64, and numbers of bits have 32. */
+AVX2 INLINE unsigned may_be_four(const ch_sought *s, const ch_folds *f, int at)
+{
+    __m256i bits = _mm256_setzero_si256(), both, enough;
+
+    for (int w = 0; w < CH_FOLD; w++)
+        bits = _mm256_add_epi8(bits, bits_of_bytes(_mm256_and_si256(four(&f->word[w][at]), _mm256_set1_epi64x((int64_t)s->word[w]))));
+    both = _mm256_add_epi64(_mm256_sad_epu8(bits, _mm256_setzero_si256()),
+                            _mm256_min_epu32(four(&f->lost[at]), _mm256_set1_epi64x(s->lost)));
+    enough = _mm256_mul_epu32(_mm256_set1_epi64x(s->both), _mm256_add_epi64(four(&f->ones[at]), _mm256_set1_epi64x(s->ones)));
+    both = _mm256_mul_epu32(both, _mm256_set1_epi64x(s->both + s->either));
+    return (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(both, enough)));
+}
+
+AVX2 INLINE unsigned may_be_avx2(const ch_sought *s, const ch_folds *f)
+{
+    return may_be_four(s, f, 0) | may_be_four(s, f, 4) << 4;
+}
+
+AVX2 static void look_avx2(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
+{
+    look(s, all, folds, from, end, may_be_avx2);
+}
+
 POPCNT static void look_popcnt(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
 {
     look(s, all, folds, from, end, may_be);
 }
 #endif
 
-void ch_sought_in(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
+ch_look *ch_look_at(int k)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) {
-        look_avx512(s, all, folds, from, end);
-        return;
-    }
-    if (__builtin_cpu_supports("popcnt")) {
-        look_popcnt(s, all, folds, from, end);
-        return;
-    }
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq") && k-- == 0)
+        return look_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") && k-- == 0)
+        return look_avx2;
+    if (__builtin_cpu_supports("popcnt") && k-- == 0)
+        return look_popcnt;
 #endif
-    look(s, all, folds, from, end, may_be);
+    return k == 0 ? look_plain : NULL;
+}
+
+void ch_sought_in(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
+{
+    ch_look_at(0)(s, all, folds, from, end);
 }

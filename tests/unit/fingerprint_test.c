@@ -168,13 +168,20 @@ static ch_fingerprint made_print(pl_rng *rng, int bits)
     return f;
 }
 
+/* The same in every way that this processor has. */
 static ch_sought sought_in(const ch_fingerprint *to, const ch_fingerprint *all, const ch_folds *folds, int32_t n, int32_t part)
 {
-    ch_sought s;
+    ch_sought s, other;
 
     ch_sought_open(&s, to);
     for (int32_t from = 0; from < n; from += part)
         ch_sought_in(&s, all, folds, from, n - from < part ? n : from + part);
+    for (int k = 0; ch_look_at(k); k++) {
+        ch_sought_open(&other, to);
+        for (int32_t from = 0; from < n; from += part)
+            ch_look_at(k)(&other, all, folds, from, n - from < part ? n : from + part);
+        assert_true(other.at == s.at && other.both == s.both && other.either == s.either);
+    }
     return s;
 }
 
