@@ -1,83 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cuda/prep.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/frame.h"
 
 typedef struct nn_cuda_pair {
-    uint64_t key;        /* kind, then distance                   */
-    int32_t pair, first, second; /* its edges; second -1 if none  */
+    uint64_t key;                /* kind, then interval: see intervals_of         */
+    int32_t pair, first, second; /* its edges; second -1 if none                  */
+    float t;                     /* place in the interval, 0 to 1                 */
 } nn_cuda_pair;
-
-/* ---- pairs ---------------------------------------------------------------------- */
-
-static uint32_t float_bits(float x)
-{
-    uint32_t u;
-
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static const float *features_of(const nn_batch *in, int32_t e)
-{
-    return in->edge + (size_t)e * (size_t)in->n_edge_features;
-}
-
-static uint64_t key_of(const nn_batch *in, int32_t e)
-{
-    uint32_t kind = 0;
-
-    for (int i = 0; i < in->n_edge_features; i++)
-        kind = (kind ^ float_bits(features_of(in, e)[i])) * 2654435761u;
-    return (uint64_t)kind << 32 | float_bits(in->dist[e]);
-}
-
-enum { DIGIT = 11, DIGITS = 6, VALUES = 1 << DIGIT }; /* of a key, for sorting */
-
-static unsigned digit_of(const nn_cuda_pair *p, int digit)
-{
-    return (unsigned)(p->key >> (digit * DIGIT)) & (VALUES - 1);
-}
-
-/* By one digit into `to`, equal ones in the order they have; false: all have the same. */
-static bool digit_sort(nn_cuda_pair *to, const nn_cuda_pair *from, int32_t n, int digit)
-{
-    int32_t at[VALUES] = { 0 }, sum = 0;
-
-    for (int32_t i = 0; i < n; i++)
-        at[digit_of(&from[i], digit)]++;
-    if (n == 0 || at[digit_of(&from[0], digit)] == n)
-        return false;
-    for (int v = 0; v < VALUES; v++) {
-        int32_t count = at[v];
-        at[v] = sum;
-        sum += count;
-    }
-    for (int32_t i = 0; i < n; i++)
-        to[at[digit_of(&from[i], digit)]++] = from[i];
-    return true;
-}
-
-/* Without pairs every edge is its own. */
-static bool has_pairs(const nn_batch *in)
-{
-    return in->pair && in->pair_edge;
-}
-
-static nn_cuda_pair pair_of(const nn_batch *in, int32_t i)
-{
-    nn_cuda_pair p = { 0, i, has_pairs(in) ? in->pair_edge[i] : i, -1 };
-    int32_t back = has_pairs(in) && in->rev ? in->rev[p.first] : -1;
-
-    if (back >= 0 && back != p.first && in->pair[back] == i)
-        p.second = back;
-    p.key = key_of(in, p.first);
-    return p;
-}
 
 static bool room(void **p, size_t *have, size_t bytes)
 {
@@ -91,6 +24,122 @@ static bool room(void **p, size_t *have, size_t bytes)
     return *p != NULL;
 }
 
+/* ---- pairs ---------------------------------------------------------------------- */
+
+/* Without pairs every edge is its own. */
+static bool has_pairs(const nn_batch *in)
+{
+    return in->pair && in->pair_edge;
+}
+
+/* How many edges the pairs cover. */
+static int32_t pairs_fill(nn_cuda_prep *p, const nn_batch *in)
+{
+    int32_t covered = p->n_pairs;
+    bool pairs = has_pairs(in);
+
+    for (int32_t i = 0; i < p->n_pairs; i++) {
+        int32_t first = pairs ? in->pair_edge[i] : i, back = pairs && in->rev ? in->rev[first] : -1;
+        bool both = back >= 0 && back != first && in->pair[back] == i;
+        p->pair[i] = (nn_cuda_pair){ 0, i, first, both ? back : -1, 0 };
+        covered += both;
+    }
+    return covered;
+}
+
+static const float *features_of(const nn_batch *in, int32_t e)
+{
+    return in->edge + (size_t)e * (size_t)in->n_edge_features;
+}
+
+static uint32_t float_bits(float x)
+{
+    uint32_t u;
+
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static bool same_bits(const float *a, const float *b, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (float_bits(a[i]) != float_bits(b[i]))
+            return false;
+    return true;
+}
+
+/* Where the first edge of its kind (the same features, bit by bit) is, or has its place, in a table of 2^bits. */
+static uint32_t kind_at(const nn_cuda_kind *kind, int bits, const nn_batch *in, int32_t e)
+{
+    const float *f = features_of(in, e);
+    uint32_t hash = 0, mask = (UINT32_C(1) << bits) - 1, at;
+
+    for (int32_t i = 0; i < in->n_edge_features; i++)
+        hash += float_bits(f[i]) * (2654435761u + 2 * (uint32_t)i * 40503u);
+    at = hash >> (32 - bits);
+    while (kind[at].edge >= 0 && !same_bits(f, features_of(in, kind[at].edge), in->n_edge_features))
+        at = (at + 1) & mask;
+    return at;
+}
+
+/* Kinds by number, in the order they come in; how many. */
+static int32_t kinds_of(nn_cuda_prep *p, const nn_batch *in)
+{
+    int32_t n = 0;
+
+    if (in->n_edge_features == 0)
+        return 1;
+    memset(p->kind, 0xff, sizeof *p->kind << p->kind_bits);
+    for (int32_t i = 0; i < p->n_pairs; i++) {
+        nn_cuda_kind *k = &p->kind[kind_at(p->kind, p->kind_bits, in, p->pair[i].first)];
+        if (k->edge < 0)
+            *k = (nn_cuda_kind){ p->pair[i].first, n++ };
+        p->pair[i].key = (uint64_t)k->number;
+    }
+    return n;
+}
+
+/* Keys: neighbours on the grid differ by one, and nothing else does, because a kind begins two behind the one before it. The
+ * largest key. */
+static uint64_t intervals_of(nn_cuda_prep *p, const nn_batch *in)
+{
+    uint64_t least = UINT64_MAX, most = 0, kinds = (uint64_t)kinds_of(p, in);
+
+    for (int32_t i = 0; i < p->n_pairs; i++) {
+        uint64_t j = (uint64_t)(in->dist[p->pair[i].first] / p->width);
+        least = j < least ? j : least;
+        most = j > most ? j : most;
+    }
+    p->interval = least;
+    p->stride = most - least + 2;
+    for (int32_t i = 0; i < p->n_pairs; i++) {
+        double at = in->dist[p->pair[i].first] / p->width;
+        p->pair[i].t = (float)(at - (double)(uint64_t)at);
+        p->pair[i].key = p->pair[i].key * p->stride + (uint64_t)at - least;
+    }
+    return kinds * p->stride;
+}
+
+/* ---- sorting --------------------------------------------------------------------- */
+
+enum { DIGIT = 12, VALUES = 1 << DIGIT }; /* of a key */
+
+/* By the digit at a bit into `to`, equal ones in the order they have. */
+static void digit_sort(nn_cuda_pair *to, const nn_cuda_pair *from, int32_t n, int bit)
+{
+    int32_t at[VALUES] = { 0 }, sum = 0;
+
+    for (int32_t i = 0; i < n; i++)
+        at[from[i].key >> bit & (VALUES - 1)]++;
+    for (int v = 0; v < VALUES; v++) {
+        int32_t count = at[v];
+        at[v] = sum;
+        sum += count;
+    }
+    for (int32_t i = 0; i < n; i++)
+        to[at[from[i].key >> bit & (VALUES - 1)]++] = from[i];
+}
+
 static void pairs_swap(nn_cuda_prep *p)
 {
     nn_cuda_pair *pair = p->pair;
@@ -102,51 +151,31 @@ static void pairs_swap(nn_cuda_prep *p)
     p->spare_room = bytes;
 }
 
-/* Pairs sorted by key, equal ones by number; how many edges they cover. */
-static int32_t pairs_sort(nn_cuda_prep *p, const nn_batch *in)
+/* By key, equal ones by number; in exact mode every pair is a cell, in the batch's order. */
+static void pairs_sort(nn_cuda_prep *p, const nn_batch *in)
 {
-    int32_t covered = 0;
+    uint64_t most = p->radial == NN_RADIAL_EXACT || p->n_pairs == 0 ? 0 : intervals_of(p, in);
 
-    for (int32_t i = 0; i < p->n_pairs; i++) {
-        p->pair[i] = pair_of(in, i);
-        covered += p->pair[i].second >= 0 ? 2 : 1;
+    for (int bit = 0; bit < 64 && most >> bit; bit += DIGIT) {
+        digit_sort(p->spare, p->pair, p->n_pairs, bit);
+        pairs_swap(p);
     }
-    for (int d = 0; d < DIGITS; d++)
-        if (digit_sort(p->spare, p->pair, p->n_pairs, d))
-            pairs_swap(p);
-    return covered;
 }
 
 /* ---- cells ----------------------------------------------------------------------- */
 
-/* Which interval of the grid; one interval a pair where there is no grid. */
-static double interval_of(const nn_cuda_prep *p, const nn_batch *in, int32_t i)
-{
-    return p->radial == NN_RADIAL_EXACT ? i : floor(in->dist[p->pair[i].first] / p->width);
-}
-
-static bool same_kind(const nn_cuda_prep *p, const nn_batch *in, int32_t i)
-{
-    size_t bytes = (size_t)in->n_edge_features * sizeof(float);
-
-    if (i == 0)
-        return false;
-    return !bytes || !memcmp(features_of(in, p->pair[i].first), features_of(in, p->pair[i - 1].first), bytes);
-}
-
 /* Opens cells; calls `node` numbers only, their numbers are filled later. */
-static void cells_cut(nn_cuda_prep *p, const nn_batch *in)
+static void cells_cut(nn_cuda_prep *p)
 {
-    double last = 0;
+    bool exact = p->radial == NN_RADIAL_EXACT;
     int32_t tile_rows = 0;
 
     p->n_cells = p->n_nodes = p->n_tiles = p->n_rows = 0;
     for (int32_t i = 0; i < p->n_pairs; i++) {
-        double j = interval_of(p, in, i);
-        bool same = same_kind(p, in, i), exact = p->radial == NN_RADIAL_EXACT;
-        int32_t rows = p->pair[i].second >= 0 ? 2 : 1;
-        if (exact || !same || j != last) {
-            bool next = !exact && same && j == last + 1;
+        const nn_cuda_pair *pair = &p->pair[i];
+        int32_t rows = pair->second >= 0 ? 2 : 1;
+        if (exact || i == 0 || pair->key != pair[-1].key) {
+            bool next = !exact && i > 0 && pair->key == pair[-1].key + 1;
             int32_t left = next ? p->n_nodes - 1 : p->n_nodes++;
             p->cell[p->n_cells++] = (nn_cuda_cell){ { left, exact ? -1 : p->n_nodes++ }, p->n_rows, p->n_tiles };
             tile_rows = NN_GPU_TILE;
@@ -157,7 +186,6 @@ static void cells_cut(nn_cuda_prep *p, const nn_batch *in)
         }
         tile_rows += rows;
         p->n_rows += rows;
-        last = j;
     }
     p->cell[p->n_cells] = (nn_cuda_cell){ { p->n_nodes, -1 }, p->n_rows, p->n_tiles };
 }
@@ -219,13 +247,12 @@ static void row_fill(nn_cuda_prep *p, const nn_batch *in, int32_t row, int32_t e
 static void pair_fill(nn_cuda_prep *p, const nn_batch *in, int32_t i, int32_t row)
 {
     const nn_cuda_pair *pair = &p->pair[i];
-    double at = p->radial == NN_RADIAL_EXACT ? 0 : in->dist[pair->first] / p->width;
-    float t = (float)(at - floor(at)), *phi = (float *)p->phi + 2 * (size_t)row;
+    float *phi = (float *)p->phi + 2 * (size_t)row;
 
     for (int k = 0; k < (pair->second >= 0 ? 2 : 1); k++) {
         row_fill(p, in, row + k, k ? pair->second : pair->first, 2 * i + k);
-        phi[2 * k] = 1 - t;
-        phi[2 * k + 1] = t;
+        phi[2 * k] = 1 - pair->t;
+        phi[2 * k + 1] = pair->t;
     }
     if (p->stored)
         memcpy((float *)p->stored + (size_t)i * NN_FRAME_FLOATS,
@@ -248,10 +275,11 @@ static void node_fill(nn_cuda_prep *p, const nn_batch *in, int32_t node, int32_t
 static void cell_fill(nn_cuda_prep *p, const nn_batch *in, const nn_cuda_cell *cell, int32_t pair)
 {
     nn_gpu_span *span = (nn_gpu_span *)p->span;
-    double j = interval_of(p, in, pair);
+    bool exact = p->radial == NN_RADIAL_EXACT;
+    double j = exact ? 0 : (double)(p->pair[pair].key % p->stride + p->interval);
 
     for (int k = 0; k < 2 && cell->node[k] >= 0; k++) {
-        float dist = p->radial == NN_RADIAL_EXACT ? in->dist[p->pair[pair].first] : (float)((j + k) * p->width);
+        float dist = exact ? in->dist[p->pair[pair].first] : (float)((j + k) * p->width);
         node_fill(p, in, cell->node[k], pair, dist);
         span[cell->node[k]].first[k] = cell[0].row;
         span[cell->node[k]].end[k] = cell[1].row;
@@ -291,6 +319,17 @@ static void rows_group(const nn_cuda_prep *p, const nn_batch *in, const int32_t 
     first[0] = 0;
 }
 
+/* Rows into a node: mostly the batch has its edges grouped so. */
+static void in_rows(const nn_cuda_prep *p, const nn_batch *in)
+{
+    if (!in->row) {
+        rows_group(p, in, in->dst, (int32_t *)p->in_first, (int32_t *)p->in_row);
+        return;
+    }
+    memcpy((void *)p->in_first, in->row, ((size_t)in->n_nodes + 1) * sizeof *in->row);
+    memcpy((void *)p->in_row, p->row_of, (size_t)in->n_edges * sizeof *p->row_of);
+}
+
 static void block_fill(nn_cuda_prep *p, const nn_batch *in)
 {
     int32_t row = 0, cell = 0;
@@ -307,22 +346,33 @@ static void block_fill(nn_cuda_prep *p, const nn_batch *in)
     if (in->n_nodes)
         memcpy((void *)p->node, in->node, (size_t)in->n_nodes * (size_t)in->n_node_features * sizeof(float));
     memcpy((void *)p->graph, in->first, ((size_t)in->n_graphs + 1) * sizeof(int32_t));
-    rows_group(p, in, in->dst, (int32_t *)p->in_first, (int32_t *)p->in_row);
+    in_rows(p, in);
     rows_group(p, in, in->src, (int32_t *)p->out_first, (int32_t *)p->out_row);
+}
+
+static bool rooms(nn_cuda_prep *p, const nn_batch *in)
+{
+    size_t pairs = (size_t)p->n_pairs + 1;
+
+    for (p->kind_bits = 1; (size_t)1 << p->kind_bits < 2 * pairs;)
+        p->kind_bits++;
+    return room((void **)&p->pair, &p->pair_room, pairs * sizeof *p->pair)
+        && room((void **)&p->spare, &p->spare_room, pairs * sizeof *p->spare)
+        && room((void **)&p->kind, &p->kind_room, sizeof *p->kind << p->kind_bits)
+        && room((void **)&p->cell, &p->cell_room, pairs * sizeof *p->cell)
+        && room((void **)&p->row_of, &p->edge_room, ((size_t)in->n_edges + 1) * sizeof *p->row_of);
 }
 
 pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow, void *ctx, pl_error *err)
 {
     p->n_pairs = has_pairs(in) ? in->n_pairs : in->n_edges;
     p->n_scalars = in->n_edge_features + 1;
-    if (!room((void **)&p->pair, &p->pair_room, ((size_t)p->n_pairs + 1) * sizeof *p->pair)
-        || !room((void **)&p->spare, &p->spare_room, ((size_t)p->n_pairs + 1) * sizeof *p->spare)
-        || !room((void **)&p->cell, &p->cell_room, ((size_t)p->n_pairs + 1) * sizeof *p->cell)
-        || !room((void **)&p->row_of, &p->edge_room, ((size_t)in->n_edges + 1) * sizeof *p->row_of))
+    if (!rooms(p, in))
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
-    if (pairs_sort(p, in) != in->n_edges)
+    if (pairs_fill(p, in) != in->n_edges)
         return pl_fail(err, PL_EBUG, "pairs do not cover the %d edges of a batch once each", (int)in->n_edges);
-    cells_cut(p, in);
+    pairs_sort(p, in);
+    cells_cut(p);
     p->bytes = block_cut(p, in, NULL);
     if (p->bytes > p->most)
         p->most = p->bytes + p->bytes / 8;
@@ -341,6 +391,7 @@ void nn_cuda_prep_free(nn_cuda_prep *p)
 {
     free(p->pair);
     free(p->spare);
+    free(p->kind);
     free(p->cell);
     free(p->row_of);
 }

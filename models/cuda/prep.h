@@ -1,9 +1,9 @@
 /* models/cuda/prep.h - a batch in the order the cuda engine works in, in one piece of
  * host memory that goes to the device in one copy.
  *
- * Pairs are sorted by kind (their edge features, bit by bit) and distance. A cell is a
- * kind and an interval [j w, (j+1) w) of distances with radial nodes at its two
- * ends; with exact radial networks every pair is a cell with one node. Rows are
+ * A cell is a kind of pairs (their edge features, bit by bit) and an interval [j w, (j+1) w) of
+ * distances with radial nodes at its two ends; kinds come in the batch's order, their cells by
+ * distance, a cell's pairs in the batch's order. With exact radial networks every pair is a cell with one node. Rows are
  * the directed edges in the order of their pairs. All cuts depend on the batch alone;
  * an edge's row in the sums of its nodes follows the batch's order of edges. */
 #ifndef NN_CUDA_PREP_H
@@ -16,6 +16,11 @@
 typedef struct nn_cuda_cell {
     int32_t node[2], row, tile;
 } nn_cuda_cell;
+
+/* Of pairs: its first edge; -1 where there is none. */
+typedef struct nn_cuda_kind {
+    int32_t edge, number;
+} nn_cuda_kind;
 
 typedef struct nn_cuda_prep {
     nn_radial radial;
@@ -36,8 +41,11 @@ typedef struct nn_cuda_prep {
     const nn_gpu_span *span;     /* [n_nodes]                                    */
     nn_cuda_cell *cell;          /* [n_cells+1], host only, as are these:        */
     struct nn_cuda_pair *pair, *spare;
+    nn_cuda_kind *kind;          /* [2^kind_bits]                                */
+    int kind_bits;
+    uint64_t interval, stride;   /* the least j; keys from kind to kind          */
     int32_t *row_of;             /* [n_edges]                                    */
-    size_t cell_room, pair_room, spare_room, edge_room;
+    size_t cell_room, pair_room, spare_room, kind_room, edge_room;
 } nn_cuda_prep;
 
 /* Host memory for the big block; contents are lost when it grows. NULL: refused. */
