@@ -1,7 +1,8 @@
 /* models/cpu/kernels_body.h - the text that every instruction set compiles.
  *
  * Before including it a source file defines NK_W (lanes of a vector), NK_R (rows
- * of a register block, divides NN_ROWS), NK_Q (units of a block of radial_dh, at
+ * of a register block, divides NN_ROWS), NK_C (the same of complex numbers, whose sums and factors all must fit in
+ * registers: AVX2 and SSE have 16), NK_Q (units of a block of radial_dh, at
  * most 6), NK_SET (the table's name), NK_LABEL and NK_BF16 (the file of bf16 products). The vectors are the compiler's
  * own, so one text serves all. No guard: it is included once in each of them. */
 #include <math.h>

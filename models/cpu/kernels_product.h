@@ -51,7 +51,7 @@ complex_block(const nn_cpu_product *p, int row, int o, const int n, const int nv
     const float *a = p->a[0] + (size_t)row * p->a_ld, *ai = p->a[1] + (size_t)row * p->a_ld;
     const float *b[2] = { p->b + panel_at(2 * p->k, o), p->b + panel_at(2 * p->k, o + (nv - 1) * NK_W) };
     size_t imaginary = (size_t)p->k * NN_LANE;
-    vf s[NK_R / 2][2], t[NK_R / 2][2];
+    vf s[NK_C][2], t[NK_C][2];
 
     for (int i = 0; i < n; i++)
         s[i][0] = s[i][1] = t[i][0] = t[i][1] = (vf){ 0 };
@@ -83,8 +83,8 @@ static inline __attribute__((always_inline)) void product_columns(const nn_cpu_p
     int row = 0;
 
     if (p->a[1]) {
-        for (; row + NK_R / 2 <= p->n_rows; row += NK_R / 2)
-            complex_block(p, row, o, NK_R / 2, nv);
+        for (; row + NK_C <= p->n_rows; row += NK_C)
+            complex_block(p, row, o, NK_C, nv);
         for (; row + 2 <= p->n_rows; row += 2)
             complex_block(p, row, o, 2, nv);
         for (; row < p->n_rows; row++)
@@ -201,7 +201,7 @@ outer_complex(const nn_cpu_product *p, int row, int rows, const float *c, int o,
     size_t imaginary = (size_t)p->k * NN_LANE;
     float *d[2] = { p->db + panel_at(2 * p->k, o) + (size_t)k * NN_LANE,
                     p->db + panel_at(2 * p->k, o + (nv - 1) * NK_W) + (size_t)k * NN_LANE };
-    vf s[NK_R / 2][2], t[NK_R / 2][2];
+    vf s[NK_C][2], t[NK_C][2];
 
     for (int i = 0; i < n; i++)
         for (int v = 0; v < nv; v++) {
@@ -236,8 +236,8 @@ outer_columns(const nn_cpu_product *p, int row, int rows, int o, const int nv)
     outer_pack(p, 0, row, rows, o, nv, c);
     if (p->a[1]) {
         outer_pack(p, 1, row, rows, o, nv, c + OUTER_ROWS * 2 * NK_W);
-        for (; k + NK_R / 2 <= p->k; k += NK_R / 2)
-            outer_complex(p, row, rows, c, o, k, NK_R / 2, nv);
+        for (; k + NK_C <= p->k; k += NK_C)
+            outer_complex(p, row, rows, c, o, k, NK_C, nv);
         for (; k < p->k; k++)
             outer_complex(p, row, rows, c, o, k, 1, nv);
         return;
