@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "models/cpu/kernels.h"
 #include "models/cuda/plugin.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
@@ -105,6 +106,17 @@ pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t 
     return PL_OK;
 }
 
+static bool is_of_bf16(nn_precision p) { return p == NN_PREC_BF16 || p == NN_PREC_BF16X3; }
+
+/* bf16 on a processor without tiles for it: the same numbers, at up to twice the time of fp32. */
+static bool is_slow(const st_compute *c, const nn_engine_conf *conf)
+{
+    const nn_cpu_kernels *k = nn_cpu_kernels_choose();
+
+    return st_compute_engine(c) == &nn_engine_cpu && k && strcmp(k->name, "amx") != 0 &&
+           (is_of_bf16(conf->of_radial) || is_of_bf16(conf->of_contract) || is_of_bf16(conf->of_linear));
+}
+
 void st_compute_say(const st_compute *c, const char *stage)
 {
     nn_engine_conf conf = st_compute_conf(c, 1);
@@ -114,6 +126,8 @@ void st_compute_say(const st_compute *c, const char *stage)
         pl_log(PL_INFO, "%-9s engine auto: the cpu; %s", stage, err.text);
     else if (c->engine == ST_ENGINE_AUTO)
         pl_log(PL_INFO, "%-9s engine auto: the GPU", stage);
+    if (is_slow(c, &conf))
+        pl_log(PL_WARN, "%-9s precision: bf16 takes longer than fp32 on a processor without AMX", stage);
 }
 
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems)

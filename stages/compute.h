@@ -54,7 +54,7 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads);
 /* Adds a warning event when interpolation between radial nodes was off by `off` (radial_error
  * of an engine): above 1e-3, what bf16 rounds, and more than *worst, the most so far. */
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
-/* One line of log: what `auto` is on this machine, and why. */
+/* One line of log: what `auto` is on this machine, and why; a warning where the precision costs time and gains none. */
 void st_compute_say(const st_compute *c, const char *stage);
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems);
 

@@ -11,18 +11,21 @@ enum { PLAIN_ROWS = NK_W == 16 ? 8 : 4 };
 static inline __attribute__((always_inline)) void
 plain_block(const nn_bf16 *a, size_t ld, const nn_bf16 *b, vf *c, const int n)
 {
+    float x[PLAIN_ROWS][NN_BF16_IN];
     vf even[PLAIN_ROWS], odd[PLAIN_ROWS];
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         even[i] = odd[i] = (vf){ 0 };
+        for (int k = 0; k < NN_BF16_IN; k += NK_W)
+            store(&x[i][k], bf16_widen(*(const vh_any *)(a + (size_t)i * ld + k)));
+    }
     for (int k = 0; k < NN_BF16_IN; k += 2) {
         vu u = *(const vu_any *)(b + 16 * k);
         vf w0 = (vf)(u << 16), w1 = (vf)(u & 0xffff0000u);
 #pragma GCC unroll 8
         for (int i = 0; i < n; i++) {
-            vu x0 = (vu){ 0 } + (uint32_t)a[(size_t)i * ld + k], x1 = (vu){ 0 } + (uint32_t)a[(size_t)i * ld + k + 1];
-            even[i] += w0 * (vf)(x0 << 16);
-            odd[i] += w1 * (vf)(x1 << 16);
+            even[i] += w0 * x[i][k];
+            odd[i] += w1 * x[i][k + 1];
         }
     }
     for (int i = 0; i < n; i++)
@@ -57,6 +60,9 @@ static void bf16_product(const nn_bf16_product *g)
     for (; row + PLAIN_ROWS <= g->n_rows; row += PLAIN_ROWS)
         for (int32_t out = 0; out < g->n_out; out += NK_W)
             plain_rows(g, row, out, PLAIN_ROWS);
+    for (; row + 2 <= g->n_rows; row += 2)
+        for (int32_t out = 0; out < g->n_out; out += NK_W)
+            plain_rows(g, row, out, 2);
     for (; row < g->n_rows; row++)
         for (int32_t out = 0; out < g->n_out; out += NK_W)
             plain_rows(g, row, out, 1);

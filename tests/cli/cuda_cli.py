@@ -73,8 +73,8 @@ class Cuda(unittest.TestCase):
         self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
-    def scores(self, engine, **env):
-        said = self.sieve("run", "w.yaml", f"workdir=runs/{engine}", f"stages.score.engine={engine}", **env)
+    def scores(self, engine, *words, **env):
+        said = self.sieve("run", "w.yaml", f"workdir=runs/{engine}", f"stages.score.engine={engine}", *words, **env)
         db = sqlite3.connect(os.path.join(self.dir, "runs", engine, "results.db"))
         try:
             return said, [s for (s,) in db.execute("SELECT mean FROM score ORDER BY mol_id")]
@@ -134,6 +134,12 @@ class Cuda(unittest.TestCase):
         said, auto = self.scores("auto", MOLSIEVE_EMULATOR_NO_DRIVER="1")
         self.assertIn("engine auto: the cpu; engine cuda: no NVIDIA driver", said)
         self.assertEqual(auto, self.scores("cpu")[1])
+
+    def test_bf16_without_tiles_is_told_to_be_slow(self):
+        slow = "bf16 takes longer than fp32 on a processor without AMX"
+        self.assertNotIn(slow, self.scores("cpu", MOLSIEVE_CPU="portable")[0])
+        self.assertIn(slow, self.scores("cpu", "stages.score.precision_of.linear=bf16", MOLSIEVE_CPU="portable")[0])
+        self.assertNotIn(slow, self.scores("cuda", "stages.score.precision=bf16")[0])
 
     def weights(self, name):
         return tensors(os.path.join(self.dir, "runs", name, "models", "learn.safetensors"))
