@@ -34,7 +34,7 @@ ch_prepare_opts ch_prepare_defaults(void)
 {
     return (ch_prepare_opts){ .largest_fragment = true, .max_heavy_atoms = 250, .max_atoms = 1000,
                               .conformer = CH_3D_AUTO, .force_field = CH_FF_MMFF94,
-                              .sd_steps = 50, .cg_steps = 200, .n_structures = 1, .window = 10, .seed = 0, .ph = -1 };
+                              .steps = 250, .n_structures = 1, .window = 10, .seed = 0, .ph = -1 };
 }
 
 /* ---- finding the program ------------------------------------------------ */
@@ -213,7 +213,7 @@ static pl_code broken_answer(pl_error *err) { return pl_fail(err, PL_EINPUT, "in
 static void put_opts(pl_text *t, const ch_prepare_opts *o)
 {
     const int32_t values[] = { o->largest_fragment, o->max_heavy_atoms, o->max_atoms, (int32_t)o->conformer,
-                               (int32_t)o->force_field, o->sd_steps, o->cg_steps, o->neutralise, o->n_structures };
+                               (int32_t)o->force_field, o->steps, o->neutralise, o->n_structures };
 
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ch_wire_put_u32(t, (uint32_t)values[i]);

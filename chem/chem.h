@@ -31,7 +31,7 @@ typedef struct ch_prepare_opts {
     int32_t max_atoms;         /* with hydrogens                                             */
     ch_conformer conformer;
     ch_force_field force_field; /* MMFF94 falls back to UFF where it has no parameters       */
-    int32_t sd_steps, cg_steps; /* steepest descent, then conjugate gradients                */
+    int32_t steps;             /* down the force field, at most; it ends where the gradient is small */
     bool neutralise;           /* acids and bases without charge (docs/SCIENCE.md)          */
     int32_t n_structures;      /* at most, of one that is built: others turn its rotatable bonds by chance */
     double window;             /* kcal/mol; those with more energy above the lowest are left out */
@@ -41,7 +41,7 @@ typedef struct ch_prepare_opts {
     const char *rules;         /* NULL, or alerts: lines of a SMARTS, a blank, a name; borrowed */
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 50, 200, off, 1, 10, 0, 0, no pH, no alerts */
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 250, off, 1, 10, 0, 0, no pH, no alerts */
 
 typedef struct ch_worker_opts {
     const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */

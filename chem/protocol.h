@@ -30,7 +30,7 @@
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is no SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, sd_steps, cg_steps, neutralise, n_structures; u64 seed; f64 ph (< 0: none), window,
+ *              force_field, steps, neutralise, n_structures; u64 seed; f64 ph (< 0: none), window,
  *              structure_s
  *   rules    = str, lines of a SMARTS, a blank and a name; empty: no alerts
  *   str      = u32 length, bytes
@@ -43,11 +43,11 @@
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "6"
+#define CH_PROTOCOL_VERSION "7"
 
 /* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
  * structures, there called "protocol" as long as it was the same. */
-#define CH_ANSWERS_VERSION "4"
+#define CH_ANSWERS_VERSION "5"
 
 /* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */
 #define CH_GROUPS_VERSION "1"

@@ -154,7 +154,7 @@ static void put_prepared(Out &out, const Prepared &p)
 static PrepareOpts get_opts(In &in)
 {
     PrepareOpts o;
-    for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.sd_steps, &o.cg_steps, &o.neutralise,
+    for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.steps, &o.neutralise,
                         &o.n_structures })
         *x = in.get<int32_t>();
     o.seed = in.get<uint64_t>();

@@ -86,7 +86,7 @@ bool write_all(int fd, const char *p, size_t n);
 
 struct PrepareOpts { // what is not asked for by a request is of the worker's own test
     int32_t largest_fragment = 1, max_heavy = 250, max_atoms = 1000, conformer = CH_3D_GENERATE, force_field = CH_FF_MMFF94;
-    int32_t sd_steps = 20, cg_steps = 20, neutralise = 0, n_structures = 1;
+    int32_t steps = 40, neutralise = 0, n_structures = 1;
     uint64_t seed = 0;
     double ph = -1;         // < 0: none
     double window = 0;      // kcal/mol
@@ -180,6 +180,12 @@ void turn_all(OpenBabel::OBMol &mol, uint64_t state);
 
 // Chance decides between arrangements that are open, before anything is built.
 void define_stereo(OpenBabel::OBMol &mol, uint64_t state);
+
+// ---- worker_relax.cpp
+
+// Down the energy of a field of the library ("MMFF94", "UFF"), so many steps at most or until its gradient is small. kcal/mol.
+// false: it does not know all atoms, or gives no number.
+bool relax(OpenBabel::OBMol &mol, const char *field, int steps, double *energy);
 
 // ---- worker_build.cpp: and in three
 

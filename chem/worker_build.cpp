@@ -29,7 +29,6 @@
 #include <openbabel/atom.h>
 #include <openbabel/babelconfig.h>
 #include <openbabel/builder.h>
-#include <openbabel/forcefield.h>
 #include <openbabel/obconversion.h>
 #include <openbabel/oberror.h>
 #include <openbabel/obiter.h>
@@ -112,15 +111,6 @@ struct Geometry {
 };
 } // namespace
 
-// UFF's SetupCalculations decides by a local variable that nobody sets (valgrind shows it), so what the
-// stack held before would leak into a result, as NaN at times. It is called again on a stack of zeros.
-static __attribute__((noinline)) void clean_stack()
-{
-    char room[128 << 10];
-    std::memset(room, 0, sizeof room);
-    asm volatile("" : : "r"(room) : "memory");
-}
-
 // MMFF94 has no van der Waals radius for deuterium; electrons do not know it from hydrogen.
 static std::vector<unsigned> take_isotopes(OBMol &mol)
 {
@@ -139,28 +129,6 @@ static void put_isotopes(OBMol &mol, const std::vector<unsigned> &taken)
     FOR_ATOMS_OF_MOL(a, mol)
         if (!taken.empty())
             a->SetIsotope(taken[a->GetIdx() - 1]);
-}
-
-static bool relax(OBMol &mol, const char *field, const PrepareOpts &o, double *energy)
-{
-    OBForceField *ff = OBForceField::FindForceField(field);
-    if (ff == nullptr)
-        return false;
-    ff->SetLogFile(nullptr);
-    ff->SetLogLevel(OBFF_LOGLVL_NONE);
-    if (!ff->Setup(mol))
-        return false;
-    clean_stack();
-    if (std::strcmp(field, "UFF") == 0 && !(ff->SetupCalculations() && ff->SetupPointers()))
-        return false;
-    if (o.sd_steps > 0)
-        ff->SteepestDescent(o.sd_steps, 1.0e-4);
-    if (o.cg_steps > 0)
-        ff->ConjugateGradients(o.cg_steps, 1.0e-6);
-    *energy = ff->Energy(false) / (ff->GetUnit() == "kJ/mol" ? 4.184 : 1);
-    if (!std::isfinite(*energy) || !ff->GetCoordinates(mol))
-        return false;
-    return true;
 }
 
 // The builder makes exactly straight lines, where the library's angle terms have no gradient: nitriles
@@ -198,7 +166,7 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
         if (field < o.force_field)
             continue;
         const std::vector<unsigned> isotopes = take_isotopes(mol);
-        const bool relaxed = relax(mol, field == CH_FF_MMFF94 ? "MMFF94" : "UFF", o, &g.energy);
+        const bool relaxed = relax(mol, field == CH_FF_MMFF94 ? "MMFF94" : "UFF", o.steps, &g.energy);
         put_isotopes(mol, isotopes);
         if (relaxed) {
             g.how = name;
@@ -433,7 +401,7 @@ bool builder_start(int *confined)
     PrepareOpts o;
     int ends[2];
 
-    o.sd_steps = o.cg_steps = 2;
+    o.steps = 4;
     if (omp_set_num_threads != nullptr)
         omp_set_num_threads(1); // more would change the last bits, spin, and hang in the forked child
     vector3 v;

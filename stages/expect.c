@@ -10,8 +10,9 @@
 
 #include "chem/record.h"
 #include "stages/prepare.h"
+#include "stages/read_input.h"
 
-enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200, UNIT_RECORDS = 1000 };
+enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200 };
 
 /* Hydrogens of drug-like molecules outnumber the carbons' places by this; text files shrink so in gzip. */
 static const double ATOMS_A_HEAVY = 1.9, GZIP_RATIO = 4;
@@ -99,6 +100,7 @@ double st_structures_a_molecule(const pl_workflow *wf)
 
 static void guess(st_sizes *out, const pl_workflow *wf)
 {
+    const pl_step *read = pl_workflow_step(wf, "read");
     const pl_input *in = wf->inputs.items;
     int32_t n = wf->inputs.n < SAMPLE_FILES ? wf->inputs.n : SAMPLE_FILES;
     sample s = { 0 };
@@ -114,7 +116,7 @@ static void guess(st_sizes *out, const pl_workflow *wf)
     out->atoms = s.atoms * all;
     out->bonds = out->atoms + out->n; /* about two rings */
     out->structures = out->n * st_structures_a_molecule(wf);
-    out->n_units = (int64_t)ceil(out->n_records / UNIT_RECORDS);
+    out->n_units = read ? (int64_t)ceil(out->n_records / (double)((const st_read_conf *)read->conf)->unit) : 0;
 }
 
 pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err)

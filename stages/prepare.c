@@ -138,6 +138,11 @@ static bool generates(const st_prepare_conf *c)
     return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE;
 }
 
+int64_t st_prepare_unit(const st_prepare_conf *c)
+{
+    return c->conformer == CH_3D_GENERATE ? 50 : c->conformer == CH_3D_AUTO ? 200 : 1000;
+}
+
 /* ,"alerts":"hash of the rules": what the library is asked, so neither comments nor the file's name. "" without any. */
 static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
 {

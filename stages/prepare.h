@@ -51,6 +51,9 @@ typedef struct st_property {
     int32_t task, better; /* regression|classification, none|low|high */
 } st_property;
 
+/* Records of a unit, by what is done for each. */
+int64_t st_prepare_unit(const st_prepare_conf *c);
+
 /* A label of a molecule: mean, sample deviation and number of values; by on_conflict the first
  * value, and the root of the mean square distance of the others from it. Always finite. */
 typedef struct st_label {

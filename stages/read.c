@@ -20,7 +20,8 @@ enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
 
 #define AT(member) offsetof(st_read_conf, member)
 static const pl_field fields[] = {
-    { PL_INT, "unit", AT(unit), 1000, 1, 100000, NULL, NULL, "records", "records in one resumable unit", 0, NULL, 0 },
+    { PL_INT, "unit", AT(unit), -1, 1, 100000, NULL, "auto", "records",
+      "in one resumable unit, which one worker does; auto: 1000, 200 if prepare may build structures, 50 if it builds all", 0, NULL, 0 },
     { PL_SIZE, "max_record", AT(max_record), 1 << 20, 1024, 256 << 20, NULL, NULL, NULL,
       "longest record; a longer one is a failed record", 0, NULL, 0 },
     { PL_SIZE, "max_file", AT(max_file), 64 << 20, 1024, 256 << 20, NULL, NULL, NULL,
@@ -78,6 +79,16 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->note = pl_sprintf(mem, "%d input file%s; what is not yet read is guessed from the first records",
                            (int)wf->inputs.n, wf->inputs.n == 1 ? "" : "s");
     return code;
+}
+
+/* Few molecules, many workers: a structure takes a hundred times what else is done for a record. */
+static void settle(const pl_workflow *wf, void *conf)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+    st_read_conf *c = conf;
+
+    if (c->unit < 0)
+        c->unit = prepare ? st_prepare_unit(prepare->conf) : 1000;
 }
 
 /* ---- reading ---- */
@@ -543,6 +554,7 @@ const pl_stage st_read = {
     .conf_size = sizeof(st_read_conf),
     .state_size = sizeof(read_state),
     .item = "records",
+    .settle = settle,
     .check = st_read_check,
     .key = st_read_key,
     .estimate = estimate,

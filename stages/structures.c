@@ -8,7 +8,7 @@
 #include "chem/wire.h"
 #include "pipeline/base/sha256.h"
 
-enum { VERSION = 3 }; /* of an entry's bytes and of how structures are made */
+enum { VERSION = 4 }; /* of an entry's bytes and of how structures are made */
 
 pl_code st_structures_open(st_structures *s, pl_store *store, const char *library, const ch_prepare_opts *opts,
                            const ch_worker_opts *budget, pl_error *err)
@@ -18,8 +18,7 @@ pl_code st_structures_open(st_structures *s, pl_store *store, const char *librar
     pl_sha256 sha;
 
     *s = (st_structures){ .store = store, .first_s = budget->cpu_first_s, .retry_s = budget->cpu_retry_s };
-    n = snprintf(steps, sizeof steps, "%d %d %d %d", (int)VERSION, (int)opts->force_field, (int)opts->sd_steps,
-                 (int)opts->cg_steps);
+    n = snprintf(steps, sizeof steps, "%d %d %d", (int)VERSION, (int)opts->force_field, (int)opts->steps);
     if (opts->n_structures > 1)
         (void)snprintf(steps + n, sizeof steps - (size_t)n, " %d %.17g", (int)opts->n_structures, opts->window);
     pl_sha256_start(&sha);

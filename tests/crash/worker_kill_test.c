@@ -235,7 +235,7 @@ static void a_molecule_beyond_its_budget_is_a_timeout_after_two_tries(void **sta
     ch_worker *w;
     (void)state;
 
-    o.sd_steps = o.cg_steps = 100000;
+    o.steps = 100000;
     assert_int_equal(ch_worker_open(&w, &opts, NULL), PL_OK);
     pl_code code = ch_worker_prepare(w, slow, strlen(slow), "smi", &o, &p, mem, &err);
     assert_int_equal(code, PL_EINPUT);

@@ -38,12 +38,12 @@ static int drop(void **state)
     return 0;
 }
 
-static void open_with(st_structures *s, const char *library, int cg_steps, double first, double retry)
+static void open_with(st_structures *s, const char *library, int steps, double first, double retry)
 {
     ch_prepare_opts opts = ch_prepare_defaults();
     const ch_worker_opts budget = { .cpu_first_s = first, .cpu_retry_s = retry };
 
-    opts.cg_steps = cg_steps;
+    opts.steps = steps;
     assert_int_equal(st_structures_open(s, store, library, &opts, &budget, NULL), PL_OK);
 }
 
