@@ -84,6 +84,16 @@ class Engine(unittest.TestCase):
         self.sieve("run", "w.yaml", "-n")
         self.assertFalse(os.path.exists(self.path("runs")))
 
+    def test_units_are_small_where_structures_are_built(self):
+        self.write("b.smi", "".join("C" * n + x + "\n" for n in range(1, 16) for x in ("O", "N", "F", "Cl")))
+        self.write("b.yaml", "format: 1\nname: try\ninputs: [{path: b.smi}]\nstages:\n  read: {}\n  prepare: {}\n")
+        for source, n in (("none", 1), ("auto", 1), ("generate", 2)):
+            self.sieve("run", "b.yaml", f"workdir=runs/{source}", f"stages.prepare.conformers.source={source}", "-j", "2")
+            units = self.sql("SELECT n_units FROM stage WHERE name IN ('read','prepare')", "runs/" + source)
+            self.assertEqual(units, [(n,)] * 2, source)
+        self.sieve("run", "b.yaml", "stages.read.unit=20", "workdir=runs/own", "-j", "2")
+        self.assertEqual(self.sql("SELECT n_units FROM stage WHERE name='read'", "runs/own"), [(3,)])
+
     def test_a_run_ends_with_the_funnel_and_a_rerun_does_nothing(self):
         first = self.sieve("run", "w.yaml", "-j", "2")
         self.assertIn("8 records: 6 ok, 1 duplicate, 0 filtered, 1 failed -> 6 molecules", first.stdout)
