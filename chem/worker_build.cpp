@@ -46,6 +46,7 @@ extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsign
 namespace worker {
 
 static const int build_tries = 3;
+static const double most_strain = 6; // kcal/mol an atom: most drugs have less than 3, ions of several charges more
 
 // ---- positions ------------------------------------------------------------
 
@@ -180,23 +181,42 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
     return g;
 }
 
-// One in some hundred drug-like molecules ends with atoms on top of each other; another start mostly helps.
+// One in some hundred drug-like molecules is built with a bond through a ring, which no force field undoes.
+static bool is_strained(const Geometry &g, const OBMol &mol)
+{
+    return g.energy > most_strain * mol.NumAtoms();
+}
+
+static Geometry mol_build_sane(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
+{
+    const Geometry g = mol_build(mol, smiles, o, turned);
+    mol_check_geometry(mol);
+    if (mol.NumAtoms() > 3 && z_spread(mol) <= 1e-3 && flat_is_impossible(mol))
+        fail(CH_GEOMETRY, "flat, although a carbon has four neighbours");
+    return g;
+}
+
+// Others end with atoms on top of each other; another start mostly helps. Of strained ones the least is taken.
 static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
 {
+    const OBMol flat = mol;
     PrepareOpts again = o;
-    for (int left = build_tries - 1;; left--, again.seed = again.seed * 0x9e3779b97f4a7c15u + 1)
+    Geometry best;
+    for (int left = build_tries - 1; left >= 0; left--, again.seed = again.seed * 0x9e3779b97f4a7c15u + 1)
         try {
-            OBMol built = mol;
-            Geometry g = mol_build(built, smiles, again, turned);
-            mol_check_geometry(built);
-            if (built.NumAtoms() > 3 && z_spread(built) <= 1e-3 && flat_is_impossible(built))
-                fail(CH_GEOMETRY, "flat, although a carbon has four neighbours");
-            mol = built;
-            return g;
+            OBMol built = flat;
+            const Geometry g = mol_build_sane(built, smiles, again, turned || best.how != "none");
+            if (best.how == "none" || (g.how == best.how && g.energy < best.energy)) {
+                best = g;
+                mol = built;
+            }
+            if (!is_strained(best, mol))
+                break;
         } catch (const Failure &) {
-            if (left == 0)
+            if (left == 0 && best.how == "none")
                 throw;
         }
+    return best;
 }
 
 // ---- in a process of its own ----------------------------------------------

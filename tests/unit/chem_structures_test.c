@@ -53,6 +53,24 @@ static void what_is_built_is_at_the_minimum(void **state)
         }
 }
 
+/* The library builds these with a chain through a ring, 880 to 1,500 kcal/mol. */
+static void what_is_built_through_a_ring_is_built_again(void **state)
+{
+    static const char *const smiles[] = {
+        "CCCCn1c(Cc2cc(OC)c(c(c2)OC)OC)nc2c1ncnc2N", "OC(=O)Cc1ccc(cc1CN1CCN([C@H](C1)C)S(=O)(=O)Cc1ccccc1)Cl",
+        "CC[C@@H](C(=O)[C@H]([C@H]([C@@H](CCc1ccc(c(c1C(=O)[O-])O)C)C)O)C)[C@H]1O[C@](C[C@@H]1C)(CC)[C@H]1CC[C@]([C@@H](O1)C)(O)CC",
+    };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_GENERATE;
+    for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
+        const ch_prepared p = prepare(smiles[i], "smi", &o);
+        if (!(p.energy < 3 * p.mol.n_atoms))
+            fail_msg("%s: %.1f kcal/mol", smiles[i], p.energy);
+    }
+}
+
 static const ch_mol *structure(const ch_prepared *p, int32_t k) { return k == 0 ? &p->mol : &p->other[k - 1]; }
 
 /* What its positions say, stereo included. */
@@ -235,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(energies_are_in_kcal),
         cmocka_unit_test(what_is_built_is_at_the_minimum),
+        cmocka_unit_test(what_is_built_through_a_ring_is_built_again),
         cmocka_unit_test(a_molecule_that_turns_has_several_structures),
         cmocka_unit_test(what_is_stiff_has_one),
         cmocka_unit_test(the_window_leaves_out_what_has_more_energy),
