@@ -99,8 +99,8 @@ static int32_t kinds_of(nn_cuda_prep *p, const nn_batch *in)
     return n;
 }
 
-/* Keys: neighbours on the grid differ by one, and nothing else does, because a kind begins two behind the one before it. The
- * largest key. */
+/* Keys: neighbours on the grid differ by one, and nothing else does, because a kind begins two behind the one before it.
+ * Returns what is more than all of them. */
 static uint64_t intervals_of(nn_cuda_prep *p, const nn_batch *in)
 {
     uint64_t least = UINT64_MAX, most = 0, kinds = (uint64_t)kinds_of(p, in);
