@@ -83,8 +83,8 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     ch_wire_put_str(t, "none", 4);
     for (int i = 0; i < 6; i++)
         ch_wire_put_u32(t, i == 0 ? HEAVY : (uint32_t)(h >> (8 * i)) % 7);
-    ch_wire_put_u32(t, 0);
-    ch_wire_put_u32(t, 0);
+    for (int i = 0; i < 3; i++) /* charge as read, made neutral, open stereo */
+        ch_wire_put_u32(t, 0);
     for (int i = 0; i < 3; i++)
         ch_wire_put_f64(t, 100 + (double)(mix(h + (uint64_t)i) % 500000) / 1000);
     ch_wire_put_f64(t, (double)NAN);
