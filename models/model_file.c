@@ -125,6 +125,7 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
     if (rc)
         return rc;
     m->model = model;
+    m->verified = all->verified;
     for (int k = 0; k < all->n; k++)
         m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
     rc = params_take(m, all, other_signs, mem, err);

@@ -14,6 +14,7 @@
  *   interval   part and bands (similarity, within, molecules): models/interval.h; not of classes, and not there if
  *              nobody knows
  *   provenance where it comes from: data, sizes, split, recipe, date, errors
+ *   sha256     of the file itself: models/safetensors.h; earlier files have none
  *
  * and, where the training kept them, the molecules it was trained on (models/domain.h).
  * A classifier has format 2: a program that knows only 1 would take its log odds for the target. A model
@@ -61,6 +62,7 @@ typedef struct nn_model_file {
     float *params;                        /* [model->n_floats]; after a read exactly the
                                              values in the file                             */
     char sha256[65];                      /* of the file; read only                         */
+    bool verified;                        /* the file has a checksum, and it holds; read only */
 } nn_model_file;
 
 /* Everything lives in mem. EIO: cannot be read. EDATA: not what it must be. */

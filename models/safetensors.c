@@ -2,13 +2,13 @@
 #include "models/safetensors.h"
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/sha256.h"
 #include "pipeline/base/text.h"
 
-enum { PREFIX = 8 };
+enum { PREFIX = 8, DIGITS = 64 };
 static const uint64_t HEADER_MAX = 100u << 20; /* the limit of the format's own library */
 
 static const struct {
@@ -21,6 +21,52 @@ static const struct {
 
 size_t nn_dtype_bytes(nn_dtype type) { return dtypes[type].bytes; }
 const char *nn_dtype_name(nn_dtype type) { return dtypes[type].name; }
+
+/* ---- checksum ------------------------------------------------------------ */
+
+static const char no_digits[DIGITS + 1] = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/* The hash of a file whose own digits lie at `at`. */
+static void hash_around(pl_bytes file, size_t at, char out[DIGITS + 1])
+{
+    pl_sha256 sha;
+
+    pl_sha256_start(&sha);
+    pl_sha256_add(&sha, file.data, at);
+    pl_sha256_add(&sha, no_digits, DIGITS);
+    pl_sha256_add(&sha, (const char *)file.data + at + DIGITS, file.len - at - DIGITS);
+    pl_sha256_hex(&sha, out);
+}
+
+static bool is_digits(const char *s)
+{
+    return strlen(s) == DIGITS && strspn(s, "0123456789abcdef") == DIGITS;
+}
+
+/* A string of 64 digits is the checksum under any name: the name too can be damaged. */
+static const nn_meta *find_checksum(const nn_tensors *all)
+{
+    for (int k = 0; k < all->n_meta; k++)
+        if (!strcmp(all->meta[k].key, "sha256") || is_digits(all->meta[k].value))
+            return &all->meta[k];
+    return NULL;
+}
+
+static pl_code checksum_verify(nn_tensors *all, pl_bytes file, size_t header, pl_error *err)
+{
+    const nn_meta *sum = find_checksum(all);
+    const char *text = (const char *)file.data + PREFIX, *at;
+    char is[DIGITS + 1] = "";
+
+    if (!sum)
+        return PL_OK;
+    at = memmem(text, header, sum->value, strlen(sum->value));
+    if (at && is_digits(sum->value))
+        hash_around(file, (size_t)(at - text) + PREFIX, is);
+    all->verified = !strcmp(sum->key, "sha256") && !strcmp(sum->value, is);
+    return all->verified ? PL_OK : pl_fail(err, PL_EDATA, "damaged, or changed by another program: its checksum (metadata sha256) "
+                                           "does not hold; put back a copy, or train again");
+}
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -174,7 +220,7 @@ pl_code nn_tensors_parse(nn_tensors **out, pl_bytes file, pl_arena *mem, pl_erro
                       (pl_bytes){ (const char *)file.data + PREFIX + n, file.len - PREFIX - n }, mem, err);
     json_decref(root);
     *out = all;
-    return rc;
+    return rc ? rc : checksum_verify(all, file, n, err);
 }
 
 pl_code nn_tensors_read(nn_tensors **out, const char *path, pl_arena *mem, pl_error *err)
@@ -303,15 +349,17 @@ static json_t *tensor_json(const nn_tensor *t, size_t from)
                      "data_offsets", (json_int_t)from, (json_int_t)to);
 }
 
+/* The place of the checksum is the first member: its digits are the first of the file. */
 static json_t *meta_json(const nn_tensors *what)
 {
-    json_t *j = json_object();
+    json_t *j = json_pack("{s:s}", "sha256", no_digits);
 
     for (int k = 0; k < what->n_meta; k++)
         if (json_object_set_new(j, what->meta[k].key, json_string(what->meta[k].value))) {
             json_decref(j);
             return NULL;
         }
+    json_object_set_new(j, "sha256", json_string(no_digits)); /* that of a file that was read is no longer true */
     return j;
 }
 
@@ -319,7 +367,7 @@ static json_t *meta_json(const nn_tensors *what)
 static char *header_text(const nn_tensors *what, size_t *bytes)
 {
     json_t *root = json_object();
-    bool bad = what->n_meta && json_object_set_new(root, "__metadata__", meta_json(what));
+    bool bad = json_object_set_new(root, "__metadata__", meta_json(what));
     char *text;
 
     *bytes = 0;
@@ -355,6 +403,14 @@ static void file_fill(char *file, const char *header, size_t padded, const nn_te
         }
 }
 
+static void checksum_put(char *file, size_t n)
+{
+    char *at = memmem(file, n, no_digits, DIGITS), sum[DIGITS + 1];
+
+    hash_around((pl_bytes){ file, n }, (size_t)(at - file), sum);
+    memcpy(at, sum, DIGITS);
+}
+
 pl_code nn_tensors_write(const char *path, const nn_tensors *what, pl_error *err)
 {
     size_t bytes, padded;
@@ -370,6 +426,7 @@ pl_code nn_tensors_write(const char *path, const nn_tensors *what, pl_error *err
         return pl_fail(err, PL_ENOMEM, "no memory to write %s", path);
     }
     file_fill(file, header, padded, what);
+    checksum_put(file, PREFIX + padded + bytes);
     rc = pl_file_write(path, (pl_bytes){ file, PREFIX + padded + bytes }, err);
     free(file);
     free(header);

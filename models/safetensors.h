@@ -5,10 +5,14 @@
  * (https://github.com/huggingface/safetensors). Written files keep every tensor
  * naturally aligned without holes: wide types first. A file that is read is not
  * trusted: every offset, size and shape is checked against the bytes there are,
- * and what is wrong is PL_EDATA with a sentence. */
+ * and what is wrong is PL_EDATA with a sentence.
+ *
+ * Written files carry a checksum of themselves: the metadata string `sha256` is the SHA-256 of the whole file in which
+ * these 64 digits are '0'. It is verified whenever a file that has it is read; files of other programs have none. */
 #ifndef NN_SAFETENSORS_H
 #define NN_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +42,7 @@ typedef struct nn_tensors {
     int n, n_meta;
     const nn_tensor *t;
     const nn_meta *meta; /* the strings of __metadata__ */
+    bool verified;       /* the file has a checksum, and it holds; read only */
 } nn_tensors;
 
 size_t nn_dtype_bytes(nn_dtype type);

@@ -224,6 +224,8 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
     (void)printf("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
     print_domain(&m->domain);
     (void)printf("  sha256 %s\n", m->sha256);
+    (void)puts(m->verified ? "  the checksum that the file carries holds"
+                           : "  the file carries no checksum: it is of an earlier version, or of another program; compare the sha256");
     return 0;
 }
 
@@ -424,7 +426,7 @@ const pl_cmd st_cmd_model = {
     .args = "info|verify|diff FILE [FILE]",
     .help = "what a model file holds, whether it is sound, how two differ",
     .about = "info    what it predicts, from which inputs, how it was trained, how wrong it is\n"
-             "verify  every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
+             "verify  the file's own checksum, every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
              "diff    settings, provenance and the weights that differ most, relative to the largest of their tensor;\n"
              "        exit 1 if they differ\n\n"
              "  molsieve model info workflows/models/esol.safetensors\n"

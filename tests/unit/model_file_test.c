@@ -127,6 +127,96 @@ static void the_same_model_gives_the_same_bytes(void **state)
     assert_string_equal(written_and_read(b)->sha256, first);
 }
 
+/* The bytes of a model file; n + 1 are there. */
+static char *bytes_of(bench *b, size_t *n)
+{
+    pl_bytes all;
+    char *copy;
+
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&all, b->path, b->mem, NULL), PL_OK);
+    copy = malloc(all.len + 1);
+    assert_non_null(copy);
+    memcpy(copy, all.data, all.len);
+    *n = all.len;
+    return copy;
+}
+
+static void put_bytes(bench *b, const char *bytes, size_t n)
+{
+    FILE *f = fopen(b->path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static size_t header_of(const char *file)
+{
+    return (size_t)(unsigned char)file[0] | (size_t)(unsigned char)file[1] << 8;
+}
+
+/* Whether the bytes are a model file that is read; a refusal names the file. */
+static bool is_taken(bench *b, const char *bytes, size_t n)
+{
+    nn_model_file *back = NULL;
+    pl_error err = { 0 };
+    pl_arena *mem = pl_arena_new(0);
+    bool taken;
+
+    put_bytes(b, bytes, n);
+    taken = nn_model_read(&back, b->path, mem, &err) == PL_OK;
+    if (!taken)
+        assert_true(err.code == PL_EDATA && strstr(err.text, b->path));
+    pl_arena_free(mem);
+    return taken;
+}
+
+/* As many as MOLSIEVE_FLIPS says, every other one in the header. */
+static void every_flipped_bit_is_noticed(void **state)
+{
+    bench *b = *state;
+    const char *asked = getenv("MOLSIEVE_FLIPS");
+    int64_t flips = asked ? atoll(asked) : 100, taken = 0;
+    size_t n;
+    char *file = bytes_of(b, &n);
+    pl_rng r = pl_rng_at(21, 0, 1);
+
+    assert_true(is_taken(b, file, n));
+    for (int64_t k = 0; k < flips; k++) {
+        size_t at = (size_t)pl_rng_below(&r, k % 2 ? 8 + header_of(file) : n);
+        char bit = (char)(1u << pl_rng_below(&r, 8));
+        file[at] = (char)(file[at] ^ bit);
+        taken += is_taken(b, file, n);
+        file[at] = (char)(file[at] ^ bit);
+    }
+    assert_int_equal(taken, 0);
+    print_message("%lld flipped bits, each refused\n", (long long)flips);
+    free(file);
+}
+
+/* As files of earlier versions are, and those of other programs. */
+static void a_file_without_a_checksum_is_read_and_known(void **state)
+{
+    bench *b = *state;
+    size_t n, gone, left;
+    char *file = bytes_of(b, &n);
+    char *at = memmem(file, n, "\"sha256\":\"", 10), *end = at ? strchr(at + 10, ',') : NULL;
+    nn_model_file *back = NULL;
+
+    assert_true(written_and_read(b)->verified);
+    assert_non_null(end);
+    gone = (size_t)(end + 1 - at);
+    left = header_of(file) - gone;
+    memmove(at, end + 1, (size_t)(file + n - end - 1));
+    file[0] = (char)(left & 0xff);
+    file[1] = (char)(left >> 8);
+    put_bytes(b, file, n - gone);
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, NULL), PL_OK);
+    assert_false(back->verified);
+    free(file);
+}
+
 /* The molecules it was trained on go with it, whatever the type of its numbers. */
 static void the_domain_is_written_and_read(void **state)
 {
@@ -515,6 +605,8 @@ int main(void)
         WITH_BENCH(what_is_written_is_read),
         WITH_BENCH(bfloat16_holds_exactly_the_rounded_numbers),
         WITH_BENCH(the_same_model_gives_the_same_bytes),
+        WITH_BENCH(every_flipped_bit_is_noticed),
+        WITH_BENCH(a_file_without_a_checksum_is_read_and_known),
         WITH_BENCH(an_interval_that_is_not_known_is_not_written),
         WITH_BENCH(several_targets_are_written_and_read),
         WITH_BENCH(the_domain_is_written_and_read),
