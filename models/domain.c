@@ -4,15 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 enum { PART = 512, ASKED = 128 }; /* of a domain, folded 40 kB; molecules that it is held against at once */
 
-static const char *const names[NN_DOMAIN_TENSORS] = { "domain.fingerprint", "domain.inchikey" };
-static const int64_t widths[NN_DOMAIN_TENSORS] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
+static const char PACKED[] = "domain.zlib"; /* see models/domain.h */
+enum { PLAIN = 2, COUNT_BYTES = 4, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY, SHRINKS_MOST = 1032 /* by zlib, at most */ };
+static const char *const names[PLAIN] = { "domain.fingerprint", "domain.inchikey" };
+static const int64_t widths[PLAIN] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
 
 bool nn_domain_has(const char *tensor)
 {
-    return strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
+    return strcmp(tensor, PACKED) == 0 || strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
 }
 
 static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
@@ -59,9 +62,9 @@ pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, 
 
 /* ---- reading ------------------------------------------------------------- */
 
-static pl_code check_shapes(const nn_tensor *const t[NN_DOMAIN_TENSORS], pl_error *err)
+static pl_code check_shapes(const nn_tensor *const t[PLAIN], pl_error *err)
 {
-    for (int k = 0; k < NN_DOMAIN_TENSORS; k++) {
+    for (int k = 0; k < PLAIN; k++) {
         if (t[k] == NULL)
             return pl_fail(err, PL_EDATA, "tensor %s is missing beside %s", names[k], names[!k]);
         if (t[k]->dtype != NN_U8 || t[k]->n_dims != 2 || t[k]->dims[1] != widths[k] || t[k]->dims[0] != t[0]->dims[0])
@@ -83,51 +86,104 @@ static bool is_key(const char *key)
     return n == NN_DOMAIN_KEY || memcmp(key, none, sizeof none) == 0;
 }
 
-static pl_code check_keys(const nn_domain *d, pl_error *err)
+static pl_code check_keys(const nn_domain *d, const char *tensor, pl_error *err)
 {
     for (int32_t i = 0; i < d->n; i++)
         if (!is_key(d->key[i]) || (i > 0 && strcmp(d->key[i - 1], d->key[i]) > 0))
-            return pl_fail(err, PL_EDATA, "tensor %s: row %d is no InChIKey, or not in order", names[1], (int)i);
+            return pl_fail(err, PL_EDATA, "tensor %s: row %d is no InChIKey, or not in order", tensor, (int)i);
     return PL_OK;
 }
 
-pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
+/* n rows of each. */
+static pl_code rows_take(nn_domain *out, int32_t n, const char *prints, const char *keys, const char *tensor, pl_arena *mem, pl_error *err)
 {
-    const nn_tensor *const t[NN_DOMAIN_TENSORS] = { nn_tensors_find(all, names[0]), nn_tensors_find(all, names[1]) };
     ch_fingerprint *print;
     ch_folds *folds;
     char (*key)[NN_DOMAIN_KEY + 1];
     pl_code code;
 
-    *out = (nn_domain){ 0 };
-    if (t[0] == NULL && t[1] == NULL)
-        return PL_OK;
-    code = check_shapes(t, err);
-    if (code != PL_OK)
-        return code;
-    out->n = (int32_t)t[0]->dims[0];
+    out->n = n;
     code = rooms(out, &print, &folds, &key, mem, err);
-    for (int32_t i = 0; i < out->n && code == PL_OK; i++) {
-        memcpy(&print[i], (const char *)t[0]->data + (size_t)i * CH_FINGERPRINT_BYTES, CH_FINGERPRINT_BYTES);
+    for (int32_t i = 0; i < n && code == PL_OK; i++) {
+        memcpy(&print[i], prints + (size_t)i * CH_FINGERPRINT_BYTES, CH_FINGERPRINT_BYTES);
         ch_folds_put(folds, i, &print[i]);
-        memcpy(key[i], (const char *)t[1]->data + (size_t)i * NN_DOMAIN_KEY, NN_DOMAIN_KEY);
+        memcpy(key[i], keys + (size_t)i * NN_DOMAIN_KEY, NN_DOMAIN_KEY);
     }
-    return code == PL_OK ? check_keys(out, err) : code;
+    return code == PL_OK ? check_keys(out, tensor, err) : code;
+}
+
+static pl_code plain_take(nn_domain *out, const nn_tensor *const t[PLAIN], pl_arena *mem, pl_error *err)
+{
+    pl_code code = check_shapes(t, err);
+
+    return code != PL_OK ? code : rows_take(out, (int32_t)t[0]->dims[0], t[0]->data, t[1]->data, names[1], mem, err);
+}
+
+/* How many molecules a packed tensor says it has; -1: more than its bytes can hold. */
+static int64_t packed_count(const nn_tensor *t)
+{
+    const unsigned char *b = t->data;
+    int64_t n;
+
+    if (t->dtype != NN_U8 || t->n_dims != 1 || t->dims[0] < COUNT_BYTES)
+        return -1;
+    n = (int64_t)b[0] | (int64_t)b[1] << 8 | (int64_t)b[2] << 16 | (int64_t)b[3] << 24;
+    return n > NN_DOMAIN_MAX || n * ROW_BYTES > SHRINKS_MOST * t->dims[0] ? -1 : n;
+}
+
+static pl_code packed_take(nn_domain *out, const nn_tensor *t, pl_arena *mem, pl_error *err)
+{
+    const int64_t n = packed_count(t);
+    uLongf size = n > 0 ? (uLongf)(n * ROW_BYTES) : 0;
+    char *rows = n >= 0 ? malloc(size + 1) : NULL;
+    pl_code code;
+
+    if (n < 0)
+        return pl_fail(err, PL_EDATA, "tensor %s is not U8 with a number of molecules", PACKED);
+    if (rows == NULL)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %lld molecules", (long long)n);
+    if (uncompress((Bytef *)rows, &size, (const Bytef *)t->data + COUNT_BYTES, (uLong)(t->dims[0] - COUNT_BYTES)) != Z_OK ||
+        size != (uLongf)(n * ROW_BYTES))
+        code = pl_fail(err, PL_EDATA, "tensor %s is damaged: it does not hold %lld molecules", PACKED, (long long)n);
+    else
+        code = rows_take(out, (int32_t)n, rows, rows + n * CH_FINGERPRINT_BYTES, PACKED, mem, err);
+    free(rows);
+    return code;
+}
+
+pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
+{
+    const nn_tensor *const t[PLAIN] = { nn_tensors_find(all, names[0]), nn_tensors_find(all, names[1]) };
+    const nn_tensor *packed = nn_tensors_find(all, PACKED);
+
+    *out = (nn_domain){ 0 };
+    if (packed != NULL && (t[0] != NULL || t[1] != NULL))
+        return pl_fail(err, PL_EDATA, "tensors %s and %s are both there", PACKED, t[0] ? names[0] : names[1]);
+    if (packed != NULL)
+        return packed_take(out, packed, mem, err);
+    return t[0] == NULL && t[1] == NULL ? PL_OK : plain_take(out, t, mem, err);
 }
 
 /* ---- writing ------------------------------------------------------------- */
 
 pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err)
 {
-    char *keys = PL_NEW(mem, char, (int64_t)d->n * NN_DOMAIN_KEY + 1);
+    const size_t prints = (size_t)d->n * CH_FINGERPRINT_BYTES, size = (size_t)d->n * ROW_BYTES;
+    uLongf packed = compressBound((uLong)size);
+    char *rows = PL_NEW(mem, char, size + 1);
+    unsigned char *to = PL_NEW(mem, unsigned char, packed + COUNT_BYTES);
 
-    if (keys == NULL)
+    if (rows == NULL || to == NULL)
         return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+    memcpy(rows, d->print, prints);
     for (int32_t i = 0; i < d->n; i++)
-        memcpy(keys + (size_t)i * NN_DOMAIN_KEY, d->key[i], NN_DOMAIN_KEY);
-    for (int k = 0; k < NN_DOMAIN_TENSORS; k++)
-        out[k] = (nn_tensor){ .name = names[k], .dtype = NN_U8, .n_dims = 2, .dims = { d->n, widths[k] },
-                              .count = (size_t)(d->n * widths[k]), .data = k ? (const void *)keys : d->print };
+        memcpy(rows + prints + (size_t)i * NN_DOMAIN_KEY, d->key[i], NN_DOMAIN_KEY);
+    for (int k = 0; k < COUNT_BYTES; k++)
+        to[k] = (unsigned char)((uint32_t)d->n >> (8 * k));
+    if (compress2(to + COUNT_BYTES, &packed, (const Bytef *)rows, (uLong)size, Z_BEST_COMPRESSION) != Z_OK)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+    out[0] = (nn_tensor){ .name = PACKED, .dtype = NN_U8, .n_dims = 1, .dims = { (int64_t)packed + COUNT_BYTES },
+                          .count = packed + COUNT_BYTES, .data = to };
     return PL_OK;
 }
 

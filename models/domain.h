@@ -1,11 +1,12 @@
 /* models/domain.h - the molecules a model was trained on, as far as its file keeps them.
  *
- * A prediction is worth more the more the molecule is like some of them. In the file (models/model_file.h), both or none:
+ * A prediction is worth more the more the molecule is like some of them. In the file (models/model_file.h) one tensor:
  *
- *   domain.fingerprint  U8 [n,256]  bits as in chem/fingerprint.h: bit k is bit k % 8 of byte k / 8
- *   domain.inchikey     U8 [n,27]   in ascending order; zeros where InChI gives none
+ *   domain.zlib  U8 [bytes]  uint32 n, little-endian; then n fingerprints of 256 bytes (bit k of chem/fingerprint.h is bit k % 8
+ *                            of byte k / 8) and n InChIKeys of 27 letters (zeros where InChI gives none), in ascending order of
+ *                            these, as one zlib stream
  *
- * so about 283 bytes a molecule. */
+ * which is about 40 bytes a molecule. Files of earlier versions have domain.fingerprint U8 [n,256] and domain.inchikey U8 [n,27]. */
 #ifndef NN_DOMAIN_H
 #define NN_DOMAIN_H
 
@@ -14,7 +15,7 @@
 #include "chem/fingerprint.h"
 #include "models/safetensors.h"
 
-enum { NN_DOMAIN_KEY = 27, NN_DOMAIN_TENSORS = 2, NN_DOMAIN_MAX = 1000000 };
+enum { NN_DOMAIN_KEY = 27, NN_DOMAIN_TENSORS = 1, NN_DOMAIN_MAX = 1000000 };
 
 typedef struct nn_domain_molecule {
     ch_fingerprint print;

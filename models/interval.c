@@ -2,6 +2,8 @@
 #include "models/interval.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "models/metric.h"
 
@@ -81,4 +83,30 @@ double nn_interval_within(const nn_interval *i, double alike)
     if (i->n == 0 || (i->n > 1 && isnan(alike)))
         return NAN;
     return band_of(i, alike)->within;
+}
+
+static int compare_reals(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+pl_code nn_interval_lowest(double *out, const double *alike, int64_t n, pl_arena *mem, pl_error *err)
+{
+    const int64_t rank = n < 10 * NN_LOWEST_RANK ? n / 10 : NN_LOWEST_RANK;
+    double *sorted = PL_NEW(mem, double, n + 1);
+
+    *out = 0;
+    if (!sorted)
+        return pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)n);
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(alike[i]))
+            return PL_OK;
+    if (n < NN_INTERVAL_LEAST)
+        return PL_OK;
+    memcpy(sorted, alike, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_reals);
+    *out = sorted[rank > 0 ? rank - 1 : 0];
+    return PL_OK;
 }

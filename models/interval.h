@@ -15,7 +15,8 @@
 enum {
     NN_BANDS_MAX = 3,
     NN_BAND_LEAST = 30,        /* molecules of a band, where there is more than one */
-    NN_INTERVAL_LEAST = 9      /* in all: of fewer even the largest error is no nine in ten */
+    NN_INTERVAL_LEAST = 9,     /* in all: of fewer even the largest error is no nine in ten */
+    NN_LOWEST_RANK = 10        /* calibration molecules at the lowest calibrated similarity or below it */
 };
 
 typedef struct nn_band {
@@ -41,5 +42,9 @@ pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, cons
 
 /* The half width for a molecule so alike (NaN: nobody knows); NaN: not known. */
 double nn_interval_within(const nn_interval *i, double alike);
+
+/* The lowest calibrated similarity: that of the NN_LOWEST_RANK-th of n molecules from below, or of the first in ten where there
+ * are fewer than 100. 0: there are too few, or similarities are not known (NaN). ENOMEM. */
+pl_code nn_interval_lowest(double *out, const double *alike, int64_t n, pl_arena *mem, pl_error *err);
 
 #endif

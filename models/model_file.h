@@ -8,11 +8,13 @@
  *   model      the settings of the network (models/se3.h)
  *   inputs     elements and features (models/feature.h)
  *   graph      edges, cutoff, k, max_neighbours (chem/graph.h)
- *   target     name, unit, better; in format 2 task "classification", output "logistic"
+ *   target     name, unit, better, similarity_at_least (the lowest calibrated one, if it is known); in format 2 task "classification", output "logistic"
  *   scale      mean, std, constant, offsets: see nn_model_value
  *              in format 3 these, and interval, are {"targets": [...]}, one for each output, and a task is that of all
  *   interval   part and bands (similarity, within, molecules): models/interval.h; not of classes, and not there if
  *              nobody knows
+ *   range      what the training molecules are like, and how their structures were made: models/range_meta.c; not in
+ *              files of earlier versions
  *   provenance where it comes from: data, sizes, split, recipe, date, errors
  *   sha256     of the file itself: models/safetensors.h; earlier files have none
  *
@@ -31,6 +33,7 @@
 #include "models/domain.h"
 #include "models/feature.h"
 #include "models/interval.h"
+#include "models/range.h"
 #include "models/se3.h"
 
 typedef struct nn_scale {
@@ -46,6 +49,7 @@ typedef struct nn_target {
     const char *name, *unit, *better;     /* better: "low", "high" or "none"                */
     nn_scale scale;
     nn_interval interval;                 /* how far predictions are off, where it is known */
+    double lowest;                        /* lowest calibrated similarity (models/interval.h); 0: none     */
 } nn_target;
 
 typedef struct nn_model_file {
@@ -56,6 +60,7 @@ typedef struct nn_model_file {
     nn_inputs inputs;
     ch_graph_opts graph;                  /* max_atoms and max_edges are not kept           */
     nn_domain domain;                     /* the molecules it was trained on                */
+    nn_range range;                       /* and what they are like                         */
     const char *provenance;               /* JSON object                                    */
     bool bf16;                            /* parameters are stored as bfloat16              */
     const nn_se3 *model;                  /* the plan of conf                               */

@@ -210,6 +210,9 @@ static void take_scale(reader *r, nn_target *t, const nn_inputs *in)
     }
 }
 
+static const char RANGE[] = "range"; /* a section that may be missing */
+static const char LOWEST[] = "similarity_at_least";
+
 static void take_target(reader *r, nn_target *t, const nn_inputs *in)
 {
     static const char *const better[] = { "low", "high", "none", NULL };
@@ -222,6 +225,9 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
         wrong_type(r, "name", "a name");
     if (!nn_model_name_fits(t->unit))
         wrong_type(r, "unit", "a unit");
+    t->lowest = json_object_get(r->root, LOWEST) ? get_real(r, LOWEST) : 0;
+    if (!(t->lowest >= 0 && t->lowest <= 1))
+        wrong_type(r, LOWEST, "a similarity");
 }
 
 static const double MOST = 1e15; /* any more is no similarity, no error and no number of molecules */
@@ -313,6 +319,16 @@ static void take_targets(reader *r, nn_model_file *m)
             r->rc = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
 }
 
+/* Files of earlier versions have none. */
+static void take_range(reader *r, nn_range *range)
+{
+    const char *text = nn_tensors_meta(r->all, RANGE);
+
+    *range = (nn_range){ 0 };
+    if (!r->rc && text)
+        r->rc = nn_range_take(range, text, r->err);
+}
+
 static void take_names(reader *r, nn_model_file *m, bool *other_signs)
 {
     const char *format = nn_tensors_meta(r->all, "format"), *version = nn_tensors_meta(r->all, "format_version");
@@ -347,6 +363,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     take_inputs(&r, &m->inputs);
     take_graph(&r, &m->graph);
     take_targets(&r, m);
+    take_range(&r, &m->range);
     json_decref(r.root);
     m->conf.node_features = nn_inputs_node_features(&m->inputs);
     m->conf.edge_features = nn_inputs_edge_features(&m->inputs);
@@ -394,8 +411,12 @@ static json_t *json_scale(const nn_target *t, const nn_inputs *in)
 
 static json_t *json_target(const nn_target *t, const nn_inputs *in)
 {
+    json_t *o = json_pack("{s:s, s:s, s:s}", "name", t->name, "unit", t->unit, "better", t->better);
+
     (void)in;
-    return json_pack("{s:s, s:s, s:s}", "name", t->name, "unit", t->unit, "better", t->better);
+    if (o && t->lowest > 0)
+        json_object_set_new(o, LOWEST, json_real(t->lowest));
+    return o;
 }
 
 static json_t *json_interval(const nn_target *t, const nn_inputs *in)
@@ -433,12 +454,13 @@ static const char *json_text(json_t *value, pl_arena *mem)
     return copy;
 }
 
-enum { META_KEYS = 11 };
+enum { META_KEYS = 12 };
 
-/* How many; the last only if it is known. */
+/* How many; the last two only if they are known. */
 static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
 {
     bool known = false;
+    int n = 10;
     json_t *target = json_each(m, json_target);
 
     list[0] = (nn_meta){ "format", "molsieve-model" };
@@ -458,8 +480,10 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *
     for (int32_t k = 0; k < m->conf.outputs; k++)
         known = known || m->target[k].interval.n > 0;
     if (known)
-        list[10] = (nn_meta){ "interval", json_text(json_each(m, json_interval), mem) };
-    return known ? META_KEYS : META_KEYS - 1;
+        list[n++] = (nn_meta){ "interval", json_text(json_each(m, json_interval), mem) };
+    if (m->range.molecules > 0)
+        list[n++] = (nn_meta){ RANGE, nn_range_text(&m->range, mem) };
+    return n;
 }
 
 pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err)

@@ -126,10 +126,33 @@ static void print_training(const json_t *p, pl_arena *mem)
         (void)printf("              and %zu more\n", k - FILES_SHOWN);
 }
 
-static void print_domain(const nn_domain *d)
+/* Of some of the training molecules a similarity is a lower bound. */
+static void print_domain(const nn_model_file *m)
 {
-    if (d->n > 0)
-        (void)printf("  domain      %d molecules it was trained on: a score tells how alike the nearest is\n", (int)d->n);
+    if (m->domain.n == 0)
+        return;
+    (void)printf("  domain      %d molecules it was trained on: a score has the similarity to the nearest", (int)m->domain.n);
+    if (m->range.molecules > m->domain.n)
+        (void)printf("; a lower bound, they are %d of %lld", (int)m->domain.n, (long long)m->range.molecules);
+    (void)printf("\n");
+}
+
+static void print_range(const nn_range *r)
+{
+    static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "none" };
+
+    if (r->molecules == 0) {
+        (void)printf("  range       not known: trained by an earlier version, so the domain of its scores is unknown; train it again\n");
+        return;
+    }
+    (void)printf("  range      ");
+    for (int k = 0; k < NN_NUMBERS; k++)
+        (void)printf("%s %s %d to %d", k ? "," : "", nn_range_words[k], (int)r->low[k], (int)r->high[k]);
+    (void)printf("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
+    for (int k = 0; k < NN_SOURCES; k++)
+        if (r->sources >> k & 1)
+            (void)printf(" %s", made[k]);
+    (void)printf("\n");
 }
 
 static void print_target(const nn_model_file *m, const nn_target *t)
@@ -158,6 +181,8 @@ static void print_interval(const nn_target *t)
         else
             (void)printf("; %.4g%s%s where the similarity is %g or more", b->within, space, t->unit, b->from);
     }
+    if (t->interval.n > 0 && t->lowest > 0)
+        (void)printf("; none below a similarity of %.2g", t->lowest);
     if (t->interval.n > 0)
         (void)printf(" (%s)\n", t->interval.part);
 }
@@ -189,7 +214,8 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     print_graph(m);
     (void)printf("  sha256      %s\n", m->sha256);
     print_training(p, mem);
-    print_domain(&m->domain);
+    print_domain(m);
+    print_range(&m->range);
     print_all_errors(m, p, mem);
     json_decref(p);
 }
@@ -222,7 +248,7 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
         return pl_cmd_fail(&err);
     }
     (void)printf("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
-    print_domain(&m->domain);
+    print_domain(m);
     (void)printf("  sha256 %s\n", m->sha256);
     (void)puts(m->verified ? "  the checksum that the file carries holds"
                            : "  the file carries no checksum: it is of an earlier version, or of another program; compare the sha256");

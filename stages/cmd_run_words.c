@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stages/domain_words.h"
 #include "stages/job.h"
 #include "stages/out_file.h"
 #include "stages/read_input.h"
@@ -160,7 +161,7 @@ static void print_errors(pl_store *s)
 static void print_top(pl_store *s)
 {
     static const char sql[] = "SELECT rank,smiles,coalesce(property,'objective'),coalesce(nullif(' '||unit,' '),''),coalesce(score,objective),"
-                              "coalesce(titles,''),interval90 FROM v_hits WHERE rank<=5"
+                              "coalesce(titles,''),interval90,domain FROM v_hits WHERE rank<=5"
                               " ORDER BY rank,property";
     sqlite3_stmt *st;
     bool row = false;
@@ -177,9 +178,21 @@ static void print_top(pl_store *s)
         if (sqlite3_column_type(st, 6) != SQLITE_NULL)
             (void)printf(" +- %.2g", sqlite3_column_double(st, 6));
         (void)printf("%s", (const char *)sqlite3_column_text(st, 3));
+        if (sqlite3_column_type(st, 7) != SQLITE_NULL && strcmp((const char *)sqlite3_column_text(st, 7), "outside") == 0)
+            (void)printf(" (no interval: outside domain)");
     }
     (void)printf("\n");
     (void)sqlite3_finalize(st);
+}
+
+/* How many scores have no interval, and why. */
+static void print_domain(pl_store *s)
+{
+    pl_text text = { 0 };
+
+    if (st_domain_words(&text, s->db, false, 0, NULL) == PL_OK)
+        (void)printf("%s", pl_text_str(&text));
+    pl_text_free(&text);
 }
 
 static const char *from_here(const char *path)
@@ -229,6 +242,7 @@ void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
     else
         (void)printf("everything is done already: nothing ran\n");
     print_top(s);
+    print_domain(s);
     print_errors(s);
     (void)printf("results: %s\n", from_here(wf->storage.results));
     print_all_next(wf, has_rows(s, "hit"));

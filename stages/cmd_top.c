@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/cmd.h"
+#include "stages/domain_words.h"
 #include "stages/results.h"
 #include "stages/rows.h"
 #include "stages/score_columns.h"
@@ -35,6 +36,17 @@ static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err
     return code;
 }
 
+static pl_code print_domain(sqlite3 *db, int64_t n, pl_error *err)
+{
+    pl_text text = { 0 };
+    pl_code code = st_domain_words(&text, db, true, n, err);
+
+    if (code == PL_OK)
+        (void)printf("%s", pl_text_str(&text));
+    pl_text_free(&text);
+    return code;
+}
+
 static pl_code check_ranked(const pl_store *store, pl_error *err)
 {
     int64_t n_hits = 0, done = 0;
@@ -58,6 +70,8 @@ static pl_code top(const st_ask *ask, pl_error *err)
 
     if (code == PL_OK)
         code = print_top(ask->store->db, *(int64_t *)ask->ctx, format, err);
+    if (code == PL_OK && format == ST_TABLE)
+        code = print_domain(ask->store->db, *(int64_t *)ask->ctx, err);
     if (code == PL_OK && format == ST_TABLE)
         (void)fprintf(stderr, "from %s\n", ask->store->results_path);
     return code;

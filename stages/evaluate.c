@@ -13,6 +13,7 @@
 #include "stages/model_row.h"
 #include "stages/score_models.h"
 #include "stages/train.h"
+#include "stages/unseen.h"
 
 typedef struct evaluate_conf {
     pl_list on;
@@ -282,6 +283,16 @@ static pl_code member_put(evaluate_state *s, member *one, pl_error *err)
     return rc;
 }
 
+/* All members have the same inputs. */
+static pl_code unseen_put(const evaluate_state *s, pl_error *err)
+{
+    unsigned parts = 0;
+
+    for (int p = 0; p < ST_PARTS; p++)
+        parts |= part_wanted(s->conf, (st_part)p) ? 1u << p : 0;
+    return st_unseen_put(s->env, &s->d, parts, &s->member->m->inputs, s->member->m->name, err);
+}
+
 static pl_code rows_put(evaluate_state *s, pl_error *err)
 {
     sqlite3 *db = s->env->store->db;
@@ -297,7 +308,7 @@ static pl_code rows_put(evaluate_state *s, pl_error *err)
                            "similarity) VALUES(?,?,?,?,?,?,?)", err);
     for (int64_t k = 0; k < s->n_members && !rc; k++)
         rc = member_put(s, &s->member[k], err);
-    return rc;
+    return rc ? rc : unseen_put(s, err);
 }
 
 /* "", or what the members are alone. */

@@ -61,6 +61,8 @@ static const pl_field fields[] = {
     { PL_CHOICE, "method", AT(method), ST_WEIGHTED, 0, 0, NULL, "weighted|pareto", NULL,
       "several objectives: by the weighted sum of their values; or by Pareto fronts: first those that nobody beats in one and equals in "
       "all, then those that only they beat; in a front the most apart first", PL_LATER, NULL, 0 },
+    { PL_CHOICE, "domain", AT(domain), ST_DOMAIN_ANY, 0, 0, NULL, "any|inside", NULL,
+      "inside: only molecules whose scores are inside of the domain of their models (score.domain)", PL_LATER, NULL, 0 },
     { PL_CHOICE, "diversity.by", AT(diverse_by), ST_DIVERSE_NONE, 0, 0, NULL, "none|scaffold|similarity", NULL,
       "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all beyond "
       "`at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`", PL_LATER, NULL, 0 },
@@ -231,6 +233,26 @@ static void check_similarity(const pl_list *terms, const known_names *k, const p
     }
 }
 
+/* What is not known is not inside: every molecule would be left out. k: NULL when it is not known what is predicted. */
+static void check_domain(const st_rank_conf *c, const known_names *k, const pl_step *step, pl_problems *problems)
+{
+    int n = 0;
+
+    if (c->domain != ST_DOMAIN_INSIDE)
+        return;
+    for (int t = 0; t < c->objectives.n + c->constraints.n; t++) {
+        const st_objective *o = t < c->objectives.n ? (const st_objective *)c->objectives.items + t
+                                                    : (const st_objective *)c->constraints.items + (t - c->objectives.n);
+        for (int j = 0; k != NULL && j < k->n_predicted; j++) {
+            n += is_called(k, j, o->property);
+            if (is_called(k, j, o->property) && !k->predicted[j].range)
+                pl_problem_add(problems, step->node, "rank: domain: a model of %s does not tell what it was trained on; train it again", o->property);
+        }
+    }
+    if (k != NULL && n == 0)
+        pl_problem_add(problems, step->node, "rank: domain: inside needs an objective or constraint that a model predicts");
+}
+
 static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_rank_conf *c = step->conf;
@@ -242,6 +264,7 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
         k.name[i] = k.predicted[i].name;
     check_similarity(&c->objectives, k.n >= 0 ? &k : NULL, step, problems);
     check_similarity(&c->constraints, k.n >= 0 ? &k : NULL, step, problems);
+    check_domain(c, k.n >= 0 ? &k : NULL, step, problems);
     if (k.n >= 0) {
         for (const char *const *d = st_where_columns; *d != NULL; d++)
             k.name[k.n++] = *d;

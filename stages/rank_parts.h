@@ -9,6 +9,7 @@
 
 enum { ST_MAXIMISE, ST_MINIMISE, ST_TERMS_MAX = 16 };
 enum { ST_WEIGHTED, ST_PARETO };
+enum { ST_DOMAIN_ANY, ST_DOMAIN_INSIDE };
 enum { ST_DIVERSE_NONE, ST_DIVERSE_SCAFFOLD, ST_DIVERSE_SIMILARITY };
 
 typedef struct st_objective { /* or constraint */
@@ -21,7 +22,7 @@ typedef struct st_rank_conf {
     pl_list objectives, constraints; /* st_objective */
     const char *where, *actives;
     int64_t top;
-    int32_t method, diverse_by;
+    int32_t method, diverse_by, domain;
     int64_t at_most;  /* hits of a scaffold          */
     double threshold; /* Tanimoto similarity, 0 to 1 */
 } st_rank_conf;

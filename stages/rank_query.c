@@ -85,6 +85,8 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
         code = check_told(s, o, id, "similarity", "similarity_at_least", err);
     if (code == PL_OK && id != 0 && s->use[i].factor != 0 && strcmp(s->use[i].column, "interval90") == 0)
         code = check_told(s, o, id, s->use[i].column, "use", err);
+    if (code == PL_OK && id != 0 && s->conf->domain == ST_DOMAIN_INSIDE)
+        code = check_told(s, o, id, "domain", "domain", err);
     if (code != PL_OK)
         return code;
     value = id != 0 ? pl_sprintf(s->env->mem, "s%d.mean", i) : pl_sprintf(s->env->mem, "m.%s", column);
@@ -103,6 +105,8 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
         pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* how sure it is, nobody knows */
     if (id != 0 && o->similarity_at_least > 0) /* NULL, as nobody knows, is not enough */
         pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(o->similarity_at_least, number));
+    if (id != 0 && s->conf->domain == ST_DOMAIN_INSIDE)
+        pl_text_addf(&s->where, " AND s%d.domain='inside'", i);
     if (o->at_least != NULL)
         pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
     if (o->at_most != NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What became of the records, and the top of the ranking. */
+#include "stages/domain_words.h"
 #include "stages/report_parts.h"
 
 #include <jansson.h>
@@ -227,6 +228,8 @@ static void add_rules(st_report *r, const char *params)
         }
     if (where != NULL)
         pl_text_addf(&line, "where %s; ", where);
+    if (json_object_get(all, "domain") != NULL)
+        pl_text_add(&line, "only inside of the domain of the models; ");
     if (json_object_get(all, "method") != NULL) /* a default is not there */
         pl_text_add(&line, "by Pareto fronts, no weights; ");
     pl_text_addf(&line, "at most %lld molecules", (long long)json_integer_value(json_object_get(all, "top")));
@@ -240,6 +243,21 @@ static void add_rules(st_report *r, const char *params)
     pl_text_free(&line);
 }
 
+/* All scores, not those of the hits alone: a line each. */
+static void add_domain(st_report *r)
+{
+    pl_text text = { 0 };
+
+    if (r->code == PL_OK)
+        r->code = st_domain_words(&text, r->db, false, 0, r->err);
+    if (text.len > 0) {
+        pl_text_add(r->out, "<p class=\"note\">");
+        st_html_cut(r->out, pl_text_str(&text), 2000);
+        pl_text_add(r->out, "</p>\n");
+    }
+    pl_text_free(&text);
+}
+
 void st_report_hits(st_report *r)
 {
     int64_t n = st_report_int(r, "SELECT count(*) FROM hit");
@@ -250,6 +268,7 @@ void st_report_hits(st_report *r)
         add_rules(r, st_column(q, 0));
     pl_text_addf(r->out, "<p>The first %lld of %lld. All of them: <code>molsieve export csv</code> or <code>sdf</code>.</p>\n",
                  (long long)(n < r->top ? n : r->top), (long long)n);
+    add_domain(r);
     st_report_table(r, "mid", "Scores are means over the models of a property; a structure that could not be drawn is shown as SMILES.");
     if (st != NULL)
         add_heads(r, st);

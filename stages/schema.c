@@ -23,8 +23,8 @@ static const char *const digest[][2] = {
     { "model", "SELECT name FROM model" },
     { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest, x.spread FROM prediction x "
                     "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
-    { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity, s.interval90 "
-               "FROM score s JOIN property p USING(property_id)" },
+    { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity, s.interval90, "
+               "s.domain, s.reasons FROM score s JOIN property p USING(property_id)" },
     { "evaluation", "SELECT m.name, p.name, e.part, e.metric, e.unit, e.value, e.n FROM evaluation e "
                     "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted, e.similarity FROM evaluated e "
@@ -69,6 +69,13 @@ static const char *const migrate[] = {
     "m.undefined_stereo FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
     "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
+    "ALTER TABLE score ADD COLUMN domain TEXT; ALTER TABLE score ADD COLUMN reasons TEXT; DROP VIEW v_hits; "
+    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, "
+    "s.similarity, s.domain, s.reasons, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
+    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts, "
+    "m.undefined_stereo FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
+    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
+    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
 };
 
 /* What a reader of an older version sees in place of the columns and tables that it lacks. */
@@ -77,25 +84,28 @@ static const char *const migrate[] = {
     "main.molecule;" \
     "CREATE TEMP VIEW record AS SELECT *, NULL AS reason FROM main.record;" \
     "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest, NULL AS spread FROM main.prediction;" \
-    "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity, NULL AS interval90 FROM main.score;" \
+    "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity, NULL AS interval90, NULL AS domain, NULL AS reasons FROM main.score;" \
     "CREATE TEMP VIEW hit AS SELECT *, NULL AS front, NULL AS cluster, NULL AS n_similar FROM main.hit;"
 
 #define SINCE_5 \
     "CREATE TEMP VIEW molecule AS SELECT *, NULL AS structures, NULL AS undefined_stereo FROM main.molecule;" \
     "CREATE TEMP VIEW prediction AS SELECT *, NULL AS spread FROM main.prediction;"
 
+#define SINCE_6 "CREATE TEMP VIEW score AS SELECT *, NULL AS domain, NULL AS reasons FROM main.score;"
+
 static const char *const older[] = {
     NULL,
     SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT NULL AS model_id, NULL AS property_id, NULL AS mol_id, NULL AS part, "
     "NULL AS measured, NULL AS predicted, NULL AS similarity WHERE 0;",
     SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT *, NULL AS similarity FROM main.evaluated;",
-    SINCE_5 "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90 FROM main.score;",
-    SINCE_5,
+    SINCE_5 "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90, NULL AS domain, NULL AS reasons FROM main.score;",
+    SINCE_5 SINCE_6,
+    SINCE_6,
 };
 
 const pl_schema st_schema = {
     .sql = st_schema_sql,
-    .version = 5,
+    .version = 6,
     .migrate = migrate,
     .older = older,
     .docs = st_schema_docs,

@@ -30,7 +30,7 @@ CREATE TABLE prediction(
 CREATE TABLE score( -- over the models of a property
   mol_id INTEGER NOT NULL REFERENCES molecule, property_id INTEGER NOT NULL REFERENCES property,
   mean REAL NOT NULL, stdev REAL, n_models INTEGER NOT NULL, similarity REAL, interval90 REAL,
-  PRIMARY KEY(property_id,mol_id)) WITHOUT ROWID;
+  domain TEXT, reasons TEXT, PRIMARY KEY(property_id,mol_id)) WITHOUT ROWID;
 CREATE TABLE evaluation(
   model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property, part TEXT NOT NULL,
   metric TEXT NOT NULL, unit TEXT, value REAL NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(model_id,property_id,part,metric)) WITHOUT ROWID;
@@ -46,7 +46,7 @@ CREATE INDEX record_mol ON record(mol_id);
 CREATE INDEX score_rank ON score(property_id,mean);
 CREATE INDEX hit_mol ON hit(mol_id);
 CREATE VIEW v_hits AS SELECT -- one row for each hit and property, in order; without scores the property is NULL
-  h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, s.similarity, h.objective,
+  h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, s.similarity, s.domain, s.reasons, h.objective,
     m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula,
     (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts,
     m.undefined_stereo

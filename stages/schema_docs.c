@@ -190,8 +190,12 @@ const char *const st_schema_docs[][4] = {
     { "score", "stdev", "property.unit", "sample standard deviation over the models; NULL for one model" },
     { "score", "n_models", NULL, "models that gave a value" },
     { "score", "similarity", NULL, "smallest similarity over the models; NULL where one of them does not tell" },
-    { "score", "interval90", "property.unit", "half width about a prediction that held 90 % of the measured values of molecules as like the training, when "
-      "the model was made; largest over the models, NULL where one does not tell" },
+    { "score", "interval90", "property.unit", "half-width of a 90 % prediction interval about the mean, calibrated on held-out molecules of the "
+      "models; largest over the models; NULL outside of the domain, and where a model does not tell" },
+    { "score", "domain", NULL, "inside or outside of what the models were trained and calibrated on; outside there is no interval90; NULL where "
+      "a model does not tell (it was trained by an earlier version)" },
+    { "score", "reasons", NULL, "why it is outside, with '; ' between: heavy atoms, net charge, rings, conjugated atoms, fragments, ring of, "
+      "atomic charge, element, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test" },
@@ -223,8 +227,10 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "unit", NULL, "unit of score and stdev" },
     { "v_hits", "score", "v_hits.unit", "predicted value, mean over models" },
     { "v_hits", "stdev", "v_hits.unit", "standard deviation over models" },
-    { "v_hits", "interval90", "v_hits.unit", "plus or minus this held 90 % of measured values of molecules as like the training" },
+    { "v_hits", "interval90", "v_hits.unit", "half-width of a 90 % prediction interval; NULL outside of the domain" },
     { "v_hits", "similarity", NULL, "smallest similarity to the training molecules of the models" },
+    { "v_hits", "domain", NULL, "inside or outside of what the models were trained and calibrated on, as score.domain" },
+    { "v_hits", "reasons", NULL, "why it is outside, as score.reasons" },
     { "v_hits", "objective", NULL, "value that the ranking is by" },
     { "v_hits", "mw", "u", "molecular weight" },
     { "v_hits", "logp", NULL, "octanol-water log P by atom contributions" },

@@ -55,7 +55,7 @@ static int trained_properties(const st_train_conf *c, st_predicted *out, pl_aren
 
     for (int64_t k = 0; k < c->members * c->targets.n && n >= 0 && n < ST_SCORES_MAX; k++) {
         const st_target *t = st_train_target(c) + k % c->targets.n;
-        n = property_add(out, n, (st_predicted){ t->name, NULL, c->domain > 0, !st_train_classifies(c) }, t->unit, mem);
+        n = property_add(out, n, (st_predicted){ t->name, NULL, c->domain > 0, !st_train_classifies(c), true }, t->unit, mem);
     }
     return n;
 }
@@ -77,7 +77,7 @@ int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
             return -1;
         for (int32_t i = 0; i < m->conf.outputs && n >= 0; i++) {
             const nn_target *t = &m->target[i];
-            n = property_add(out, n, (st_predicted){ t->name, NULL, m->domain.n > 0, t->interval.n > 0 }, t->unit, mem);
+            n = property_add(out, n, (st_predicted){ t->name, NULL, m->domain.n > 0, t->interval.n > 0, m->range.molecules > 0 }, t->unit, mem);
         }
     }
     return n;
@@ -160,6 +160,26 @@ static pl_code targets_add(score_state *s, int k, pl_error *err)
     return PL_OK;
 }
 
+/* Once for all models that do not tell what they were trained on. */
+static pl_code ranges_open(score_state *s, pl_error *err)
+{
+    const nn_model_file *silent = NULL;
+    int n = 0;
+
+    for (int k = 0; k < s->n_models; k++) {
+        const nn_model_file *m = s->model[k].m;
+        s->has_range = s->has_range || m->range.molecules > 0;
+        if (m->range.molecules > 0)
+            continue;
+        silent = silent ? silent : m;
+        n++;
+    }
+    if (silent)
+        (void)pl_event_add(s->env, PL_WARN, "model %s%s does not tell what it was trained on, so the domain of its scores is unknown and their "
+                           "intervals may not hold; train it again", silent->name, n > 1 ? " (and others)" : "");
+    return st_cases_open(&s->cases, s->env, err);
+}
+
 static pl_code models_open(score_state *s, pl_error *err)
 {
     const pl_step *graph = pl_workflow_step(s->env->wf, "graph");
@@ -186,6 +206,21 @@ static pl_code models_open(score_state *s, pl_error *err)
         if (!rc)
             domain_join(s, k);
     }
+    return rc ? rc : ranges_open(s, err);
+}
+
+/* What one model could not score and another could is no failure of the run: say it. */
+static pl_code refusals_tell(const score_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_code rc = s->n_models < 2 ? PL_OK : pl_db_prepare(s->env->store->db, &st, "SELECT message, count(*) FROM failure WHERE stage='score' "
+                                                         "GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3", err);
+
+    while (!rc && st && (rc = pl_db_step(st, &row, err)) == PL_OK && row)
+        rc = pl_event_add(s->env, PL_WARN, "%lld molecules have no prediction of one model: %s", (long long)sqlite3_column_int64(st, 1),
+                          (const char *)sqlite3_column_text(st, 0));
+    sqlite3_finalize(st);
     return rc;
 }
 
@@ -193,8 +228,9 @@ static pl_code models_open(score_state *s, pl_error *err)
 static pl_code score_finish(void *state, pl_error *err)
 {
     score_state *s = state;
+    pl_code rc = refusals_tell(s, err);
 
-    return pl_db_exec(s->env->store->db, "CREATE INDEX score_rank ON score(property_id,mean)", err);
+    return rc ? rc : pl_db_exec(s->env->store->db, "CREATE INDEX score_rank ON score(property_id,mean)", err);
 }
 
 /* The labels that the model of this workflow learned. */
@@ -227,7 +263,7 @@ static pl_code rows_open(score_state *s, pl_error *err)
         rc = pl_db_prepare(store->db, &s->put_prediction,
                            "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest,spread) VALUES(?,?,?,?,?,?,?)", err);
     return rc ? rc : pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,stdev,n_models,similarity,"
-                                   "interval90) VALUES(?,?,?,?,?,?,?)", err);
+                                   "interval90,domain,reasons) VALUES(?,?,?,?,?,?,?,?,?)", err);
 }
 
 static pl_code score_open(void *state, pl_env *env, pl_error *err)
@@ -461,6 +497,19 @@ static outcome together(const outcome *o, int32_t n, int n_targets)
     return all;
 }
 
+/* Those of the first structure are those of all. */
+static pl_code traits_find(score_worker *w, score_unit *u, const nn_item *item, pl_arena *mem, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    u->traits = PL_NEW(mem, nn_traits, u->n + 1);
+    if (!u->traits)
+        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+    for (int32_t i = 0; i < u->n && !rc; i++)
+        rc = nn_traits_of(&u->traits[i], item[u->structure[i]].graph, w->scratch, err);
+    return rc;
+}
+
 /* In place: molecules are never more than structures. */
 static void structures_join(score_unit *u, int n_targets)
 {
@@ -484,6 +533,8 @@ static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
         return rc;
     b.item = item;
     rc = nearest_find(w, b.u, item, unit->mem, err);
+    if (!rc && w->state->has_range)
+        rc = traits_find(w, b.u, item, unit->mem, err);
     for (int k = 0; k < w->state->n_models && !rc; k++) {
         b.y[k] = PL_NEW(w->scratch, float, (int64_t)b.u->n_structures * w->state->model[k].m->conf.outputs + 1);
         rc = b.y[k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
@@ -503,6 +554,8 @@ static void score_close(void *state)
 
     sqlite3_finalize(s->put_prediction);
     sqlite3_finalize(s->put_score);
+    st_cases_close(&s->cases);
+    pl_text_free(&s->reasons);
 }
 
 static const char *const needs[] = { "graph", "(basis)", "(train)", NULL };

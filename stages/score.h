@@ -3,8 +3,8 @@
  * Over the units of the graph stage, all models in one pass. The models are
  * those named in `models`, else the one trained in this workflow, else all of
  * the workflow's `models:` section. A molecule with an element that a model has
- * not seen gets no prediction of it and a failure row; one without a graph has
- * its failure row from the graph stage. Models of the same property are combined:
+ * not seen gets no prediction of it and a failure row, and counts as failed when no
+ * model predicts it; one without a graph has its failure row from the graph stage. Models of the same property are combined:
  * score.mean, and the sample standard deviation if there are two or more. A
  * prediction does not depend on the batch, the order or the workers. */
 #ifndef ST_SCORE_H
@@ -17,7 +17,8 @@ extern const pl_stage st_score;
 /* A number that the score stage will give. */
 typedef struct st_predicted {
     const char *name, *own;    /* own: what it is called beside a label in another unit (stages/model_row.h) */
-    bool domain, interval;     /* its model keeps what it was trained on; how far off it is                  */
+    bool domain, interval;     /* its model keeps the molecules it was trained on; how far off it is          */
+    bool range;                /* its model tells what these are like (models/range.h)                        */
 } st_predicted;
 
 /* All of this workflow, at most ST_SCORES_MAX. -1 when a model cannot be read (the stage's own check says why). */

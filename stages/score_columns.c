@@ -93,7 +93,9 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
         "SELECT property_id, name, unit, (SELECT max(n_models) FROM score s WHERE s.property_id=p.property_id), "
         "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id), "
         "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL), "
-        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.interval90 IS NOT NULL) FROM property p ORDER BY name", err);
+        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.interval90 IS NOT NULL), "
+        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.domain IS NOT NULL), "
+        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.reasons IS NOT NULL) FROM property p ORDER BY name", err);
 
     while (code == PL_OK) {
         const char *name, *unit;
@@ -119,6 +121,14 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
         if (sqlite3_column_int(st, 5)) {
             add_one(sql, "score", "similarity", id);
             add_name(sql, name, " similarity", "");
+        }
+        if (sqlite3_column_int(st, 7)) {
+            add_one(sql, "score", "domain", id);
+            add_name(sql, name, " domain", "");
+        }
+        if (sqlite3_column_int(st, 8)) {
+            add_one(sql, "score", "reasons", id);
+            add_name(sql, name, " outside because", "");
         }
         if (labels && sqlite3_column_int(st, 4)) {
             add_one(sql, "label", "value", id);

@@ -9,7 +9,7 @@
 
 /* Adds ", (...) AS "esol (log10(mol/L))"" for each scored property to a SELECT in
  * which `m` is the molecule; its standard deviation too where several models
- * scored it, and its similarity where a model tells; with labels, also what was measured. Named as st_column_name does. */
+ * scored it, its similarity, domain and the reasons for being outside where a model tells; with labels, also what was measured. Named as st_column_name does. */
 pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err);
 
 /* Adds ", h.front" of a ranking by fronts, ", h.cluster, h.n_similar" of a diverse one, ", m.undefined_stereo" if a hit has any, and

@@ -6,6 +6,7 @@
 
 #include "models/model_file.h"
 #include "stages/blocks.h"
+#include "stages/cases.h"
 #include "stages/compute.h"
 #include "stages/score_models.h"
 
@@ -35,6 +36,9 @@ typedef struct score_state {
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models, n_targets;
     bool trained_here;             /* the models are those of this workflow */
+    bool has_range;                /* one of them says what it was trained on */
+    st_cases cases;
+    pl_text reasons;               /* of one score */
     scored_model model[ST_MODELS_MAX];
     scored_target target[ST_SCORES_MAX];
     double radial_error;           /* the most of which a warning told */
@@ -57,6 +61,7 @@ typedef struct score_unit {
     int32_t *structure;       /* [n + 1] the first of each; the last is n_structures         */
     outcome *outcome;         /* [n][n_targets]; of structures until those are put together */
     const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model does not tell */
+    nn_traits *traits;        /* [n]; NULL: no model has a range                             */
     double radial_error;      /* of the engines, first batch */
 } score_unit;
 

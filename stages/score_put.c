@@ -69,8 +69,43 @@ static double within_of(const score_state *s, const score_unit *u, int32_t i, in
 static double smaller(double a, double b) { return isnan(a) || a <= b ? a : b; }
 static double larger(double a, double b) { return isnan(a) || a >= b ? a : b; }
 
-/* Mean, sample deviation, least likeness and largest interval over the predictions of the property of target k, of which k is the first good one. */
-static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, pl_error *err)
+/* Whether a model of the property of target k has nothing to say; else why the molecule is outside, in s->reasons. */
+static bool reasons_find(score_state *s, const score_unit *u, int32_t i, int k, nn_case *c)
+{
+    const outcome *o = u->outcome + (int64_t)i * s->n_targets;
+    bool known = true;
+
+    pl_text_reset(&s->reasons);
+    for (int j = k; j < s->n_targets; j++) {
+        const scored_target *t = &s->target[j];
+        const nn_model_file *m = s->model[t->model].m;
+        if (t->property_id != s->target[k].property_id || !is_good(&o[j]))
+            continue;
+        known = known && m->range.molecules > 0;
+        c->alike = near_of(u, i, t->model).alike;
+        if (m->range.molecules > 0)
+            nn_range_reasons(&s->reasons, &m->range, m->target[t->output].lowest, c);
+    }
+    return known;
+}
+
+/* Outside as soon as one model says so; inside only where all do. */
+static pl_code domain_put(score_state *s, const score_unit *u, int32_t i, int k, double within, nn_case *c, pl_error *err)
+{
+    const bool known = s->has_range && reasons_find(s, u, i, k, c), outside = s->has_range && s->reasons.len > 0;
+
+    if (s->has_range && !pl_text_ok(&s->reasons))
+        return pl_fail(err, PL_ENOMEM, "a score");
+    (void)sqlite3_bind_double(s->put_score, 7, outside ? NAN : within); /* NaN is NULL */
+    if (outside || known)
+        (void)sqlite3_bind_text(s->put_score, 8, outside ? "outside" : "inside", -1, SQLITE_STATIC);
+    if (outside)
+        (void)sqlite3_bind_text(s->put_score, 9, pl_text_str(&s->reasons), -1, SQLITE_TRANSIENT);
+    return pl_db_run(s->put_score, err);
+}
+
+/* Mean, sample deviation, smallest similarity and largest interval over the predictions of the property of target k, of which k is the first good one. */
+static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, nn_case *c, pl_error *err)
 {
     const outcome *o = u->outcome + (int64_t)i * s->n_targets;
     const int64_t property_id = s->target[k].property_id;
@@ -95,8 +130,15 @@ static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, 
         (void)sqlite3_bind_double(s->put_score, 4, sqrt(square / (n - 1)));
     (void)sqlite3_bind_int(s->put_score, 5, n);
     (void)sqlite3_bind_double(s->put_score, 6, alike);
-    (void)sqlite3_bind_double(s->put_score, 7, within);
-    return pl_db_run(s->put_score, err);
+    return domain_put(s, u, i, k, within, c, err);
+}
+
+static pl_code case_read(score_state *s, const score_unit *u, int32_t i, nn_case *c, pl_error *err)
+{
+    pl_code rc = st_case_read(c, &s->cases, u->id[i], err);
+
+    c->traits = &u->traits[i];
+    return rc;
 }
 
 static bool is_first_good(const score_state *s, const outcome *o, int k)
@@ -107,6 +149,15 @@ static bool is_first_good(const score_state *s, const outcome *o, int k)
     return is_good(&o[k]);
 }
 
+static bool any_good(const score_state *s, const outcome *o)
+{
+    bool any = false;
+
+    for (int k = 0; k < s->n_targets && !any; k++)
+        any = is_good(&o[k]);
+    return any;
+}
+
 pl_code st_score_commit(void *state, pl_unit *unit, pl_error *err)
 {
     score_state *s = state;
@@ -115,11 +166,15 @@ pl_code st_score_commit(void *state, pl_unit *unit, pl_error *err)
 
     for (int32_t i = 0; i < u->n && !rc; i++) {
         const outcome *o = u->outcome + (int64_t)i * s->n_targets;
-        bool failed = false; /* once, whatever the number of models that have no prediction */
+        bool failed = false; /* a molecule that one of the models predicts is none of limits.failures */
+        nn_case c = { 0 };
         rc = predictions_put(s, u, i, &failed, err);
+        if (!rc && s->has_range)
+            rc = case_read(s, u, i, &c, err);
         for (int k = 0; k < s->n_targets && !rc; k++)
             if (is_first_good(s, o, k))
-                rc = score_put(s, u, i, k, err);
+                rc = score_put(s, u, i, k, &c, err);
+        failed = failed && !any_good(s, o);
         unit->n_ok += !failed;
         unit->n_failed += failed;
     }

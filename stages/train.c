@@ -14,11 +14,13 @@
 #include "pipeline/progress.h"
 #include "pipeline/run.h"
 #include "pipeline/stop.h"
+#include "stages/cases.h"
 #include "stages/classes.h"
 #include "stages/domain.h"
 #include "stages/graph.h"
 #include "stages/ranks.h"
 #include "stages/train_save.h"
+#include "stages/unseen.h"
 
 typedef struct train_state {
     pl_env *env;                   /* store: rank 0 only                              */
@@ -190,10 +192,8 @@ static pl_code data_open(train_state *t, pl_error *err)
     st_targets_fill(&t->valid, &t->m);
     st_targets_fill(&t->test, &t->m);
     t->host.test = &t->test.samples;
-    if (t->env->store && (t->d.n_no_graph || t->train.n_unknown || t->valid.n_unknown || t->test.n_unknown))
-        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph, %lld training, %lld validation and %lld "
-                           "test molecules with other elements than the model's", (long long)t->d.n_no_graph,
-                           (long long)t->train.n_unknown, (long long)t->valid.n_unknown, (long long)t->test.n_unknown);
+    if (t->env->store && t->d.n_no_graph)
+        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
     return PL_OK;
 }
 
@@ -340,13 +340,15 @@ static pl_code train_end(train_state *t, pl_error *err)
     st_trained *one = PL_NEW(t->env->mem, st_trained, n);
     pl_code rc = one ? st_domain_make(&t->m.domain, t->env, &t->train, t->conf->domain, err) : pl_fail(err, PL_ENOMEM, "training");
 
+    if (!rc)
+        rc = st_range_make(&t->m.range, t->env, &t->train, err);
     for (int64_t k = 0; k < n && !rc; k++)
         rc = member_write(&one[k], t, k, err);
     if (!rc)
         rc = pl_db_begin(t->env->store->db, err);
     for (int64_t k = 0; k < n && !rc; k++)
         rc = st_train_rows(&one[k], err);
-    return rc;
+    return rc ? rc : st_unseen_put(t->env, &t->d, (1u << ST_PARTS) - 1, &t->inputs, t->m.name ? t->m.name : one->m.name, err);
 }
 
 /* Before a checkpoint, which knows better. */

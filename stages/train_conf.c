@@ -83,8 +83,9 @@ const pl_field st_train_fields[] = {
         "stop after so many without a better validation error; 0 is never"),
     { PL_DURATION, "checkpoint.every", AT(checkpoint_every), 600, 1, 86400, NULL, NULL, NULL,
       "and at the end of an epoch, unless that took more than a twentieth of the time", PL_HOW, NULL, 0 },
-    { PL_INT, "domain", AT(domain), 20000, 0, NN_DOMAIN_MAX, NULL, NULL, "molecules",
-      "training molecules whose fingerprints the model file keeps, 283 bytes each, chosen evenly if there are more; 0: none",
+    { PL_INT, "domain", AT(domain), NN_DOMAIN_MAX, 0, NN_DOMAIN_MAX, NULL, NULL, "molecules",
+      "training molecules whose fingerprints the model file keeps, about 40 bytes each; if there are more, so many chosen evenly, and every "
+      "similarity is a lower bound; 0: none",
       PL_LATER, NULL, 0 },
     CHOICE("dtype", dtype, 0, "f32|bf16", "numbers in the model file; bf16 is half the size"),
     { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers; same bits for any",

@@ -289,19 +289,27 @@ static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
     return ST_VALID;
 }
 
+/* A class has no interval; its probability says it. */
+static pl_code interval_find(nn_target *target, const st_errors *by, st_part part, bool classifies, pl_arena *mem, pl_error *err)
+{
+    pl_code rc = nn_interval_lowest(&target->lowest, by->alike, by->model.n, mem, err);
+
+    target->interval.part = st_part_name[part];
+    if (rc || classifies)
+        return rc;
+    return nn_interval_fit(&target->interval, by->measured, by->predicted, by->alike, by->model.n, mem, err);
+}
+
 static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
 {
     pl_code rc = PL_OK;
 
-    for (int32_t k = 0; k < t->d->n_targets && !t->m.classifies && !rc; k++) {
-        nn_interval *i = &t->m.target[k].interval;
+    for (int32_t k = 0; k < t->d->n_targets && !rc; k++) {
         const st_part part = judges_of(e, k);
-        const st_errors *by = &e[part][k];
-        i->part = st_part_name[part];
-        if (!by->alike)
+        if (!e[part][k].alike)
             rc = st_domain_alike(e[part], t->d, part, &t->m.domain, err);
         if (!rc)
-            rc = nn_interval_fit(i, by->measured, by->predicted, by->alike, by->model.n, t->d->mem, err);
+            rc = interval_find(&t->m.target[k], &e[part][k], part, t->m.classifies, t->d->mem, err);
     }
     return rc;
 }

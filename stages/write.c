@@ -17,7 +17,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, VALUES = 4, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { FIXED = 17, VALUES = 6, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -40,7 +40,7 @@ typedef struct write_state {
     bool wanted[FORMATS];
     int n_properties, n_more, n_columns; /* n_more: st_hit_columns, last */
     int64_t property[MAX_COLUMNS];
-    bool shows[MAX_COLUMNS][VALUES]; /* of a property: mean, stdev, interval90, similarity */
+    bool shows[MAX_COLUMNS][VALUES]; /* of a property, see value_name */
     const char *name[MAX_COLUMNS]; /* of a column, unit included */
     const char *value[MAX_COLUMNS];
     pl_arena *row_mem;
@@ -54,7 +54,9 @@ static const char *const fixed_name[FIXED] = {
     "rotb", "rings", "charge (e)", "removed", "geometry", "energy (kcal/mol)",
 };
 
-static const char *const value_name[VALUES] = { "", " stdev", " interval90", " similarity" };
+static const char *const value_name[VALUES] = { "", " stdev", " interval90", " similarity", " domain", " outside because" };
+static const char *const value_column[VALUES] = { "mean", "stdev", "interval90", "similarity", "domain", "reasons" };
+enum { VALUES_ALWAYS = 2, VALUES_WITH_UNIT = 3 };
 
 static const char hits_sql[] =
     "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
@@ -130,15 +132,28 @@ static const char *column_name(const char *name, const char *more, const char *u
     return copy;
 }
 
+/* id, name, unit, then of each value that may be missing whether a hit has it. */
+static pl_code properties_prepare(write_state *s, sqlite3_stmt **st, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code;
+
+    pl_text_add(&sql, "SELECT property_id, name, unit");
+    for (int k = VALUES_ALWAYS; k < VALUES; k++)
+        pl_text_addf(&sql, ", EXISTS(SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE s.property_id=p.property_id AND s.%s IS NOT NULL)",
+                     value_column[k]);
+    pl_text_add(&sql, " FROM property p WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name");
+    code = pl_text_ok(&sql) ? pl_db_prepare(s->env->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "the columns");
+    pl_text_free(&sql);
+    return code;
+}
+
 static pl_code name_columns(write_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
     pl_arena *mem = s->env->mem;
-    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT property_id, name, unit, EXISTS(SELECT 1 FROM hit h JOIN "
-                                 "score s USING(mol_id) WHERE s.property_id=p.property_id AND s.interval90 IS NOT NULL), EXISTS(SELECT 1 "
-                                 "FROM hit h JOIN score s USING(mol_id) WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL) "
-                                 "FROM property p WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name", err);
+    pl_code code = properties_prepare(s, &st, err);
 
     for (s->n_columns = 0; s->n_columns < FIXED; s->n_columns++)
         s->name[s->n_columns] = fixed_name[s->n_columns];
@@ -151,10 +166,10 @@ static pl_code name_columns(write_state *s, pl_error *err)
         unit = (const char *)sqlite3_column_text(st, 2);
         s->property[s->n_properties] = sqlite3_column_int64(st, 0);
         for (int k = 0; k < VALUES && code == PL_OK; k++) {
-            s->shows[s->n_properties][k] = k < 2 || sqlite3_column_int(st, k + 1);
+            s->shows[s->n_properties][k] = k < VALUES_ALWAYS || sqlite3_column_int(st, 3 + k - VALUES_ALWAYS);
             if (!s->shows[s->n_properties][k])
                 continue;
-            s->name[s->n_columns] = column_name(name, value_name[k], k < 3 ? unit : "", mem);
+            s->name[s->n_columns] = column_name(name, value_name[k], k < VALUES_WITH_UNIT ? unit : "", mem);
             if (s->name[s->n_columns++] == NULL)
                 code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
         }
@@ -235,7 +250,7 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     if (code == PL_OK)
         code = prepare_hits(s, err);
     if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev, interval90, similarity FROM score WHERE property_id=? AND mol_id=?", err);
+        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev, interval90, similarity, domain, reasons FROM score WHERE property_id=? AND mol_id=?", err);
     if (code == PL_OK)
         code = name_columns(s, err);
     return code == PL_OK ? open_files(s, env->step->conf, err) : code;

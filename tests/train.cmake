@@ -7,6 +7,7 @@ molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
 molsieve_test(start unit/start_test.c LABEL unit USES molsieve::models molsieve_made_mol)
 molsieve_test(domain unit/domain_test.c LABEL unit USES molsieve::models)
+molsieve_test(range unit/range_test.c LABEL unit USES molsieve::models)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create)
@@ -43,6 +44,9 @@ endforeach()
 foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same
         errors_are_told_by_likeness intervals_go_with_the_model_and_come_with_every_score)
   molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})
+endforeach()
+foreach(case built_structures_are_outside_of_a_model_of_others size_charge_rings_and_form_are_judged unseen_elements_are_rows_with_a_reason)
+  molsieve_script_test(range.${case} cli/range_e2e.py LABEL cli ARGS ${case})
 endforeach()
 
 # By hand, never pass or fail.

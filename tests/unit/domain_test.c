@@ -127,6 +127,31 @@ static void a_large_domain_is_searched_to_its_end(void **state)
     }
 }
 
+/* The two tensors of files of earlier versions; data in b->mem. */
+static void plain_tensors(nn_tensor t[2], bench *b)
+{
+    char *keys = PL_NEW(b->mem, char, MANY * NN_DOMAIN_KEY);
+
+    for (int i = 0; i < MANY; i++)
+        memcpy(keys + i * NN_DOMAIN_KEY, b->d.key[i], NN_DOMAIN_KEY);
+    t[0] = (nn_tensor){ .name = "domain.fingerprint", .dtype = NN_U8, .n_dims = 2, .dims = { MANY, 256 }, .count = MANY * 256, .data = b->d.print };
+    t[1] = (nn_tensor){ .name = "domain.inchikey", .dtype = NN_U8, .n_dims = 2, .dims = { MANY, NN_DOMAIN_KEY },
+                        .count = MANY * NN_DOMAIN_KEY, .data = keys };
+}
+
+static void tensors_of_earlier_versions_are_read(void **state)
+{
+    bench *b = *state;
+    nn_tensor t[2];
+    nn_tensors all = { .n = 2, .t = t };
+    nn_domain back;
+
+    plain_tensors(t, b);
+    assert_true(nn_domain_has(t[0].name) && nn_domain_has(t[1].name));
+    assert_int_equal(nn_domain_take(&back, &all, b->mem, NULL), PL_OK);
+    assert_true(nn_domain_same(&b->d, &back));
+}
+
 static void tensors_hold_all_of_it(void **state)
 {
     bench *b = *state;
@@ -135,7 +160,7 @@ static void tensors_hold_all_of_it(void **state)
     nn_domain back;
 
     assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
-    assert_true(nn_domain_has(t[0].name) && nn_domain_has(t[1].name) && !nn_domain_has("domain"));
+    assert_true(nn_domain_has(t[0].name) && !nn_domain_has("domain"));
     assert_int_equal(nn_domain_take(&back, &all, b->mem, NULL), PL_OK);
     assert_true(nn_domain_same(&b->d, &back) && memcmp(b->d.folds, back.folds, MANY / CH_FOLD * sizeof *back.folds) == 0);
     all.n = 0;
@@ -144,7 +169,7 @@ static void tensors_hold_all_of_it(void **state)
 }
 
 /* t[from .. 2); t is whole again afterwards. */
-static void refused(bench *b, nn_tensor t[NN_DOMAIN_TENSORS], int from, int n, const char *why)
+static void refused(bench *b, nn_tensor t[2], int from, int n, const char *why)
 {
     const nn_tensors all = { .n = n, .t = t + from };
     nn_domain d;
@@ -153,15 +178,15 @@ static void refused(bench *b, nn_tensor t[NN_DOMAIN_TENSORS], int from, int n, c
     assert_int_equal(nn_domain_take(&d, &all, b->mem, &err), PL_EDATA);
     if (strstr(err.text, why) == NULL)
         fail_msg("'%s' does not say '%s'", err.text, why);
-    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    plain_tensors(t, b);
 }
 
 static void tensors_that_are_wrong_are_refused(void **state)
 {
     bench *b = *state;
-    nn_tensor t[NN_DOMAIN_TENSORS];
+    nn_tensor t[2];
 
-    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    plain_tensors(t, b);
     refused(b, t, 0, 1, "domain.inchikey is missing");
     refused(b, t, 1, 1, "domain.fingerprint is missing");
     t[0].dtype = NN_BF16;
@@ -180,6 +205,39 @@ static void tensors_that_are_wrong_are_refused(void **state)
     refused(b, t, 0, 2, "row 6 is no InChIKey, or not in order");
     ((char *)(uintptr_t)t[1].data)[1 * NN_DOMAIN_KEY + 26] = 'Z';
     refused(b, t, 0, 2, "row 1 is no InChIKey");
+}
+
+/* Byte `at` of the packed tensor is another, or its last `cut` bytes are missing. */
+static pl_code packed_with(bench *b, int64_t at, int64_t cut)
+{
+    nn_tensor t[NN_DOMAIN_TENSORS];
+    const nn_tensors all = { .n = NN_DOMAIN_TENSORS, .t = t };
+    nn_domain d;
+
+    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    if (at >= 0)
+        ((unsigned char *)(uintptr_t)t[0].data)[at % t[0].dims[0]] ^= 0x41;
+    t[0].dims[0] -= cut;
+    return nn_domain_take(&d, &all, b->mem, NULL);
+}
+
+/* zlib has a checksum of its own. */
+static void a_damaged_packed_tensor_is_refused(void **state)
+{
+    bench *b = *state;
+    nn_tensor t[3];
+    nn_tensors all = { .n = 3, .t = t };
+    nn_domain d;
+
+    assert_int_equal(packed_with(b, -1, 0), PL_OK);
+    for (int64_t at = 0; at < 300; at++)
+        if (at != 5) /* a flag of zlib that changes nothing */
+            assert_int_equal(packed_with(b, at, 0), PL_EDATA);
+    for (int64_t cut = 1; cut < 40; cut++)
+        assert_int_equal(packed_with(b, -1, cut), PL_EDATA);
+    plain_tensors(t, b);
+    assert_int_equal(nn_domain_tensors(t + 2, &b->d, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_take(&d, &all, b->mem, NULL), PL_EDATA);
 }
 
 static void a_refused_allocation_is_an_error(void **state)
@@ -208,7 +266,9 @@ int main(void)
         cmocka_unit_test(of_the_nearest_the_smallest_key_is_told),
         cmocka_unit_test(a_large_domain_is_searched_to_its_end),
         cmocka_unit_test(tensors_hold_all_of_it),
+        cmocka_unit_test(tensors_of_earlier_versions_are_read),
         cmocka_unit_test(tensors_that_are_wrong_are_refused),
+        cmocka_unit_test(a_damaged_packed_tensor_is_refused),
         cmocka_unit_test(a_refused_allocation_is_an_error),
     };
 

@@ -126,6 +126,28 @@ static void further_molecules_lie_within(void **state)
     }
 }
 
+static double lowest_of(int64_t n)
+{
+    double lowest = -1;
+
+    assert_int_equal(nn_interval_lowest(&lowest, alike, n, mem, NULL), PL_OK);
+    return lowest;
+}
+
+static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 1000; k++)
+        alike[k] = 0.001 * ((k * 7919) % 1000);
+    assert_true(fabs(lowest_of(1000) - 0.009) < 1e-12);
+    for (int k = 0; k < 50; k++)
+        alike[k] = 0.5 - 0.01 * k;
+    assert_true(fabs(lowest_of(50) - 0.05) < 1e-12); /* 0.01 .. 0.5: the fifth */
+    assert_true(lowest_of(NN_INTERVAL_LEAST) > 0 && lowest_of(NN_INTERVAL_LEAST - 1) == 0 && lowest_of(0) == 0);
+    alike[7] = NAN;
+    assert_true(lowest_of(50) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +155,7 @@ int main(void)
         cmocka_unit_test(few_go_to_the_band_beside),
         cmocka_unit_test(nothing_is_made_up),
         cmocka_unit_test(further_molecules_lie_within),
+        cmocka_unit_test(the_lowest_calibrated_similarity_is_that_of_the_tenth),
     };
 
     return cmocka_run_group_tests(tests, mem_open, mem_close);

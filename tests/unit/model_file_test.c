@@ -33,9 +33,9 @@ static int bench_open(void **state)
     strcpy(b->path, "/tmp/molsieve-model-XXXXXX");
     if ((fd = mkstemp(b->path)) < 0 || close(fd))
         return 1;
-    b->target[0] = (nn_target){ "gap", "eV", "low", { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.1 + 0.2, 30 } } } };
-    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 } };
-    b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } } };
+    b->target[0] = (nn_target){ "gap", "eV", "low", { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.1 + 0.2, 30 } } }, 0.1 + 0.2 };
+    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
+    b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } }, 1 };
     b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
     b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
@@ -77,6 +77,7 @@ static void same_target(const nn_target *a, const nn_target *b)
     assert_string_equal(a->unit, b->unit);
     assert_string_equal(a->better, b->better);
     assert_memory_equal(&a->scale, &b->scale, sizeof b->scale);
+    assert_true(a->lowest == b->lowest);
     assert_int_equal(a->interval.n, b->interval.n);
     assert_memory_equal(a->interval.band, b->interval.band, sizeof b->interval.band);
     assert_string_equal(a->interval.part ? a->interval.part : "", b->interval.part ? b->interval.part : "");
@@ -233,6 +234,20 @@ static void the_domain_is_written_and_read(void **state)
         assert_true(nn_domain_same(&back->domain, &b->m.domain) && back->domain.n == 2 && back->bf16 == b->m.bf16);
         assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
     }
+}
+
+static void the_range_is_written_and_read(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back = written_and_read(b);
+
+    assert_int_equal(back->range.molecules, 0); /* a file of an earlier version */
+    assert_null(strstr(nn_model_metadata(back, b->mem), "range"));
+    b->m.range = (nn_range){ .molecules = 70, .low = { 1, -1 }, .high = { 9, 1, 2, 3, 1 }, .sources = 1u << NN_SOURCE_INPUT, .n_kinds = 1,
+                             .kind = { { 7, 1, true } }, .form = "neutral" };
+    back = written_and_read(b);
+    assert_string_equal(nn_range_text(&back->range, b->mem), nn_range_text(&b->m.range, b->mem));
+    assert_int_equal(back->range.molecules, 70);
 }
 
 static void half_a_domain(nn_tensor *t, int *n, nn_meta *meta)
@@ -608,6 +623,7 @@ int main(void)
         WITH_BENCH(every_flipped_bit_is_noticed),
         WITH_BENCH(a_file_without_a_checksum_is_read_and_known),
         WITH_BENCH(an_interval_that_is_not_known_is_not_written),
+        WITH_BENCH(the_range_is_written_and_read),
         WITH_BENCH(several_targets_are_written_and_read),
         WITH_BENCH(the_domain_is_written_and_read),
         WITH_BENCH(values_have_their_linear_part),

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a training covers, and what lies outside of it, counted by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "models/range.h"
+
+static pl_arena *mem;
+
+static int mem_open(void **state)
+{
+    (void)state;
+    mem = pl_arena_new(1 << 16);
+    return mem ? 0 : 1;
+}
+
+static int mem_close(void **state)
+{
+    (void)state;
+    pl_arena_free(mem);
+    return 0;
+}
+
+enum { ATOMS = 40, BONDS = 44 };
+
+/* A molecule by hand; its bonds are the edges of the graph. */
+typedef struct made {
+    int n_atoms, n_bonds;
+    struct { int z, charge; } atom[ATOMS];
+    struct { int a, b, order; } bond[BONDS];
+} made;
+
+static nn_traits traits_of(const made *m)
+{
+    const ch_graph_opts opts = { .edges = CH_EDGES_BONDS };
+    ch_mol mol;
+    ch_graph g;
+    nn_traits t;
+
+    assert_int_equal(ch_mol_alloc(&mol, m->n_atoms, m->n_bonds, mem, NULL), PL_OK);
+    for (int i = 0; i < m->n_atoms; i++) {
+        mol.z[i] = (uint8_t)m->atom[i].z;
+        mol.charge[i] = (int8_t)m->atom[i].charge;
+        mol.xyz[i][0] = (float)i;
+    }
+    for (int k = 0; k < m->n_bonds; k++) {
+        mol.bond[k][0] = m->bond[k].a;
+        mol.bond[k][1] = m->bond[k].b;
+        mol.order[k] = (uint8_t)m->bond[k].order;
+    }
+    assert_int_equal(ch_graph_build(&g, &mol, &opts, mem, NULL), PL_OK);
+    assert_int_equal(nn_traits_of(&t, &g, mem, NULL), PL_OK);
+    return t;
+}
+
+/* A chain of n carbon atoms. */
+static made chain(int n)
+{
+    made m = { .n_atoms = n, .n_bonds = n - 1 };
+
+    for (int i = 0; i < n; i++)
+        m.atom[i].z = 6;
+    for (int i = 0; i + 1 < n; i++) {
+        m.bond[i].a = i;
+        m.bond[i].b = i + 1;
+        m.bond[i].order = 1;
+    }
+    return m;
+}
+
+/* Bonds are sorted by their first atom. */
+static void bond_add(made *m, int a, int b, int order)
+{
+    int k = m->n_bonds++;
+
+    for (; k > 0 && (m->bond[k - 1].a > a || (m->bond[k - 1].a == a && m->bond[k - 1].b > b)); k--)
+        m->bond[k] = m->bond[k - 1];
+    m->bond[k].a = a;
+    m->bond[k].b = b;
+    m->bond[k].order = order;
+}
+
+static made ring(int n)
+{
+    made m = chain(n);
+
+    bond_add(&m, 0, n - 1, 1);
+    return m;
+}
+
+static void traits_are_counted(void **state)
+{
+    made m = chain(10); /* two rings of five and seven that share a bond; then a hydrogen and a lone sodium ion */
+    nn_traits t;
+
+    (void)state;
+    bond_add(&m, 0, 4, 1);
+    bond_add(&m, 0, 9, 2);
+    m.n_atoms = 12;
+    m.atom[10].z = 1;
+    m.atom[11].z = 11;
+    m.atom[11].charge = 1;
+    bond_add(&m, 9, 10, 1);
+    t = traits_of(&m);
+    assert_int_equal(t.number[NN_HEAVY], 11);
+    assert_int_equal(t.number[NN_CHARGE], 1);
+    assert_int_equal(t.number[NN_RINGS], 2);
+    assert_int_equal(t.number[NN_CONJUGATED], 2);
+    assert_int_equal(t.number[NN_FRAGMENTS], 2);
+    assert_int_equal(t.ring_sizes, 1u << 5 | 1u << 7);
+    assert_int_equal(t.n_kinds, 3);
+}
+
+static void a_charge_beside_an_opposite_one_is_paired(void **state)
+{
+    made m = chain(4); /* C-N+(-O-)... and a bare N+ */
+    nn_traits t;
+
+    (void)state;
+    m.atom[1].z = 7;
+    m.atom[1].charge = 1;
+    m.atom[2].z = 8;
+    m.atom[2].charge = -1;
+    t = traits_of(&m);
+    assert_true(t.n_kinds == 3 && t.kind[1].paired && t.kind[2].paired && !t.kind[0].paired);
+    m.atom[2].charge = 0;
+    t = traits_of(&m);
+    assert_true(t.kind[1].charge == 1 && !t.kind[1].paired);
+}
+
+/* Of n chains of 3 to 9 atoms. */
+static nn_range range_of_chains(int n)
+{
+    static nn_census c;
+    nn_range r;
+
+    memset(&c, 0, sizeof c);
+    for (int i = 0; i < n; i++) {
+        const made m = chain(3 + i % 7);
+        const nn_traits t = traits_of(&m);
+        nn_census_add(&c, &t, NN_SOURCE_MMFF94);
+    }
+    nn_range_of(&r, &c, "as drawn");
+    return r;
+}
+
+static const char *reasons(const nn_range *r, const made *m, nn_source source, double alike, double lowest)
+{
+    static char text[1000];
+    const nn_traits t = traits_of(m);
+    const nn_case c = { .traits = &t, .source = source, .form = "as drawn", .alike = alike };
+    pl_text out = { 0 };
+
+    nn_range_reasons(&out, r, lowest, &c);
+    nn_range_reasons(&out, r, lowest, &c); /* a second model of the same training */
+    assert_true(pl_text_ok(&out) && out.len < sizeof text);
+    memcpy(text, pl_text_str(&out), out.len + 1);
+    pl_text_free(&out);
+    return text;
+}
+
+static void every_reason_is_given_once(void **state)
+{
+    const nn_range r = range_of_chains(70);
+    made m = chain(9);
+
+    (void)state;
+    assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 0.5, 0.3), "");
+    assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, NAN, 0.3), "");
+    assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 0.3, 0.3), "");
+    m = chain(14);
+    m.atom[5].z = 7;
+    m.atom[5].charge = 1;
+    m.atom[8].z = 17;
+    assert_string_equal(reasons(&r, &m, NN_SOURCE_INPUT, 0.2149, 0.2951),
+                        "heavy atoms 14 > 9; net charge 1 > 0; atomic charge N+1 not in the training; element Cl rare in the training; "
+                        "structure from file, model trained on structures built (MMFF94); similarity 0.21 < 0.30");
+    m = ring(8);
+    assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "rings 1 > 0; ring of 8 not in the training");
+    m = chain(2);
+    assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "heavy atoms 2 < 3");
+}
+
+/* One in a hundred, from 1 to 5. */
+static void a_single_odd_molecule_of_many_widens_nothing(void **state)
+{
+    static nn_census c;
+    const made small = chain(5), large = chain(30);
+    const nn_traits a = traits_of(&small), b = traits_of(&large);
+    const struct { int n, odd, high; } cases[] = { { 99, 1, 30 }, { 300, 2, 5 }, { 300, 3, 30 }, { 3000, 4, 5 }, { 3000, 5, 30 } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        nn_range r;
+        memset(&c, 0, sizeof c);
+        for (int i = 0; i < cases[k].n; i++)
+            nn_census_add(&c, i >= 40 && i < 40 + cases[k].odd ? &b : &a, i >= 40 && i < 40 + cases[k].odd ? NN_SOURCE_UFF : NN_SOURCE_INPUT);
+        nn_range_of(&r, &c, "neutral");
+        assert_int_equal(r.high[NN_HEAVY], cases[k].high);
+        assert_int_equal(r.low[NN_HEAVY], 5);
+        assert_int_equal(r.sources >> NN_SOURCE_UFF & 1, cases[k].high == 30);
+    }
+}
+
+static void forms_of_acids_and_bases_are_compared(void **state)
+{
+    static const struct { const char *then, *now; bool changed, ions, outside; } cases[] = {
+        { "as drawn", "as drawn", false, true, false }, { "as drawn", "neutral", false, true, false },
+        { "as drawn", "neutral", true, true, true },    { "as drawn", "neutral", true, false, false },
+        { "as drawn", "at pH 7.4", true, false, true }, { "at pH 7.4", "at pH 7.4", true, true, false },
+        { "at pH 7.4", "as drawn", false, true, true }, { "at pH 7.4", "at pH 6", true, true, true },
+    };
+    const made m = chain(4);
+    const nn_traits t = traits_of(&m);
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        nn_range r = range_of_chains(20);
+        const nn_case c = { .traits = &t, .source = NN_SOURCE_MMFF94, .form = cases[k].now, .changed = cases[k].changed, .alike = 1 };
+        pl_text out = { 0 };
+        strcpy(r.form, cases[k].then);
+        r.low[NN_CHARGE] = cases[k].ions ? -1 : 0;
+        nn_range_reasons(&out, &r, 0, &c);
+        assert_int_equal(out.len > 0, cases[k].outside);
+        assert_int_equal(strstr(pl_text_str(&out), "acids and bases") != NULL, cases[k].outside);
+        pl_text_free(&out);
+    }
+}
+
+static void the_metadata_holds_all_of_it(void **state)
+{
+    nn_range r = range_of_chains(70), back;
+    const char *text;
+
+    (void)state;
+    r.kind[r.n_kinds++] = (nn_kind){ 7, 1, false };
+    r.kind[r.n_kinds++] = (nn_kind){ 17, -1, true };
+    r.ring_sizes = 1u << 3 | 1u << NN_RING_MOST;
+    r.low[NN_CHARGE] = -2;
+    text = nn_range_text(&r, mem);
+    assert_non_null(text);
+    assert_int_equal(nn_range_take(&back, text, NULL), PL_OK);
+    assert_int_equal(back.n_kinds, r.n_kinds);
+    assert_string_equal(nn_range_text(&back, mem), text);
+    assert_true(back.low[NN_CHARGE] == -2 && back.sources == r.sources && back.ring_sizes == r.ring_sizes && back.kind[2].paired);
+}
+
+static void wrong_metadata_is_refused(void **state)
+{
+    static const char *const wrong[][2] = {
+        { "\"molecules\":70", "\"molecules\":0" }, { "\"molecules\":70", "\"molecules\":-1" }, { "[3,9]", "[9,3]" }, { "[3,9]", "[3]" },
+        { "[3,9]", "[3,9e99]" }, { "\"as drawn\"", "7" }, { "\"as drawn\"", "\"as drawn, and much longer than any form is\"" },
+        { "\"C\"", "\"Qq\"" }, { "\"C\"", "\"C+999\"" }, { "\"C\"", "\"C+1 pairs\"" }, { "\"C\"", "6" }, { "\"ring_sizes\":[]", "\"ring_sizes\":[32]" },
+        { "\"ring_sizes\":[]", "\"ring_sizes\":3" }, { "\"mmff94\"]", "\"mmff94\"" } };
+    const nn_range r = range_of_chains(70);
+    const char *text = nn_range_text(&r, mem);
+    nn_range back;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        const char *at = strstr(text, wrong[k][0]);
+        pl_text changed = { 0 };
+        assert_non_null(at);
+        pl_text_add_n(&changed, text, (size_t)(at - text));
+        pl_text_addf(&changed, "%s%s", wrong[k][1], at + strlen(wrong[k][0]));
+        assert_int_equal(nn_range_take(&back, pl_text_str(&changed), NULL), PL_EDATA);
+        pl_text_free(&changed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traits_are_counted),
+        cmocka_unit_test(a_charge_beside_an_opposite_one_is_paired),
+        cmocka_unit_test(every_reason_is_given_once),
+        cmocka_unit_test(a_single_odd_molecule_of_many_widens_nothing),
+        cmocka_unit_test(forms_of_acids_and_bases_are_compared),
+        cmocka_unit_test(the_metadata_holds_all_of_it),
+        cmocka_unit_test(wrong_metadata_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, mem_open, mem_close);
+}
