@@ -75,11 +75,12 @@ def members_are_learned_and_scored_together():
         for mol, value in p.rows("SELECT mol_id, value FROM prediction ORDER BY mol_id, model_id"):
             said.setdefault(mol, []).append(value)
         widest = max(b["within"] for m in meta for b in m["interval"]["bands"])
-        rows = p.rows("SELECT mol_id, mean, stdev, n_models, interval90 FROM score")
-        assert len(rows) == 90
-        for mol, mean, stdev, n, within in rows:
+        rows = p.rows("SELECT mol_id, mean, stdev, n_models, interval90, domain FROM score")
+        assert len(rows) == 90 and sum(r[5] == "inside" for r in rows) > 60
+        for mol, mean, stdev, n, within, domain in rows:
             assert n == 3 and abs(mean - statistics.fmean(said[mol])) < 1e-9 and abs(stdev - statistics.stdev(said[mol])) < 1e-9
-            assert abs(within - widest) < 1e-9
+            assert domain in ("inside", "outside")
+            assert (within is None) if domain == "outside" else abs(within - widest) < 1e-9
         best = sorted(rows, key=lambda r: r[2] - r[1])[:7]
         assert [m for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank")] == [r[0] for r in best]
         the_mean_is_judged(p)
