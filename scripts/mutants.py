@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where scripts/mutate may put a fault: the sites of each kind in a file of C or C++.
+
+A site is a few characters of one line and what replaces them. Comments, preprocessor lines and
+strings are not touched, except that SQL is altered and messages are emptied. Sizes of declared arrays and powers of
+two from 32 on are left alone: most of them are the sizes of buffers."""
+import functools
+import glob
+import os
+import re
+
+ROOMS = {
+    "pipeline": ["pipeline/**/*.c"],
+    "stages": ["stages/*.c"],
+    "chem": ["chem/*.c", "chem/*.cpp"],
+    "models": ["models/*.c", "models/tcp/*.c"],
+    "kernels": ["models/cpu/*.[ch]", "models/ref/*.[ch]", "models/cuda/*.cu", "models/cuda/*.cuh", "models/cuda/*.c"],
+}
+# How often a kind is drawn while it has sites left.
+WEIGHT = {"relation": 3, "logic": 3, "arithmetic": 2, "constant": 2, "bool": 1, "statement": 4, "check": 3, "sync": 1.5,
+          "bind": 1.5, "sql": 3, "message": 2}
+WITH_WORKER = {"chem_worker", "scaffold", "fingerprint", "standardise", "protonate", "chem_structures", "chem_confine",
+               "chem_kill", "chem_messy", "chem_exchange", "stages", "structures", "report", "feature_stages", "bench", "config"}
+
+SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
+SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|WHERE|JOIN|ORDER BY|GROUP BY|HAVING)\b")
+SPEAKS = re.compile(r"\b(pl_fail|pl_at|pl_event_add|pl_log|pl_problem_add|pl_cmd_say|pl_cmd_usage|ch_reader_set_problem|"
+                    r"fprintf|printf|fputs)\s*\(")
+CONVERSION = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh|h|ll|l|z|j|t)?[a-zA-Z]")
+CALL = re.compile(r"^\s+(?:\(void\))?[a-z_][\w.>\-]*\(.*\);$")
+ASSIGN = re.compile(r"^\s+\*?[a-zA-Z_][\w.\[\]>\-]*(?: [-+|&^*/]?= .*|\+\+|--);$")
+FAILED = re.compile(r"^(?:code != PL_OK|rc|rc != PL_OK|bad|failed|!?\w+ok|.* == NULL|.* < 0|![\w>.\-]+|.* != (?:0|Z_OK|SQLITE_OK))$")
+SYNC = re.compile(r"\b(?:fsync|fdatasync|fflush|pl_file_sync_name|sync_path|pl_db_sync|gzflush)\(")
+BIND = re.compile(r"sqlite3_bind_\w+\(\w+, (\d+),")
+SWAPS = {
+    "relation": [(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == ")],
+    "logic": [(" && ", " || "), (" || ", " && ")],
+    "arithmetic": [(" + ", " - "), (" - ", " + "), (" * ", " / "), (" / ", " * "), (" % ", " * "), ("++", "--"), (" += ", " -= ")],
+    "check": [("code == PL_OK && ", ""), ("!rc && ", ""), (" && code == PL_OK", "")],
+}
+SQL_SWAPS = [(r"\bAND\b", "OR"), (r"\bOR\b", "AND"), (r"<>", "="), (r"(?<![<>!])=", "<>"), (r"(?<=[\w)])<(?![=>])", "<="),
+             (r"(?<![<])>(?!=)", ">="), (r"\bDESC\b", ""), (r"ORDER BY [\w.]+(?!\w)(?!,| DESC)", ""), (r"\bIS NOT NULL\b", "IS NULL"),
+             (r"\bIS NULL\b", "IS NOT NULL"), (r"\bmin\(", "max("), (r"\bmax\(", "min("), (r"\bDISTINCT ", ""),
+             (r"\bNOT EXISTS\b", "EXISTS"), (r"\bLEFT JOIN\b", "JOIN"), (r"(?<=\w)\+1\b", ""), (r"(?<=\w)-1\b", ""),
+             (r"\bsum\(", "count("), (r"\bNOT IN\b", "IN"), (r"\bLIMIT 1\b", "LIMIT 2")]
+
+
+class Mutant:
+    def __init__(self, path, text, kind, at, end, new):
+        self.path, self.kind, self.at, self.end, self.new = path, kind, at, end, new
+        begin, stop = text.rfind("\n", 0, at) + 1, text.find("\n", end)
+        self.line = text.count("\n", 0, at) + 1
+        self.before = " ".join(text[begin:stop].split())
+        self.after = " ".join((text[begin:at] + new + text[end:stop]).split())
+        self.nth = 1
+
+    def key(self):
+        return "%s: %s: %s -> %s%s" % (self.path, self.kind, self.before, self.after, " #%d" % self.nth if self.nth > 1 else "")
+
+    def apply(self, text):
+        return text[:self.at] + self.new + text[self.end:]
+
+
+def masked(text):
+    """The text with spaces for what is no code, and where its strings are."""
+    strings = []
+
+    def blank(m):
+        if m[0][0] == '"':
+            strings.append((m.start(), m.end()))
+            return '"' + "\x01" * (len(m[0]) - 2) + '"'
+        return "".join(c if c == "\n" else " " for c in m[0])
+
+    return SKIPPED.sub(blank, text), strings
+
+
+def lines_of(code):
+    at = 0
+    for line in code.split("\n"):
+        yield at, line
+        at += len(line) + 1
+
+
+def swaps(code):
+    for kind, pairs in SWAPS.items():
+        for old, new in pairs:
+            for m in re.finditer(re.escape(old), code):
+                yield kind, m.start(), m.end(), new
+
+
+def constants(code):
+    for at, line in lines_of(code):
+        if len(re.findall(r"\d+", line)) > 6 or re.match(r"^\s+[\w *]+\[[\w ]+\]( = .*)?[;,]", line):
+            continue
+        for m in re.finditer(r"(?<![\w.])\d+(?![\w.])", line):
+            n = int(m[0])
+            if n >= 32 and n & (n - 1) == 0:
+                continue
+            yield "constant", at + m.start(), at + m.end(), str(n + 1)
+            if n > 0:
+                yield "constant", at + m.start(), at + m.end(), str(n - 1)
+
+
+def truths(code):
+    for m in re.finditer(r"\b(true|false)\b", code):
+        yield "bool", m.start(), m.end(), "false" if m[0] == "true" else "true"
+
+
+def statements(code):
+    for at, line in lines_of(code):
+        if not (CALL.match(line) or ASSIGN.match(line)) or line.count("(") != line.count(")"):
+            continue
+        kind = "bind" if "sqlite3_bind" in line else "sync" if SYNC.search(line) else "statement"
+        start = at + len(line) - len(line.lstrip())
+        if not re.match(r"\s+(return|if|for|while|else|do|switch|case)\b", line):
+            yield kind, start, start, "while (0) "
+
+
+def checks(code):
+    for m in re.finditer(r"\bif \(", code):
+        depth, end = 1, m.end()
+        while depth and end < len(code):
+            depth += (code[end] == "(") - (code[end] == ")")
+            end += 1
+        if FAILED.match(code[m.end():end - 1]):
+            yield "check", m.end(), m.end(), "0 && "
+
+
+def syncs(code):
+    for at, line in lines_of(code):
+        for m in [] if CALL.match(line) else SYNC.finditer(line):
+            yield "sync", at + m.start(), at + m.start(), "0 && "
+
+
+def binds(code):
+    for m in BIND.finditer(code):
+        n = int(m[1])
+        yield "bind", m.start(1), m.end(1), str(n + 1)
+        if n > 1:
+            yield "bind", m.start(1), m.end(1), str(n - 1)
+
+
+def speaks(code, at):
+    """The string at `at` is said to the user; what is said of no memory is left alone."""
+    begin = max(code.rfind(c, 0, at) for c in ";{}")
+    return SPEAKS.search(code, begin, at) and "ENOMEM" not in code[begin:at]
+
+
+def texts(text, code, strings):
+    for at, end in strings:
+        inside = text[at + 1:end - 1]
+        if SQL.search(inside):
+            for old, new in SQL_SWAPS:
+                for m in re.finditer(old, inside):
+                    yield "sql", at + 1 + m.start(), at + 1 + m.end(), new
+        elif speaks(code, at) and len(inside) > 6:
+            bare = " ".join(CONVERSION.findall(inside.replace("%%", ""))) or " "
+            if re.search(r"[a-z]{3}", CONVERSION.sub("", inside)):
+                yield "message", at + 1, end - 1, bare
+
+
+def of_file(top, path):
+    with open(os.path.join(top, path)) as f:
+        text = f.read()
+    code, strings = masked(text)
+    found = [Mutant(path, text, *site) for part in (swaps, constants, truths, statements, checks, syncs, binds) for site in part(code)]
+    found += [Mutant(path, text, *site) for site in texts(text, code, strings)]
+    seen = {}
+    for m in sorted(found, key=lambda m: (m.at, m.kind, m.new)):
+        m.nth = seen[m.key()] = seen.get(m.key(), 0) + 1
+        yield m
+
+
+def of_room(top, room):
+    paths = sorted({os.path.relpath(p, top) for g in ROOMS[room] for p in glob.glob(os.path.join(top, g), recursive=True)})
+    return [m for path in paths for m in of_file(top, path)]
+
+
+def shuffled(sites, rng):
+    """All sites, by kinds as WEIGHT says and at random within a kind."""
+    left = {kind: [m for m in sites if m.kind == kind] for kind in WEIGHT}
+    for of_kind in left.values():
+        rng.shuffle(of_kind)
+    while any(left.values()):
+        kinds = [k for k in WEIGHT if left[k]]
+        yield left[rng.choices(kinds, [WEIGHT[k] for k in kinds])[0]].pop()
+
+
+def argued(path):
+    """Keys of mutants that cannot be told from the program; the lines below each say why."""
+    with open(path) as f:
+        return {line.rstrip("\n") for line in f if line.strip() and not line.startswith((" ", "#"))}
+
+
+@functools.lru_cache(None)
+def sources(top):
+    """The text of each unit test's own source, by its name."""
+    found = {}
+    for path in glob.glob(os.path.join(top, "tests/*.cmake")):
+        for name, source in re.findall(r"molsieve_(?:chem_)?test\((\w+) (\S+\.c)", open(path).read()):
+            found[name] = open(os.path.join(top, "tests", source)).read()
+    return found
