@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small parts of chem/ by themselves: neighbours against all pairs, the tail of QM9's xyz files, the worker's environment. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "chem/child.h"
+#include "chem/neighbour.h"
+#include "chem/record.h"
+#include "pipeline/base/rng.h"
+
+static pl_arena *mem;
+static char dir[64];
+
+static int make(void **state)
+{
+    (void)state;
+    (void)snprintf(dir, sizeof dir, "/tmp/molsieve-near-XXXXXX");
+    mem = pl_arena_new(1 << 16);
+    return mem == NULL || mkdtemp(dir) == NULL;
+}
+
+static int drop(void **state)
+{
+    char command[100];
+
+    (void)state;
+    pl_arena_free(mem);
+    (void)snprintf(command, sizeof command, "rm -r '%s'", dir);
+    return system(command);
+}
+
+/* ---- neighbours ---- */
+
+enum { ATOMS = 120 };
+
+/* side[a] 0: all atoms have the same coordinate. One atom lies far from the others, below (sign -1) or above them. */
+static void scatter(float xyz[ATOMS][3], const float side[3], int far, int sign)
+{
+    pl_rng r = pl_rng_at(3, (uint64_t)(side[0] + 7 * side[1] + 49 * side[2]), 1);
+
+    for (int i = 0; i < ATOMS; i++)
+        for (int a = 0; a < 3; a++)
+            xyz[i][a] = side[a] * (float)(pl_rng_real(&r) - 0.5);
+    for (int a = 0; a < 3; a++)
+        if (side[a] > 0)
+            xyz[far][a] = (side[a] * 0.5f + 30) * (float)sign;
+}
+
+static void expect_all_pairs(const float (*xyz)[3], float cutoff)
+{
+    ch_neighbours nb;
+    pl_error err = { 0 };
+    int32_t at = 0;
+
+    if (ch_near_radius(&nb, xyz, ATOMS, cutoff, 1e-6f, 1 << 20, mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(nb.n, ATOMS);
+    for (int32_t i = 0; i < ATOMS; i++) {
+        assert_int_equal(nb.row[i], at);
+        for (int32_t j = 0; j < ATOMS; j++)
+            if (j != i && ch_distance(xyz, i, j) <= cutoff)
+                assert_int_equal(nb.src[at++], j);
+    }
+    assert_int_equal(nb.row[ATOMS], at);
+}
+
+static void neighbours_are_all_pairs_within_the_cutoff(void **state)
+{
+    static const float sides[][3] = { { 60, 0, 0 }, { 0, 60, 0 }, { 0, 0, 60 }, { 25, 25, 0 }, { 12, 12, 12 }, { 2, 30, 5 }, { 4, 4, 4 } };
+    static const float cutoffs[] = { 1.5f, 5, 11 };
+    float xyz[ATOMS][3];
+
+    (void)state;
+    for (size_t s = 0; s < sizeof sides / sizeof *sides; s++)
+        for (int k = 0; k < 6; k++) {
+            scatter(xyz, sides[s], (const int[]){ 0, 1, ATOMS - 1 }[k / 2], k % 2 ? 1 : -1);
+            for (size_t c = 0; c < sizeof cutoffs / sizeof *cutoffs; c++)
+                expect_all_pairs((const float(*)[3])xyz, cutoffs[c]);
+        }
+}
+
+/* ---- xyz ---- */
+
+static ch_reader *reader_of(const char *text)
+{
+    static char path[100];
+    pl_error err = { 0 };
+    ch_reader *r = NULL;
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "%s/in.xyz", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    if (ch_reader_open(&r, path, NULL, NULL, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    return r;
+}
+
+static void expect_raw(ch_reader *r, const char *title, const char *raw, const char *problem)
+{
+    pl_error err = { 0 };
+    ch_record rec;
+    bool more = false;
+
+    assert_int_equal(ch_reader_next(r, &rec, &more, &err), PL_OK);
+    assert_true(more);
+    assert_string_equal(rec.title, title);
+    assert_int_equal(rec.raw_len, strlen(raw));
+    assert_memory_equal(rec.raw, raw, rec.raw_len);
+    if (problem == NULL)
+        assert_null(rec.problem);
+    else
+        assert_string_equal(rec.problem, problem);
+}
+
+static void expect_end(ch_reader *r)
+{
+    pl_error err = { 0 };
+    ch_record rec;
+    bool more = true;
+
+    assert_int_equal(ch_reader_next(r, &rec, &more, &err), PL_OK);
+    assert_false(more);
+    ch_reader_close(r);
+}
+
+#define FRAME_1 "1\ngdb 1\t3.5\nO 0 0 0 0.1\n100.5\t200.25\nO\tO\nInChI=1S/H2O/h1H2\n"
+#define FRAME_2 "1\ngdb 2\t4.5\nN 0 0 0 0.1\n300.5\nN\tN\nInChI=1S/H3N/h1H3\n"
+
+static void what_follows_the_atoms_belongs_to_a_frame_of_qm9(void **state)
+{
+    ch_reader *r = reader_of(FRAME_1 FRAME_2);
+
+    (void)state;
+    expect_raw(r, "gdb 1", FRAME_1, NULL);
+    expect_raw(r, "gdb 2", FRAME_2, NULL);
+    expect_end(r);
+}
+
+static void blank_lines_between_frames_are_no_records(void **state)
+{
+    ch_reader *r = reader_of("1\none\nC 0 0 0\n\n \n\n1\ntwo\nN 0 0 0\n\n");
+
+    (void)state;
+    expect_raw(r, "one", "1\none\nC 0 0 0\n", NULL);
+    expect_raw(r, "two", "1\ntwo\nN 0 0 0\n", NULL);
+    expect_end(r);
+}
+
+static void a_count_without_a_comment_is_a_problem(void **state)
+{
+    ch_reader *r = reader_of("1\none\nC 0 0 0\n3\n");
+
+    (void)state;
+    expect_raw(r, "one", "1\none\nC 0 0 0\n", NULL);
+    expect_raw(r, "", "3\n", "xyz: nothing after the count of atoms");
+    expect_end(r);
+}
+
+/* ---- the worker's environment ---- */
+
+static void read_all(int fd, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (int tries = 0; tries < 6000 && n + 1 < size; tries++) {
+        ssize_t got = read(fd, out + n, size - 1 - n);
+        if (got == 0)
+            break;
+        if (got < 0)
+            (void)usleep(10000); /* it does not block */
+        else
+            n += (size_t)got;
+    }
+    out[n] = '\0';
+}
+
+static void the_worker_gets_its_own_few_variables_and_no_other(void **state)
+{
+    static const char *const wanted[] = { "BABEL_NEAR=1", "UBSAN_NEAR=2", "OMP_NUM_THREADS=1", "OMP_WAIT_POLICY=passive" };
+    static const char *const unwanted[] = { "NEAR_SECRET", "OMP_NUM_THREADS=7", "HOME=" };
+    char path[100], told[1 << 14];
+    ch_child c = { 0 };
+    pl_error err = { 0 };
+    int by = 0;
+    double cpu;
+    FILE *f;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/tells", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("#!/bin/sh\necho \"limit $1\"\nexec env\n", f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+    (void)setenv("BABEL_NEAR", "1", 1);
+    (void)setenv("UBSAN_NEAR", "2", 1);
+    (void)setenv("NEAR_SECRET", "3", 1);
+    (void)setenv("OMP_NUM_THREADS", "7", 1);
+    (void)setenv("HOME", "/", 1);
+    assert_int_equal(ch_child_start(&c, path, 12345, &err), PL_OK);
+    read_all(c.fd, told, sizeof told);
+    ch_child_end(&c, true, &by, &cpu);
+    assert_non_null(strstr(told, "limit 12345\n"));
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (strstr(told, wanted[i]) == NULL)
+            fail_msg("%s is not passed on: %s", wanted[i], told);
+    for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
+        if (strstr(told, unwanted[i]) != NULL)
+            fail_msg("%s is passed on: %s", unwanted[i], told);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(neighbours_are_all_pairs_within_the_cutoff),
+        CASE(what_follows_the_atoms_belongs_to_a_frame_of_qm9),
+        CASE(blank_lines_between_frames_are_no_records),
+        CASE(a_count_without_a_comment_is_a_problem),
+        CASE(the_worker_gets_its_own_few_variables_and_no_other),
+    };
+    return cmocka_run_group_tests_name("near", tests, NULL, NULL);
+}
