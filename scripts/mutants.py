@@ -197,6 +197,6 @@ def sources(top):
     """The text of each unit test's own source, by its name."""
     found = {}
     for path in glob.glob(os.path.join(top, "tests/*.cmake")):
-        for name, source in re.findall(r"molsieve_(?:chem_)?test\((\w+) (\S+\.c)", open(path).read()):
+        for name, source in re.findall(r"molsieve_(?:chem_)?test\((\w+) (\S+\.c(?:pp)?)\b", open(path).read()):
             found[name] = open(os.path.join(top, "tests", source)).read()
     return found

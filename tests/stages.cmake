@@ -1,6 +1,8 @@
 # read, prepare, rank, write; the schema; the program from end to end.
 molsieve_test(stages unit/stages_test.c LABEL unit threads USES molsieve::stages toy)
 add_dependencies(test_stages molsieve-chem)
+molsieve_test(keep unit/keep_test.c LABEL unit USES molsieve::stages toy)
+target_link_options(test_keep PRIVATE ${seen_calls})
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
@@ -32,6 +34,8 @@ molsieve_e2e(e2e_bad_input cli a_folder_that_cannot_be_read_is_no_empty_one a_de
   a_truncated_gzip_keeps_what_was_whole what_follows_gzip_data_and_is_none_is_said
   a_reaction_is_no_molecule what_no_reader_can_read_is_said_with_what_to_do too_many_failures_stop_with_status_3
   a_database_of_a_newer_version_or_of_another_kind_is_left_alone a_directory_that_cannot_be_written_is_said)
+molsieve_e2e(absence cli a_good_run_prints_no_warning only_a_cut_file_warns_of_lost_records
+  prepare_without_its_worker_is_refused_before_any_work stereoisomers_are_chosen_whatever_their_order)
 molsieve_e2e(e2e_operator cli the_log_is_no_file_that_the_run_needs a_database_of_an_older_format_is_read_and_goes_on
   other_content_with_the_old_time_is_other_content a_setting_without_effect_runs_nothing_again
   closed_descriptors_are_not_taken_for_files who_reads_the_progress_may_leave
