@@ -538,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup(finer_layouts_can_hold_the_same_function, natural),
         cmocka_unit_test_setup(engine_gives_the_rounded_outputs, both),
         cmocka_unit_test_setup(engine_gives_the_rounded_outputs, natural),
+        cmocka_unit_test_setup(mirror_images_differ_with_both_parities, both),
         cmocka_unit_test_setup(outputs_of_mirror_images_are_equal, natural),
         cmocka_unit_test_setup(gradients_of_mirror_images_are_equal, natural),
         cmocka_unit_test_setup(natural_couplings_are_half_of_all, natural),
