@@ -113,14 +113,14 @@ void nn_frame_reverse(int l_max, float *sign)
                 sign[nn_frame_at(l) + i * (2 * l + 1) + k] = (l % 2 == 0) == (k >= l) ? 1.0f : -1.0f;
 }
 
-void nn_frame_coef(int d_in, int d_out, double coef[2 * NN_MAX_DEGREE + 1][2 * NN_MAX_DEGREE + 1])
+void nn_frame_coef(int d_in, int d_out, int j_step, double coef[2 * NN_MAX_DEGREE + 1][2 * NN_MAX_DEGREE + 1])
 {
     double w[(4 * NN_MAX_DEGREE + 1) * (2 * NN_MAX_DEGREE + 1) * (2 * NN_MAX_DEGREE + 1)];
     int low = d_in < d_out ? d_in : d_out, first = d_in + d_out - 2 * low;
 
     memset(coef, 0, sizeof(double[2 * NN_MAX_DEGREE + 1][2 * NN_MAX_DEGREE + 1]));
-    for (int f = 0; f <= 2 * low; f++) {
-        int j = first + f, odd = (d_in + d_out + j) % 2;
+    for (int f = 0; f * j_step <= 2 * low; f++) {
+        int j = first + f * j_step, odd = (d_in + d_out + j) % 2;
         double scale = sqrt((2 * j + 1) / (16 * atan(1.0)));
         const double *mid = w + j * (2 * d_in + 1) * (2 * d_out + 1);
         nn_w3j(w, j, d_in, d_out, NN_W3J_E3NN_033);

@@ -52,7 +52,8 @@ void nn_frame_extend(const nn_frame_rule *rule, int l_from, int l_max, float *d)
 void nn_frame_reverse(int l_max, float *sign);
 
 /* coef[q][f]: numbers q = 0..min are a_{J,q}, q = min+1..2 min are b_{J,q-min};
- * f = J - |d_in-d_out|. sqrt((2J+1)/4 pi) times the 3j symbol. */
-void nn_frame_coef(int d_in, int d_out, double coef[2 * NN_MAX_DEGREE + 1][2 * NN_MAX_DEGREE + 1]);
+ * J = |d_in-d_out| + j_step f. sqrt((2J+1)/4 pi) times the 3j symbol. With j_step 2
+ * (natural parity) i+o+J is even for all: f = 0..min, and only the first min+1 numbers are not zero. */
+void nn_frame_coef(int d_in, int d_out, int j_step, double coef[2 * NN_MAX_DEGREE + 1][2 * NN_MAX_DEGREE + 1]);
 
 #endif

@@ -71,7 +71,8 @@ static void group_flip(float *w, const nn_group *g, int32_t row_size)
     for (int32_t p = 0; p < g->n_paths; p++)
         for (int32_t k = 0; k < g->path[p].n_freq; k++) {
             const nn_path *path = &g->path[p];
-            int j = (path->d_in > path->d_out ? path->d_in - path->d_out : path->d_out - path->d_in) + k;
+            int j = (path->d_in > path->d_out ? path->d_in - path->d_out : path->d_out - path->d_in)
+                + k * path->j_step;
             if (!nn_w3j_sign_differs(j, path->d_in, path->d_out))
                 continue;
             for (int32_t oc = 0; oc < g->c_out * g->c_in; oc++)

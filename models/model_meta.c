@@ -12,6 +12,7 @@
 static const char *const edges_names[] = { "radius", "bonds", "knn", "full", NULL };
 static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
 static const char *const fusion_names[] = { "none", "partial", "full", NULL };
+static const char *const parity_names[] = { "both", "natural", NULL };
 
 const char *nn_edges_name(ch_edges e)
 {
@@ -143,6 +144,7 @@ static void take_conf(reader *r, nn_se3_conf *c)
     c->pooling = get_choice(r, "pooling", pooling_names);
     c->fusion = get_choice(r, "fusion", fusion_names);
     c->outputs = get_int(r, "outputs");
+    c->parity = r->root && json_object_get(r->root, "parity") ? get_choice(r, "parity", parity_names) : NN_PARITY_BOTH;
 }
 
 static void take_elements(reader *r, nn_inputs *in)
@@ -374,10 +376,10 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
 
 static json_t *json_conf(const nn_se3_conf *c)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i}", "layers", c->layers, "degrees", c->degrees,
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:s}", "layers", c->layers, "degrees", c->degrees,
                      "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm,
                      "layer_norm", c->layer_norm, "pooling", pooling_names[c->pooling], "fusion",
-                     fusion_names[c->fusion], "outputs", c->outputs);
+                     fusion_names[c->fusion], "outputs", c->outputs, "parity", parity_names[c->parity]);
 }
 
 static json_t *json_inputs(const nn_inputs *in)

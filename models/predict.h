@@ -2,6 +2,7 @@
 #ifndef NN_PREDICT_H
 #define NN_PREDICT_H
 
+#include "models/mirror.h"
 #include "models/train.h"
 
 typedef struct nn_predictor {
@@ -11,6 +12,8 @@ typedef struct nn_predictor {
     int64_t molecules, max_edges;  /* of a batch, as in nn_train_conf                */
     nn_ahead *ahead;
     const int64_t *all;            /* from nn_predict_numbers                        */
+    nn_mirror *mirror;             /* y: mean over molecules and their mirror images; NULL: as they are */
+    float *image;                  /* then: [samples->n][outputs]                    */
 } nn_predictor;
 
 /* 0, 1, .. n-1, in mem; NULL when there is no memory. */

@@ -18,12 +18,12 @@ typedef struct builder {
     const char *prefix; /* of the module under construction */
     bool refused, layer_norm;
     nn_fusion wanted;
+    nn_parity parity;
     int32_t max_degree;
 } builder;
 
 static int min_int(int a, int b) { return a < b ? a : b; }
 
-static int freqs(int d_in, int d_out) { return 2 * min_int(d_in, d_out) + 1; }
 
 /* ---- settings ------------------------------------------------------------ */
 
@@ -45,6 +45,7 @@ static pl_code check_ranges(const nn_se3_conf *c, pl_error *err)
         { "node_features", c->node_features, 1, 4096 },
         { "edge_features", c->edge_features, 0, 4096 },
         { "outputs", c->outputs, 1, 4096 },
+        { "parity", c->parity, NN_PARITY_BOTH, NN_PARITY_NATURAL },
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -182,6 +183,14 @@ static int32_t lowest_channels(const nn_fiber *f, unsigned set)
     return 0;
 }
 
+static nn_path path_of(const builder *b, int d_in, int d_out, int32_t f0)
+{
+    int low = min_int(d_in, d_out);
+    bool natural = b->parity == NN_PARITY_NATURAL;
+
+    return (nn_path){ d_in, d_out, f0, natural ? low + 1 : 2 * low + 1, natural ? 2 : 1 };
+}
+
 /* Output degree outermost, input degree inside it, J innermost (spec 2.4). */
 static void group_fill(builder *b, const nn_conv *c, nn_group *g, serves s)
 {
@@ -198,8 +207,8 @@ static void group_fill(builder *b, const nn_conv *c, nn_group *g, serves s)
         for (int i = 0; i < NN_DEGREES; i++) {
             if (!(s.in >> i & 1) || !(s.out >> o & 1))
                 continue;
-            p[g->n_paths++] = (nn_path){ i, o, g->n_freq, freqs(i, o) };
-            g->n_freq += freqs(i, o);
+            p[g->n_paths] = path_of(b, i, o, g->n_freq);
+            g->n_freq += p[g->n_paths++].n_freq;
         }
 }
 
@@ -253,6 +262,7 @@ static void conv_build(builder *b, nn_conv *c, bool self_interaction, const char
     b->refused |= !c->group;
     if (b->refused)
         return;
+    c->natural = b->parity == NN_PARITY_NATURAL;
     level_choose(c, b->wanted, b->max_degree);
     groups_add(b, c, inner);
     for (int d = 0; d < NN_DEGREES; d++) {
@@ -411,6 +421,7 @@ pl_code nn_se3_plan(nn_se3 **out, const nn_se3_conf *conf, pl_arena *mem, pl_err
     b.model->conf = *conf;
     b.layer_norm = conf->layer_norm;
     b.wanted = (nn_fusion)conf->fusion;
+    b.parity = (nn_parity)conf->parity;
     b.max_degree = conf->degrees - 1;
     body_build(&b, conf);
     if (!b.refused)
@@ -449,6 +460,7 @@ static pl_code layer_start(builder *b, const nn_layer_opts *o, pl_error *err)
 {
     b->layer_norm = o->layer_norm;
     b->wanted = o->wanted;
+    b->parity = o->parity;
     b->max_degree = o->max_degree;
     return build_start(b, 1, err);
 }

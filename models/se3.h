@@ -23,6 +23,11 @@ enum { NN_MAX_DEGREE = 4, NN_DEGREES = NN_MAX_DEGREE + 1, NN_RADIAL_HIDDEN = 32 
 typedef enum nn_pooling { NN_POOL_MAX, NN_POOL_MEAN, NN_POOL_SUM } nn_pooling;
 typedef enum nn_fusion { NN_FUSE_NONE, NN_FUSE_PARTIAL, NN_FUSE_FULL } nn_fusion;
 
+/* Behaviour under reflection. BOTH: all couplings |l_in - l_out| <= J <= l_in + l_out, as published; mirror
+ * images get different outputs. NATURAL: features of degree l have parity (-1)^l, so only couplings with
+ * l_in + l_out + J even exist; mirror images get the same outputs. */
+typedef enum nn_parity { NN_PARITY_BOTH, NN_PARITY_NATURAL } nn_parity;
+
 /* Channels of each degree; 0 = the degree is absent. */
 typedef struct nn_fiber {
     int32_t ch[NN_DEGREES];
@@ -41,6 +46,7 @@ typedef struct nn_se3_conf {
     int32_t node_features; /* scalars per node                                        */
     int32_t edge_features; /* scalars per edge without the distance                   */
     int32_t outputs;       /* numbers per molecule                                    */
+    int32_t parity;        /* nn_parity                                               */
 } nn_se3_conf;
 
 /* ECONFIG with one sentence that names the setting at fault. */
@@ -56,9 +62,10 @@ typedef struct nn_param {
 /* A radial network serves one or more (degree in, degree out) pairs. Its last
  * layer has rows = sum over its paths of n_freq * c_out * c_in; in the file row
  * (o*c_in + c)*F + f with F the group's total frequencies (spec 3.1). A path
- * owns frequencies f0 .. f0+n_freq-1 of its group; J = |d_in-d_out| + (f - f0). */
+ * owns frequencies f0 .. f0+n_freq-1 of its group; J = |d_in-d_out| + j_step (f - f0). */
 typedef struct nn_path {
     int32_t d_in, d_out, f0, n_freq;
+    int32_t j_step; /* 1, or 2 with natural parity */
 } nn_path;
 
 typedef struct nn_group {
@@ -78,6 +85,7 @@ typedef struct nn_conv {
     int32_t n_groups;
     const nn_group *group;
     bool pool;                /* sum at dst                                         */
+    bool natural;             /* parity: in the edge frame +m and -m do not mix      */
     int32_t self[NN_DEGREES]; /* parameter of to_kernel_self.{d}, -1 if absent      */
 } nn_conv;
 
@@ -124,6 +132,7 @@ typedef struct nn_layer_opts {
     nn_fusion wanted;
     bool layer_norm, pool, self_interaction;
     int32_t max_degree;
+    nn_parity parity;
     nn_fiber edge;          /* ch[0]: scalar edge features without the distance    */
     int32_t heads, channels_div; /* attention only                                 */
 } nn_layer_opts;

@@ -9,13 +9,15 @@ pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error
         { "layers", now->layers, then->layers }, { "degrees", now->degrees, then->degrees }, { "channels", now->channels, then->channels },
         { "heads", now->heads, then->heads }, { "channels_div", now->channels_div, then->channels_div }, { "norm", now->norm, then->norm },
         { "layer_norm", now->layer_norm, then->layer_norm }, { "bonds", now->edge_features > 0, then->edge_features > 0 } };
-    static const char *const fusion[] = { "none", "partial", "full" };
+    static const char *const fusion[] = { "none", "partial", "full" }, *const parity[] = { "both", "natural" };
 
     for (size_t k = 0; k < sizeof same / sizeof *same; k++)
         if (same[k].now != same[k].then)
             return pl_fail(err, PL_ECONFIG, "model.%s is %d here and %d there", same[k].name, same[k].now, same[k].then);
     if (now->fusion != then->fusion)
         return pl_fail(err, PL_ECONFIG, "model.fusion is %s here and %s there", fusion[now->fusion], fusion[then->fusion]);
+    if (now->parity != then->parity)
+        return pl_fail(err, PL_ECONFIG, "model.parity is %s here and %s there", parity[now->parity], parity[then->parity]);
     return PL_OK;
 }
 

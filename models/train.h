@@ -114,4 +114,8 @@ int32_t nn_train_take(const nn_samples *s, const int64_t *which, int64_t n, int6
 pl_code nn_predict(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
                    int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err);
 
+/* The same, averaged over each molecule and its mirror image (models/mirror.h). */
+pl_code nn_predict_average(float *y, const nn_engine_kind *kind, nn_engine *engine, const nn_samples *samples,
+                           int64_t molecules, int64_t max_edges, const nn_train_host *host, pl_error *err);
+
 #endif

@@ -58,7 +58,9 @@ static int by_key(const void *a, const void *b)
     return strcmp((*(const pl_field *const *)a)->key, (*(const pl_field *const *)b)->key);
 }
 
-static bool is_default(const pl_field *f, const void *conf)
+/* A younger setting at the value with which all is as it was before: its default, or the first of its choices, so
+ * that a choice may have another default than what was done before there was one. */
+static bool is_as_before(const pl_field *f, const void *conf)
 {
     const void *at = (const char *)conf + f->at;
 
@@ -68,7 +70,7 @@ static bool is_default(const pl_field *f, const void *conf)
     case PL_DURATION:
     case PL_SIZE: return *(const double *)at == f->dflt;
     case PL_BOOL: return *(const bool *)at == (f->dflt != 0);
-    case PL_CHOICE: return *(const int32_t *)at == (int32_t)f->dflt;
+    case PL_CHOICE: return *(const int32_t *)at == 0;
     case PL_TEXT: {
         const char *text = *(const char *const *)at;
         return text == NULL || f->text == NULL ? text == f->text : strcmp(text, f->text) == 0;
@@ -82,7 +84,7 @@ static bool is_default(const pl_field *f, const void *conf)
 
 static bool is_in_key(const pl_field *f, const void *conf)
 {
-    return !(f->flags & PL_HOW) && f->type != PL_PATH && !((f->flags & PL_LATER) && is_default(f, conf));
+    return !(f->flags & PL_HOW) && f->type != PL_PATH && !((f->flags & PL_LATER) && is_as_before(f, conf));
 }
 
 /* Dotted keys stay flat, so that two texts are compared key by key. */

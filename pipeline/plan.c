@@ -153,7 +153,7 @@ typedef struct diff {
     const pl_stage *stage; /* whose settings are compared; NULL: what is no setting */
 } diff;
 
-/* A setting that is left out of a key has its default. */
+/* A setting that is left out of a key has its default; a choice has its first. */
 static void add_default(diff *d, const char *path)
 {
     const pl_field *f = d->stage ? d->stage->fields : NULL;
@@ -165,6 +165,8 @@ static void add_default(diff *d, const char *path)
         f++;
     if (conf && f->type != PL_END && f->flags & PL_LATER) {
         pl_fields_default(d->stage->fields, conf);
+        if (f->type == PL_CHOICE)
+            *(int32_t *)(void *)((char *)conf + f->at) = 0;
         value = pl_field_value(f, conf, buf);
     }
     pl_text_add(d->out, value[0] ? value : "not set");

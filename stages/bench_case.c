@@ -194,7 +194,7 @@ static void frame_work(double *radial, double *contract, const nn_conv *c)
             const nn_path *p = &c->group[g].path[k];
             double both = 2.0 * c->group[g].c_in * c->group[g].c_out;
             *radial += both * H * p->n_freq;
-            *contract += both * (1 + 4 * (p->d_in < p->d_out ? p->d_in : p->d_out));
+            *contract += both * (1 + (c->natural ? 2 : 4) * (p->d_in < p->d_out ? p->d_in : p->d_out));
         }
 }
 

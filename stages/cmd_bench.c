@@ -23,6 +23,7 @@ static const pl_opt opts[] = {
     { "--threads", 't', "N,..", "numbers of threads (1 and all processors)" },
     { "--graphs", 'g', "WHAT", "bonds, radius5 or both (both)" },
     { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
+    { "--parity", 0, "WHAT", "of the default network: both or natural (both)" },
     { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
     { "--variants", 'v', "NAME,..", "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
     { "--no-reference", 0, NULL, "leave out the reference formulation" },
@@ -96,7 +97,7 @@ static bool threads_get(setup *s)
 
 static int settings_get(setup *s)
 {
-    const char *graphs = pl_arg(s->args, "--graphs");
+    const char *graphs = pl_arg(s->args, "--graphs"), *parity = pl_arg(s->args, "--parity");
     double batch = 240, ranks = 1;
 
     s->seconds = 5;
@@ -110,6 +111,8 @@ static int settings_get(setup *s)
         return pl_cmd_usage(s->args, "--threads is a list like 1,2,8");
     if (graphs && strcmp(graphs, "bonds") != 0 && strcmp(graphs, "radius5") != 0 && strcmp(graphs, "both") != 0)
         return pl_cmd_usage(s->args, "--graphs is bonds, radius5 or both");
+    if (parity && strcmp(parity, "both") != 0 && strcmp(parity, "natural") != 0)
+        return pl_cmd_usage(s->args, "--parity is both or natural");
     s->batch = (int32_t)batch;
     s->ranks = (int)ranks;
     return 0;
@@ -118,6 +121,7 @@ static int settings_get(setup *s)
 /* The network of the published QM9 training. */
 static pl_code model_default(setup *s, pl_error *err)
 {
+    const char *parity = pl_arg(s->args, "--parity");
     nn_se3_conf conf = { .layers = 7, .degrees = 4, .channels = 32, .heads = 8, .channels_div = 2, .norm = true,
                          .layer_norm = true, .pooling = NN_POOL_MAX, .fusion = NN_FUSE_FULL, .outputs = 1 };
     nn_se3 *model;
@@ -125,6 +129,8 @@ static pl_code model_default(setup *s, pl_error *err)
     pl_code rc;
 
     s->inputs = nn_inputs_qm9();
+    if (parity && !strcmp(parity, "natural"))
+        conf.parity = NN_PARITY_NATURAL;
     conf.node_features = nn_inputs_node_features(&s->inputs);
     conf.edge_features = nn_inputs_edge_features(&s->inputs);
     rc = nn_se3_plan(&model, &conf, s->mem, err);

@@ -211,6 +211,9 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     (void)printf("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
                  (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats,
                  m->bf16 ? "bf16" : "f32");
+    (void)printf("  parity      %s\n", c->parity == NN_PARITY_NATURAL
+                     ? "natural: mirror images have the same score"
+                     : "both: tells mirror images apart; `score` averages over them (score.mirror)");
     print_graph(m);
     (void)printf("  sha256      %s\n", m->sha256);
     print_training(p, mem);

@@ -88,13 +88,16 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
     const int32_t n_targets = j->d->n_targets;
     st_samples s;
     float *raw;
+    pl_code (*predict)(float *, const nn_engine_kind *, nn_engine *, const nn_samples *, int64_t, int64_t, const nn_train_host *,
+                       pl_error *);
     pl_code rc = st_samples_open(&s, j->d, part, &j->m->inputs, err);
 
     for (int32_t k = 0; k < n_targets; k++)
         out[k] = (st_errors){ .n_unknown = s.n_unknown };
     if (!rc) {
         raw = PL_NEW(mem, float, s.samples.n * n_targets + 1);
-        rc = raw ? nn_predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
+        predict = nn_mirror_wanted(j->mirror, &j->m->conf) ? nn_predict_average : nn_predict;
+        rc = raw ? predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
                  : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
         for (int32_t k = 0; k < n_targets && !rc; k++)
             rc = fits_of(&out[k], j, k, &s, raw, mem, err);

@@ -2,6 +2,7 @@
 #ifndef ST_ERRORS_H
 #define ST_ERRORS_H
 
+#include "models/mirror.h"
 #include "models/model_file.h"
 #include "stages/dataset.h"
 
@@ -21,6 +22,7 @@ typedef struct st_judge {
     const st_baselines *base;          /* [d->n_targets]                                  */
     const nn_train_host *host;         /* for stop; may be NULL                           */
     int64_t molecules, max_edges;      /* of a batch                                      */
+    nn_mirror_mode mirror;
 } st_judge;
 
 /* out [d->n_targets]: in the target's unit, of the molecules that have it; arrays in mem. An empty part has n = 0. */

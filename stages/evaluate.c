@@ -18,6 +18,7 @@
 typedef struct evaluate_conf {
     pl_list on;
     int64_t molecules, max_edges, threads;
+    int32_t mirror; /* nn_mirror_mode */
     st_compute compute;
 } evaluate_conf;
 
@@ -31,6 +32,7 @@ static const pl_field fields[] = {
     { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
       PL_HOW, NULL, 0 },
     { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers", PL_HOW, NULL, 0 },
+    { PL_CHOICE, "mirror", AT(mirror), NN_MIRROR_AVERAGE, 0, 0, NULL, "as_is|average", NULL, "as score.mirror", PL_LATER, NULL, 0 },
     ST_COMPUTE_FIELDS(evaluate_conf),
     { 0 }
 };
@@ -350,7 +352,7 @@ static void note_put(const evaluate_state *s)
 static st_judge judge_of(const evaluate_state *s, const member *one)
 {
     return (st_judge){ .m = one->m, .kind = s->kind, .engine = s->engine, .d = &s->d, .base = s->base, .host = &s->host,
-                       .molecules = s->conf->molecules, .max_edges = s->conf->max_edges };
+                       .molecules = s->conf->molecules, .max_edges = s->conf->max_edges, .mirror = (nn_mirror_mode)s->conf->mirror };
 }
 
 /* All members learned from the same molecules: the first looks for the nearest. */

@@ -29,6 +29,8 @@ static const pl_field fields[] = {
       PL_HOW, NULL, 0 },
     { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
       PL_HOW, NULL, 0 },
+    { PL_CHOICE, "mirror", AT(mirror), NN_MIRROR_AVERAGE, 0, 0, NULL, "as_is|average", NULL,
+      "average: a model of parity `both` gives the mean over a structure and its mirror image, in twice the time; natural ones need no average", PL_LATER, NULL, 0 },
     ST_COMPUTE_FIELDS(score_conf),
     { 0 }
 };
@@ -136,6 +138,7 @@ typedef struct score_worker {
     nn_engine *engine[ST_MODELS_MAX];
     int laid[ST_MODELS_MAX];            /* the first model with the same inputs      */
     nn_collate *collate[ST_MODELS_MAX]; /* of those that are the first               */
+    nn_mirror *mirror[ST_MODELS_MAX];   /* the same, if some model is mirrored       */
     pl_arena *scratch;
 } score_worker;
 
@@ -203,6 +206,9 @@ static pl_code models_open(score_state *s, pl_error *err)
             rc = st_model_form_check(s->env, m->m);
         if (!rc)
             rc = targets_add(s, k, err);
+        if (!rc)
+            m->mirrored = nn_mirror_wanted((nn_mirror_mode)s->conf->mirror, &m->m->conf);
+        s->mirrors |= m->mirrored;
         if (!rc)
             domain_join(s, k);
     }
@@ -320,7 +326,8 @@ static pl_code collates_open(score_worker *w, pl_error *err)
             j++;
         w->laid[k] = j;
         w->collate[k] = j == k ? nn_collate_new() : NULL;
-        if (j == k && !w->collate[k])
+        w->mirror[k] = j == k && s->mirrors ? nn_mirror_new() : NULL;
+        if (j == k && (!w->collate[k] || (s->mirrors && !w->mirror[k])))
             return pl_fail(err, PL_ENOMEM, "a worker");
     }
     return PL_OK;
@@ -353,8 +360,10 @@ static void worker_close(void *worker)
 
     for (int k = 0; w->kind && k < ST_MODELS_MAX; k++)
         w->kind->close(w->engine[k]);
-    for (int k = 0; k < ST_MODELS_MAX; k++)
+    for (int k = 0; k < ST_MODELS_MAX; k++) {
         nn_collate_free(w->collate[k]);
+        nn_mirror_free(w->mirror[k]);
+    }
     pl_arena_free(w->scratch);
 }
 
@@ -364,7 +373,8 @@ typedef struct score_batch {
     const nn_item *item;
     int32_t first, count;
     nn_collated made[ST_MODELS_MAX]; /* of those that are the first with their inputs */
-    float *y[ST_MODELS_MAX];         /* [structures of a unit][outputs of the model]  */
+    nn_batch image[ST_MODELS_MAX];   /* their mirror images                           */
+    float *y[2][ST_MODELS_MAX];      /* [structures of a unit][outputs of the model]; [1]: of mirror images */
 } score_batch;
 
 static void radial_note(score_worker *w, score_unit *u, int k)
@@ -375,8 +385,8 @@ static void radial_note(score_worker *w, score_unit *u, int k)
         u->radial_error = off;
 }
 
-/* At once where the engine can, else one after the other. */
-static pl_code forward_run(score_worker *w, score_batch *b, pl_error *err)
+/* At once where the engine can, else one after the other. image: mirror images, for the models that want them. */
+static pl_code forward_run(score_worker *w, score_batch *b, bool image, pl_error *err)
 {
     nn_engine *engine[ST_MODELS_MAX];
     const nn_batch *in[ST_MODELS_MAX];
@@ -385,19 +395,43 @@ static pl_code forward_run(score_worker *w, score_batch *b, pl_error *err)
     pl_code rc = PL_OK;
 
     for (int k = 0; k < w->state->n_models && !rc; k++) {
-        const nn_batch *batch = &b->made[w->laid[k]].batch;
-        if (!batch->n_graphs)
+        const nn_batch *batch = image ? &b->image[w->laid[k]] : &b->made[w->laid[k]].batch;
+        if (!batch->n_graphs || (image && !w->state->model[k].mirrored))
             continue;
         engine[n] = w->engine[k];
         in[n] = batch;
-        y[n++] = b->y[k];
+        y[n++] = b->y[image][k];
         if (w->kind->forward_all)
             continue;
-        rc = w->kind->forward(w->engine[k], batch, false, b->y[k], err);
-        if (!rc && b->first == 0)
+        rc = w->kind->forward(w->engine[k], batch, false, b->y[image][k], err);
+        if (!rc && b->first == 0 && !image)
             radial_note(w, b->u, k);
     }
     return rc || !w->kind->forward_all ? rc : w->kind->forward_all(engine, in, y, n, err);
+}
+
+/* Means over structures and mirror images, of the network's own numbers: before they get their unit or probability. */
+static void images_join(const score_worker *w, score_batch *b)
+{
+    for (int k = 0; k < w->state->n_models; k++) {
+        int32_t n = b->made[w->laid[k]].batch.n_graphs * w->state->model[k].m->conf.outputs;
+        for (int32_t i = 0; w->state->model[k].mirrored && i < n; i++)
+            b->y[0][k][i] = 0.5f * (b->y[0][k][i] + b->y[1][k][i]);
+    }
+}
+
+static pl_code images_run(score_worker *w, score_batch *b, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < w->state->n_models && !rc; k++)
+        if (w->laid[k] == k)
+            rc = nn_mirror_batch(w->mirror[k], &b->image[k], &b->made[k].batch, err);
+    if (!rc)
+        rc = forward_run(w, b, true, err);
+    if (!rc)
+        images_join(w, b);
+    return rc;
 }
 
 static void outcomes_take(score_batch *b, const score_state *s, int target, const nn_collated *c)
@@ -409,7 +443,7 @@ static void outcomes_take(score_batch *b, const score_state *s, int target, cons
     for (int32_t i = 0; i < c->batch.n_graphs; i++) {
         const ch_graph *g = b->item[b->first + c->item[i]].graph;
         o[(int64_t)c->item[i] * s->n_targets].value
-            = nn_model_value(m, t->output, g->z, g->n_nodes, (double)b->y[t->model][i * m->conf.outputs + t->output]);
+            = nn_model_value(m, t->output, g->z, g->n_nodes, (double)b->y[0][t->model][i * m->conf.outputs + t->output]);
     }
     for (int32_t i = 0; i < c->n_left; i++)
         o[(int64_t)c->left[i].item * s->n_targets].unknown = c->left[i].element;
@@ -424,7 +458,9 @@ static pl_code batch_run(score_worker *w, score_batch *b, pl_error *err)
         if (w->laid[k] == k)
             rc = nn_collate_run(w->collate[k], &b->made[k], b->item + b->first, b->count, &s->model[k].m->inputs, err);
     if (!rc)
-        rc = forward_run(w, b, err);
+        rc = forward_run(w, b, false, err);
+    if (!rc && s->mirrors)
+        rc = images_run(w, b, err);
     for (int j = 0; j < s->n_targets && !rc; j++)
         outcomes_take(b, s, j, &b->made[w->laid[s->target[j].model]]);
     return rc;
@@ -536,8 +572,10 @@ static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
     if (!rc && w->state->has_range)
         rc = traits_find(w, b.u, item, unit->mem, err);
     for (int k = 0; k < w->state->n_models && !rc; k++) {
-        b.y[k] = PL_NEW(w->scratch, float, (int64_t)b.u->n_structures * w->state->model[k].m->conf.outputs + 1);
-        rc = b.y[k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
+        size_t n = (size_t)b.u->n_structures * (size_t)w->state->model[k].m->conf.outputs + 1;
+        b.y[0][k] = PL_NEW(w->scratch, float, n);
+        b.y[1][k] = PL_NEW(w->scratch, float, w->state->model[k].mirrored ? n : 1);
+        rc = b.y[0][k] && b.y[1][k] ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
     }
     for (; b.first < b.u->n_structures && !rc; b.first += b.count) {
         b.count = nn_collate_take(item, b.first, b.u->n_structures, (int32_t)c->molecules, c->max_edges);

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "models/mirror.h"
 #include "models/model_file.h"
 #include "stages/blocks.h"
 #include "stages/cases.h"
@@ -13,6 +14,7 @@
 typedef struct score_conf {
     pl_list models;
     int64_t molecules, max_edges;
+    int32_t mirror;                /* nn_mirror_mode                                     */
     st_compute compute;
 } score_conf;
 
@@ -21,6 +23,7 @@ typedef struct scored_model {
     const char *path;
     int64_t model_id;
     int domain;                    /* the first model with the same domain; -1: has none */
+    bool mirrored;                 /* scores are the mean over a structure and its mirror image */
 } scored_model;
 
 /* A number that one of the models gives. */
@@ -39,6 +42,7 @@ typedef struct score_state {
     bool has_range;                /* one of them says what it was trained on */
     st_cases cases;
     pl_text reasons;               /* of one score */
+    bool mirrors;                  /* some model is mirrored                */
     scored_model model[ST_MODELS_MAX];
     scored_target target[ST_SCORES_MAX];
     double radial_error;           /* the most of which a warning told */

@@ -34,7 +34,7 @@ typedef struct st_train_conf {
     nn_train_conf loop;               /* seed is set from the workflow          */
     int64_t members;                  /* of an ensemble                         */
     const char *start;                /* in the workflow's `models`, or NULL    */
-    struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion;
+    struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion, parity;
              bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
     double checkpoint_every, rank_timeout;
     int64_t domain;                   /* molecules that the file keeps, at most         */

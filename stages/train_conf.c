@@ -44,6 +44,8 @@ const pl_field st_train_fields[] = {
     BOOL("model.layer_norm", model.layer_norm, 1, "layer norm inside the radial networks"),
     CHOICE("model.pooling", model.pooling, NN_POOL_MAX, "max|mean|sum", "how atoms become a molecule"),
     CHOICE("model.fusion", model.fusion, NN_FUSE_FULL, "none|partial|full", "how radial networks are shared"),
+    { PL_CHOICE, "model.parity", AT(model.parity), NN_PARITY_BOTH, 0, 0, NULL, "both|natural", NULL,
+      "both: the published network, which tells mirror images apart; natural: mirror images get the same score, with about half the couplings", PL_LATER, NULL, 0 },
     { PL_TEXTS, "model.elements", AT(model.elements), 0, 0, 0, NULL, NULL, NULL,
       "chemical symbols the model can read, if none is given, or auto: those of the training molecules", 0, NULL, 0 },
     BOOL("model.z", model.z, 1, "the atomic number as a number beside the one-hot element"),
@@ -157,7 +159,7 @@ nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
         .channels = (int32_t)c->model.channels, .heads = (int32_t)c->model.heads,
         .channels_div = (int32_t)c->model.channels_div, .norm = c->model.norm, .layer_norm = c->model.layer_norm,
         .pooling = c->model.pooling, .fusion = c->model.fusion, .node_features = nn_inputs_node_features(in),
-        .edge_features = nn_inputs_edge_features(in), .outputs = c->targets.n };
+        .edge_features = nn_inputs_edge_features(in), .outputs = c->targets.n, .parity = c->model.parity };
 }
 
 static bool elements_auto(const pl_list *list)

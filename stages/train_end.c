@@ -261,7 +261,7 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
     const int32_t n = t->d->n_targets;
     st_baselines *base = PL_NEW(t->d->mem, st_baselines, n);
     st_judge judge = { .m = &t->m, .kind = t->kind, .engine = t->engine, .d = t->d, .base = base, .host = t->host,
-                       .molecules = c->loop.molecules, .max_edges = c->loop.max_edges };
+                       .molecules = c->loop.molecules, .max_edges = c->loop.max_edges, .mirror = NN_MIRROR_AVERAGE };
     pl_code rc = base ? t->kind->set_params(t->engine, t->m.params, err) : pl_fail(err, PL_ENOMEM, "errors");
 
     for (int32_t k = 0; k < n && !rc; k++)

@@ -152,14 +152,14 @@ static void radial_run(const tile *t, bool back)
 /* Inputs first .. of a slab: the block, and the radial product's weights and shape. */
 static nn_cpu_block block_open(tile *t, const nn_cpu_slab *s, int32_t first, const float *w, float *dw)
 {
-    int32_t n = first + s->step < s->n_in ? s->step : s->n_in - first, per = (s->m ? 2 : 1) * s->n_out;
+    int32_t n = first + s->step < s->n_in ? s->step : s->n_in - first, per = s->n_matrices * s->n_out;
     size_t at = s->at + (size_t)first * (size_t)per / NN_PANEL * NN_PANEL_FLOATS;
 
     t->radial.w = w + at;
     t->radial.dw = dw ? dw + at - t->job->c->back_at : NULL;
     t->radial.n_panels = n * per / NN_PANEL;
     t->radial.r_ld = (size_t)(n * per);
-    return (nn_cpu_block){ .n_in = n, .n_out = s->n_out, .m = s->m, .n_pairs = t->n_pairs,
+    return (nn_cpu_block){ .n_in = n, .n_out = s->n_out, .m = s->m, .n_matrices = s->n_matrices, .n_pairs = t->n_pairs,
                            .x = { s->x[0] + first, s->x[1] + first }, .y = { s->y[0], s->y[1] },
                            .r = t->s->r, .r_ld = t->radial.r_ld };
 }

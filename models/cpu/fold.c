@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* One path of a last radial layer, between the model's basis and the frame's. */
+/* One path of a last radial layer, between the model's basis and the frame's: as many numbers q of the
+ * frame (nn_frame_coef) as frequencies. */
 typedef struct path_view {
     const nn_group *g;
     const nn_path *p;
@@ -33,7 +34,7 @@ static size_t row_of(const path_view *v, int o, int c)
 /* The place of hidden unit 0 in a column; unit k is k * NN_PANEL further. */
 static size_t column_of(const nn_cpu_slab *s, int in, bool b, int out)
 {
-    size_t col = ((size_t)in * (s->m ? 2 : 1) + b) * (size_t)s->n_out + (size_t)out;
+    size_t col = ((size_t)in * (size_t)s->n_matrices + b) * (size_t)s->n_out + (size_t)out;
 
     return s->at + col / NN_PANEL * NN_PANEL_FLOATS + col % NN_PANEL;
 }
@@ -63,7 +64,7 @@ static void fold_one(const path_view *v, int o, int i, const float *w, float *fo
 {
     int to = nn_cpu_out_channel(v->out, v->p->d_out, o);
 
-    for (int q = 0; q <= 2 * v->low; q++) {
+    for (int q = 0; q < v->p->n_freq; q++) {
         bool b = q > v->low;
         int m = b ? q - v->low : q;
         float mixed[NN_H];
@@ -112,7 +113,7 @@ void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, con
 
     for (int o = 0; o < v.g->c_out; o++)
         for (int i = 0; i < v.g->c_in; i++)
-            for (int q = 0; q <= 2 * v.low; q++) {
+            for (int q = 0; q < v.p->n_freq; q++) {
                 const nn_cpu_slab *s = v.back + (q > v.low ? q - v.low : q);
                 int to = nn_cpu_out_channel(v.out, v.p->d_out, o);
                 unfold_one(&v, q, dback + (column_of(s, to, q > v.low, i) - c->back_at), w + row_of(&v, o, i));
@@ -137,7 +138,7 @@ static table_view table_open(const path_view *v, const nn_cpu_conv *c, int q, bo
 
 static size_t table_place(const table_view *t, int32_t k, int32_t n)
 {
-    size_t rows = (size_t)(t->o->m ? 2 : 1) * (size_t)t->o->k, row = (size_t)(t->part * t->o->k + t->k0 + k);
+    size_t rows = (size_t)t->o->n_matrices * (size_t)t->o->k, row = (size_t)(t->part * t->o->k + t->k0 + k);
 
     return t->o->at * NN_H + ((size_t)((t->n0 + n) / NN_LANE) * rows + row) * NN_H * NN_LANE;
 }
@@ -182,7 +183,7 @@ void nn_cpu_table_fold(const nn_cpu_conv *c, int slab_first, const float *params
     const float *from = params + model->param[v.g->w2].at;
     float tile[TILE_FLOATS];
 
-    for (int q = 0; q <= 2 * v.low; q++) {
+    for (int q = 0; q < v.p->n_freq; q++) {
         table_view t = table_open(&v, c, q, false), b = table_open(&v, c, q, true);
         for (int32_t to = 0; to < c->out.pad[v.p->d_out]; to += NN_LANE)
             for (int32_t i = 0; i < c->in.pad[v.p->d_in]; i += NN_LANE) {
@@ -200,7 +201,7 @@ void nn_cpu_table_fold(const nn_cpu_conv *c, int slab_first, const float *params
 static void unmix(const path_view *v, const float *d, size_t step, float *row)
 {
     for (int f = 0; f < v->p->n_freq; f++)
-        for (int q = 0; q <= 2 * v->low; q++) {
+        for (int q = 0; q < v->p->n_freq; q++) {
             float s = (float)v->coef[q][f];
             if (s == 0)
                 continue;
@@ -216,7 +217,7 @@ void nn_cpu_table_unfold(const nn_cpu_conv *c, int slab_first, const float *dw, 
 
     for (int32_t n = 0; n < c->out.pad[v.p->d_out]; n += NN_LANE)
         for (int32_t i = 0; i < v.g->c_in; i++) {
-            for (int q = 0; q <= 2 * v.low; q++) {
+            for (int q = 0; q < v.p->n_freq; q++) {
                 table_view t = table_open(&v, c, q, false);
                 const float *from = dw + table_place(&t, i, n);
                 for (int k = 0; k < NN_H; k++)

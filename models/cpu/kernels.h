@@ -57,9 +57,9 @@ typedef struct nn_cpu_radial {
 } nn_cpu_radial;
 
 /* One piece of the SO(2) product: y+ += A x+ - B x-, y- += A x- + B x+ (m > 0),
- * y0 += A x0 (m = 0); R holds [n_in][A: n_out | B: n_out] of a pair. */
+ * y0 += A x0 (m = 0); R holds [n_in][A: n_out | B: n_out] of a pair. One matrix: B is 0 and not there. */
 typedef struct nn_cpu_block {
-    int32_t n_in, n_out, m, n_pairs;
+    int32_t n_in, n_out, m, n_matrices, n_pairs;
     int32_t x[2], y[2];       /* first channel of components +m, -m           */
     float *r;
     const float *x_edges;     /* [2 n_pairs][x_ld]                            */

@@ -201,24 +201,53 @@ contract_pair(const nn_cpu_block *b, const float *r, const float *x, float *y, c
         }
 }
 
+/* Without B: both parts of both edges alike. */
+static inline __attribute__((always_inline)) void
+contract_alike(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+{
+    const float *from[4] = { x + b->x[0], x + b->x[1], x + b->x_ld + b->x[0], x + b->x_ld + b->x[1] };
+    float *to[4] = { y + b->y[0], y + b->y[1], y + b->y_ld + b->y[0], y + b->y_ld + b->y[1] };
+    vf a[4][2];
+
+    for (int v = 0; v < nv; v++)
+        for (int s = 0; s < 4; s++)
+            a[s][v] = load(to[s] + v * NK_W);
+    for (int c = 0; c < b->n_in; c++, r += b->n_out) {
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; v++) {
+            vf w = load(r + v * NK_W);
+            a[0][v] += w * from[0][c];
+            a[1][v] += w * from[1][c];
+            a[2][v] += w * from[2][c];
+            a[3][v] += w * from[3][c];
+        }
+    }
+    for (int v = 0; v < nv; v++)
+        for (int s = 0; s < 4; s++)
+            store(to[s] + v * NK_W, a[s][v]);
+}
+
+static inline __attribute__((always_inline)) void
+contract_columns(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+{
+    if (b->n_matrices == 2)
+        contract_pair(b, r, x, y, nv);
+    else if (b->m)
+        contract_alike(b, r, x, y, nv);
+    else
+        contract_zero(b, r, x, y, nv);
+}
+
 static void contract(const nn_cpu_block *b)
 {
     for (int t = 0; t < b->n_pairs; t++) {
         const float *r = b->r + (size_t)t * b->r_ld, *x = b->x_edges + 2 * (size_t)t * b->x_ld;
         float *y = b->y_edges + 2 * (size_t)t * b->y_ld;
         int o = 0;
-        for (; o + 2 * NK_W <= b->n_out; o += 2 * NK_W) {
-            if (b->m)
-                contract_pair(b, r + o, x, y + o, 2);
-            else
-                contract_zero(b, r + o, x, y + o, 2);
-        }
-        for (; o < b->n_out; o += NK_W) {
-            if (b->m)
-                contract_pair(b, r + o, x, y + o, 1);
-            else
-                contract_zero(b, r + o, x, y + o, 1);
-        }
+        for (; o + 2 * NK_W <= b->n_out; o += 2 * NK_W)
+            contract_columns(b, r + o, x, y + o, 2);
+        for (; o < b->n_out; o += NK_W)
+            contract_columns(b, r + o, x, y + o, 1);
     }
 }
 
@@ -252,6 +281,21 @@ static inline void outer_pair(const nn_cpu_block *b, float *r, const float *x, c
     }
 }
 
+static inline void outer_alike(const nn_cpu_block *b, float *r, const float *x, const float *y)
+{
+    const float *xp = x + b->x[0], *xm = x + b->x[1];
+    vf p0 = load(y + b->y[0]), m0 = load(y + b->y[1]);
+    vf p1 = load(y + b->y_ld + b->y[0]), m1 = load(y + b->y_ld + b->y[1]);
+
+    for (int c = 0; c < b->n_in; c++, r += b->n_out) {
+        vf da = p0 * xp[c];
+        da += m0 * xm[c];
+        da += p1 * xp[b->x_ld + (size_t)c];
+        da += m1 * xm[b->x_ld + (size_t)c];
+        store(r, da);
+    }
+}
+
 static void outer(const nn_cpu_block *b)
 {
     for (int t = 0; t < b->n_pairs; t++) {
@@ -259,8 +303,10 @@ static void outer(const nn_cpu_block *b)
         const float *x = b->x_edges + 2 * (size_t)t * b->x_ld;
         const float *y = b->y_edges + 2 * (size_t)t * b->y_ld;
         for (int o = 0; o < b->n_out; o += NK_W) {
-            if (b->m)
+            if (b->n_matrices == 2)
                 outer_pair(b, r + o, x, y + o);
+            else if (b->m)
+                outer_alike(b, r + o, x, y + o);
             else
                 outer_zero(b, r + o, x, y + o);
         }

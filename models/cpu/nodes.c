@@ -43,7 +43,7 @@ static void table_places(const nn_engine *e, nn_cpu_table *t, size_t *w_packed)
     for (int m = 0; m < t->n_orders; m++) {
         nn_cpu_order *o = &t->order[m];
         o->packed_at = t->packed_size;
-        t->packed_size += e->of_contract->packed_size((m ? 2 : 1) * o->k, o->n);
+        t->packed_size += e->of_contract->packed_size(o->n_matrices * o->k, o->n);
     }
     for (int i = 0; i < t->n_runs; i++) {
         t->run[i].packed_at = *w_packed - t->w_packed_at;
@@ -177,7 +177,7 @@ static void node_pack(void *ctx, int worker, int i)
     (void)worker;
     for (int m = 0; m < j->table->n_orders; m++) {
         const nn_cpu_order *o = &j->table->order[m];
-        int32_t k = (m ? 2 : 1) * o->k;
+        int32_t k = o->n_matrices * o->k;
         if (e->of_contract->pack)
             e->of_contract->pack(table + o->at, k, o->n, to + o->packed_at);
         else if (to != table)
@@ -245,6 +245,24 @@ static void tile_scatter(const tile *t, const nn_cpu_edge_layout *f, const float
                                to + (size_t)e->prep.slot[slot_of(t, i)] * ld);
 }
 
+/* A real matrix of order m > 0 acts on +m, then on -m; the gradient of the matrix is the sum of both. */
+static void order_run(void (*run)(const nn_cpu_product *p), const nn_cpu_order *o, const nn_cpu_product *p)
+{
+    nn_cpu_product plus = *p, minus = *p;
+
+    if (!o->m || o->n_matrices == 2) {
+        run(p);
+        return;
+    }
+    plus.a[1] = minus.a[1] = NULL;
+    plus.c[1] = minus.c[1] = NULL;
+    minus.a[0] = p->a[1];
+    minus.c[0] = p->c[1];
+    minus.add = p->add || p->db;
+    run(&plus);
+    run(&minus);
+}
+
 /* y = sum of both nodes of weight * x table, x and y in layouts f and g. */
 static void tile_multiply(const tile *t, const nn_cpu_table *table, const float *x, const nn_cpu_edge_layout *f,
                           float *y, const nn_cpu_edge_layout *g)
@@ -258,7 +276,7 @@ static void tile_multiply(const tile *t, const nn_cpu_table *table, const float 
                                  .c = { y + o->y[0], m ? y + o->y[1] : NULL }, .a_ld = f->ld, .c_ld = g->ld,
                                  .scale = e->cells.weight[j] + t->t->first, .add = j,
                                  .b = t->job->place[t->t->node[j]] + o->packed_at };
-            e->of_contract->run(&p);
+            order_run(e->of_contract->run, o, &p);
         }
 }
 
@@ -363,7 +381,7 @@ static void tile_outer(const tile *t)
                                  .c = { dy + o->y[0], m ? dy + o->y[1] : NULL }, .a_ld = c->x.ld, .c_ld = c->y.ld,
                                  .scale = e->cells.weight[j] + t->t->first, .add = !t->t->fresh[j],
                                  .db = e->nodes.dtable + (size_t)t->t->sum[j] * e->nodes.ld + o->at };
-            e->of_contract->outer(&p);
+            order_run(e->of_contract->outer, o, &p);
         }
 }
 

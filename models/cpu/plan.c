@@ -131,7 +131,7 @@ static void net_add(builder *b, const nn_group *g, nn_cpu_net *net)
 
 static void slab_size(nn_cpu_slab *s, int32_t n_in, int32_t n_out, size_t *at)
 {
-    int32_t cols = (s->m ? 2 : 1) * n_out, even = cols % NN_PANEL ? 1 : 0;
+    int32_t cols = s->n_matrices * n_out, even = cols % NN_PANEL ? 1 : 0;
 
     s->n_in = (n_in + even) & ~even;
     s->n_out = n_out;
@@ -151,7 +151,7 @@ static void slab_places(int32_t at[2], const nn_cpu_layout *f, int d, int m)
 
 static int32_t slab_columns(const nn_cpu_slab *s)
 {
-    return (s->step < s->n_in ? s->step : s->n_in) * (s->m ? 2 : 1) * s->n_out;
+    return (s->step < s->n_in ? s->step : s->n_in) * s->n_matrices * s->n_out;
 }
 
 static const double (*coef_add(builder *b, const nn_group *g, const nn_path *p))[NN_CPU_FREQS]
@@ -161,7 +161,7 @@ static const double (*coef_add(builder *b, const nn_group *g, const nn_path *p))
     b->refused |= !coef;
     if (!coef)
         return NULL;
-    nn_frame_coef(p->d_in, p->d_out, coef);
+    nn_frame_coef(p->d_in, p->d_out, p->j_step, coef);
     if (g->unit_00 && p->d_in == 0 && p->d_out == 0)
         coef[0][0] = 1;
     return (const double(*)[NN_CPU_FREQS])coef;
@@ -177,6 +177,7 @@ static void slab_add(builder *b, nn_cpu_conv *c, int group, int path, int m)
     f->group = r->group = group;
     f->path = r->path = path;
     f->m = r->m = m;
+    f->n_matrices = r->n_matrices = m && !c->def->natural ? 2 : 1;
     if (m == 0)
         f->coef = coef_add(b, g, p);
     slab_places(f->x, &c->in, p->d_in, m);

@@ -11,7 +11,8 @@
  * It is stored twice, in panels of NN_PANEL columns: `slab` with columns
  * [c_in][a, b][c_out] for the forward product, `back` with columns
  * [c_out][a, -b][c_in], whose product is the transposed one. Gradients have the
- * shape of `back`; they are unfolded to the model's own basis. */
+ * shape of `back`; they are unfolded to the model's own basis. With natural parity
+ * all b are zero and left out. */
 #ifndef NN_CPU_PLAN_H
 #define NN_CPU_PLAN_H
 
@@ -40,7 +41,7 @@ enum { NN_CPU_FREQS = 2 * NN_MAX_DEGREE + 1 };
 
 /* Matrix (or matrices a and b) of one path and one order m. */
 typedef struct nn_cpu_slab {
-    int32_t group, path, m, n_in, n_out, n_panels, step; /* step: inputs worked on together */
+    int32_t group, path, m, n_matrices, n_in, n_out, n_panels, step; /* step: inputs worked on together */
     int32_t x[2], y[2];
     size_t at;                            /* first float of its panels  */
     const double (*coef)[NN_CPU_FREQS];   /* of the path: number q of the frame from frequency f */

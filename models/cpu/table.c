@@ -36,15 +36,16 @@ static void order_places(int32_t at[2], const nn_cpu_edge_layout *e, int m)
 }
 
 static void orders_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_edge_layout *x,
-                        const nn_cpu_layout *out, const nn_cpu_edge_layout *y)
+                        const nn_cpu_layout *out, const nn_cpu_edge_layout *y, bool natural)
 {
     t->n_orders = x->m_most + 1;
     for (int m = 0; m < t->n_orders; m++) {
         nn_cpu_order *o = &t->order[m];
-        *o = (nn_cpu_order){ .m = m, .k = channels_of(in, m), .n = channels_of(out, m), .at = t->size };
+        *o = (nn_cpu_order){ .m = m, .k = channels_of(in, m), .n = channels_of(out, m), .at = t->size,
+                            .n_matrices = m && !natural ? 2 : 1 };
         order_places(o->x, x, m);
         order_places(o->y, y, m);
-        t->size += (size_t)(m ? 2 : 1) * (size_t)o->k * (size_t)o->n;
+        t->size += (size_t)o->n_matrices * (size_t)o->k * (size_t)o->n;
     }
 }
 
@@ -81,7 +82,7 @@ static void runs_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_lay
     t->n_runs = 0;
     for (int m = 0; m < t->n_orders; m++)
         for (int32_t j = 0; j < t->order[m].n; j += NN_LANE)
-            for (int part = 0; part < (m ? 2 : 1); part++)
+            for (int part = 0; part < t->order[m].n_matrices; part++)
                 for (int l = m; l < in->n_degrees; l++)
                     if (in->pad[l])
                         run_extend(t, group[l][degree_of(out, m, j)], in->pad[l] * NN_LANE, &at);
@@ -109,7 +110,7 @@ bool nn_cpu_table_plan(nn_cpu_conv *c, pl_arena *mem)
         }
     c->x = edge_layout_of(&c->in, low - 1);
     c->y = edge_layout_of(&c->out, low - 1);
-    orders_fill(&c->table, &c->in, &c->x, &c->out, &c->y);
-    orders_fill(&c->turned, &c->out, &c->y, &c->in, &c->x);
+    orders_fill(&c->table, &c->in, &c->x, &c->out, &c->y, c->def->natural);
+    orders_fill(&c->turned, &c->out, &c->y, &c->in, &c->x, c->def->natural);
     return runs_plan(&c->table, &c->in, &c->out, group, mem) && runs_plan(&c->turned, &c->out, &c->in, turned, mem);
 }

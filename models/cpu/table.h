@@ -2,7 +2,8 @@
  *
  * In the edge frame a convolution is one product per order m: the channels of all
  * degrees l >= m, side by side, times a matrix that is real for m = 0 and complex
- * for m > 0 (+m the real and -m the imaginary part; spec performance 2.1). A radial
+ * for m > 0 (+m the real and -m the imaginary part; spec performance 2.1; with natural
+ * parity it is real, and +m and -m are two rows of a real product). A radial
  * node has one such set of matrices, its table: order after order, each in panels
  * (product.h). A table is H W, H the hidden vectors of the node and W the folded
  * last radial layers; a range of its columns belongs to one radial network.
@@ -19,6 +20,7 @@ enum { NN_TABLE_RUN = 2048 }; /* columns worked on together: W of them stays in 
 
 typedef struct nn_cpu_order {
     int32_t m, k, n;       /* padded channels in and out                          */
+    int32_t n_matrices;    /* 2: complex; 1: real, for both parts alike           */
     int32_t x[2], y[2];    /* first float of the parts in a vector of the frame   */
     size_t at, packed_at;  /* first float of its panels in a table; of them packed */
 } nn_cpu_order;

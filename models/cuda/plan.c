@@ -141,7 +141,7 @@ static void coef_fill(nn_gpu_path *to, const nn_group *g, const nn_path *p)
 {
     double coef[NN_GPU_FREQS][NN_GPU_FREQS];
 
-    nn_frame_coef(p->d_in, p->d_out, coef);
+    nn_frame_coef(p->d_in, p->d_out, p->j_step, coef);
     if (g->unit_00 && p->d_in == 0 && p->d_out == 0)
         coef[0][0] = 1;
     for (int q = 0; q < NN_GPU_FREQS; q++)

@@ -13,6 +13,7 @@
 #include "made_mol.h"
 #include "models/engine.h"
 #include "models/feature.h"
+#include "models/mirror.h"
 
 enum { N_GRAPHS = 6 };
 
@@ -51,13 +52,13 @@ static void make_graphs(world *w)
     must(nn_basis_unpack(&w->f32, bytes, &w->graphs, w->mem, &err), &err);
 }
 
-static int open_world(void **state)
+static int open_parity(void **state, nn_parity parity)
 {
     static world w;
     nn_inputs in = nn_inputs_qm9();
     nn_se3_conf conf = { .layers = 3, .degrees = 4, .channels = 8, .heads = 2, .channels_div = 2, .norm = true,
                          .layer_norm = true, .pooling = NN_POOL_MAX, .fusion = NN_FUSE_FULL, .outputs = 2,
-                         .node_features = nn_inputs_node_features(&in), .edge_features = nn_inputs_edge_features(&in) };
+                         .node_features = nn_inputs_node_features(&in), .edge_features = nn_inputs_edge_features(&in), .parity = parity };
     pl_error err;
 
     w.mem = pl_arena_new(1 << 20);
@@ -69,6 +70,16 @@ static int open_world(void **state)
     return 0;
 }
 
+static int open_world(void **state)
+{
+    return open_parity(state, NN_PARITY_BOTH);
+}
+
+static int open_natural(void **state)
+{
+    return open_parity(state, NN_PARITY_NATURAL);
+}
+
 static int close_world(void **state)
 {
     world *w = *state;
@@ -77,25 +88,44 @@ static int close_world(void **state)
     return 0;
 }
 
-/* Scores of all graphs in one batch; y [N_GRAPHS][2]. */
-static void scores(float *y, const world *w, const nn_basis_block *basis, bool want_frames)
+static void scores_of(float *y, const world *w, const nn_batch *batch)
+{
+    nn_engine *e;
+    pl_error err;
+
+    must(nn_engine_cpu.open(&e, w->model, &(nn_engine_conf){ .threads = 1 }, &err), &err);
+    must(nn_engine_cpu.set_params(e, w->params, &err), &err);
+    must(nn_engine_cpu.forward(e, batch, false, y, &err), &err);
+    nn_engine_cpu.close(e);
+}
+
+/* Scores of all graphs in one batch, and of their mirror images; y, image [N_GRAPHS][2]. */
+static void scores_both(float *y, float *image, const world *w, const nn_basis_block *basis, bool want_frames)
 {
     nn_collate *c = nn_collate_new();
     nn_inputs in = nn_inputs_qm9();
     nn_item items[N_GRAPHS];
     nn_collated out;
-    nn_engine *e;
+    nn_mirror *mirror = nn_mirror_new();
+    nn_batch other;
     pl_error err;
 
     for (int32_t i = 0; i < N_GRAPHS; i++)
         items[i] = nn_item_of(&w->graphs, basis, i);
     must(nn_collate_run(c, &out, items, N_GRAPHS, &in, &err), &err);
     assert_int_equal(out.batch.frame != NULL, want_frames);
-    must(nn_engine_cpu.open(&e, w->model, &(nn_engine_conf){ .threads = 1 }, &err), &err);
-    must(nn_engine_cpu.set_params(e, w->params, &err), &err);
-    must(nn_engine_cpu.forward(e, &out.batch, false, y, &err), &err);
-    nn_engine_cpu.close(e);
+    scores_of(y, w, &out.batch);
+    must(nn_mirror_batch(mirror, &other, &out.batch, &err), &err);
+    scores_of(image, w, &other);
+    nn_mirror_free(mirror);
     nn_collate_free(c);
+}
+
+static void scores(float *y, const world *w, const nn_basis_block *basis, bool want_frames)
+{
+    float image[2 * N_GRAPHS];
+
+    scores_both(y, image, w, basis, want_frames);
 }
 
 static void float_frames_give_the_same_bits(void **state)
@@ -125,12 +155,41 @@ static void sixteen_bit_frames_give_the_same_to_their_accuracy(void **state)
         fail_msg("scores differ by %g of %g", worst, scale);
 }
 
+/* Largest difference of a and b as a part of the largest of b. */
+static double off(const float *a, const float *b)
+{
+    double worst = 0, scale = 0;
+
+    for (int i = 0; i < 2 * N_GRAPHS; i++) {
+        worst = isfinite(a[i]) ? fmax(worst, fabs((double)a[i] - b[i])) : INFINITY;
+        scale = fmax(scale, fabs((double)b[i]));
+    }
+    return worst / scale;
+}
+
+/* The image of a stored frame is the frame of the image. */
+static void mirror_images_with_stored_frames_are_those_of_computed_ones(void **state)
+{
+    const world *w = *state;
+    float plain[2 * N_GRAPHS], image[2 * N_GRAPHS], y[2 * N_GRAPHS], stored[2 * N_GRAPHS];
+    bool natural = w->model->conf.parity == NN_PARITY_NATURAL;
+
+    scores_both(plain, image, w, NULL, false);
+    assert_true(natural ? off(image, plain) < 2e-5 : off(image, plain) > 1e-3);
+    scores_both(y, stored, w, &w->f32, true);
+    assert_true(off(stored, image) < 2e-5);
+    scores_both(y, stored, w, &w->q15, true);
+    assert_true(off(stored, image) < 2e-4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(float_frames_give_the_same_bits),
         cmocka_unit_test(sixteen_bit_frames_give_the_same_to_their_accuracy),
+        cmocka_unit_test(mirror_images_with_stored_frames_are_those_of_computed_ones),
     };
 
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return cmocka_run_group_tests_name("both", tests, open_world, close_world)
+        + cmocka_run_group_tests_name("natural", tests, open_natural, close_world);
 }

@@ -17,11 +17,12 @@
 #include "pipeline/base/rng.h"
 #include "twin/made_batch.h"
 
-static const nn_se3_conf conf = { 2, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2 };
-static const nn_se3_conf conf_deep = { 2, 5, 4, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2 };
+static const nn_se3_conf conf = { 2, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH };
+static const nn_se3_conf conf_deep = { 2, 5, 4, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH };
 static const made_opts graphs = { 6, 12, 6, 4, 1.7, false, 3 };
 
 static nn_radial radial; /* of every engine that a test opens */
+static nn_parity parity; /* of every model */
 
 typedef struct fixture {
     pl_arena *mem;
@@ -38,8 +39,10 @@ typedef struct result {
 static fixture fixture_open(const nn_se3_conf *c, const made_opts *o)
 {
     fixture f = { .mem = pl_arena_new(1 << 20) };
+    nn_se3_conf of = *c;
 
-    assert_int_equal(nn_se3_plan(&f.model, c, f.mem, NULL), PL_OK);
+    of.parity = parity;
+    assert_int_equal(nn_se3_plan(&f.model, &of, f.mem, NULL), PL_OK);
     f.m = made_batch_new(o, f.mem);
     f.params = PL_NEW(f.mem, float, f.model->n_floats);
     nn_se3_init(f.model, f.params, 11);
@@ -264,8 +267,8 @@ static size_t recompute_run(const fixture *f, bool recompute, nn_precision p, re
 
 static void recompute_gives_the_same_bits_in_less_memory(void **state)
 {
-    static const nn_se3_conf net[] = { { 3, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2 },
-                                       { 3, 3, 8, 2, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 2 } };
+    static const nn_se3_conf net[] = { { 3, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH },
+                                       { 3, 3, 8, 2, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 2, NN_PARITY_BOTH } };
     (void)state;
 
     for (int i = 0; i < 6; i++) {
@@ -382,7 +385,7 @@ static void turning_and_moving_a_molecule_changes_nothing(void **state)
 
 static void a_gradient_is_the_slope_of_the_output(void **state)
 {
-    nn_se3_conf smooth = { 1, 3, 8, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 };
+    nn_se3_conf smooth = { 1, 3, 8, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
     fixture f = fixture_open(&smooth, &graphs);
     result r = engine_run(&f, &f.m.b, 1);
     double along = 0, change = 0;
@@ -405,18 +408,50 @@ static void a_gradient_is_the_slope_of_the_output(void **state)
     pl_arena_free(f.mem);
 }
 
+/* The molecule reflected, then also turned: scores and gradients are equal to rounding. */
+static void mirror_images_have_the_same_scores_and_gradients(void **state)
+{
+    fixture f = fixture_open(&conf_deep, &graphs);
+    result a = engine_run(&f, &f.m.b, 1), b;
+    (void)state;
+
+    for (int32_t i = 0; i < f.m.b.n_nodes; i++)
+        f.m.xyz[i][1] = -f.m.xyz[i][1];
+    made_batch_move(&f.m);
+    b = engine_run(&f, &f.m.b, 1);
+    results_near(&b, &a, 2e-5);
+    pl_arena_free(f.mem);
+}
+
+static int set(nn_radial r, nn_parity p)
+{
+    radial = r;
+    parity = p;
+    return 0;
+}
+
 static int exact(void **state)
 {
     (void)state;
-    radial = NN_RADIAL_EXACT;
-    return 0;
+    return set(NN_RADIAL_EXACT, NN_PARITY_BOTH);
 }
 
 static int nodes(void **state)
 {
     (void)state;
-    radial = NN_RADIAL_NODES;
-    return 0;
+    return set(NN_RADIAL_NODES, NN_PARITY_BOTH);
+}
+
+static int natural_exact(void **state)
+{
+    (void)state;
+    return set(NN_RADIAL_EXACT, NN_PARITY_NATURAL);
+}
+
+static int natural_nodes(void **state)
+{
+    (void)state;
+    return set(NN_RADIAL_NODES, NN_PARITY_NATURAL);
 }
 
 int main(void)
@@ -424,28 +459,54 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, exact),
         cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, nodes),
+        cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, natural_exact),
+        cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, natural_nodes),
         cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, exact),
         cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, nodes),
+        cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, natural_exact),
+        cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, natural_nodes),
         cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, exact),
         cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, nodes),
+        cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, natural_exact),
+        cmocka_unit_test_setup(a_molecule_has_the_same_bits_alone_and_in_a_batch, natural_nodes),
         cmocka_unit_test_setup(the_gradient_of_a_batch_is_the_sum_of_its_molecules, exact),
         cmocka_unit_test_setup(the_gradient_of_a_batch_is_the_sum_of_its_molecules, nodes),
+        cmocka_unit_test_setup(the_gradient_of_a_batch_is_the_sum_of_its_molecules, natural_exact),
+        cmocka_unit_test_setup(the_gradient_of_a_batch_is_the_sum_of_its_molecules, natural_nodes),
         cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, exact),
         cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, nodes),
+        cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, natural_exact),
+        cmocka_unit_test_setup(a_second_step_adds_the_same_gradient_and_needs_no_memory, natural_nodes),
         cmocka_unit_test_setup(recompute_gives_the_same_bits_in_less_memory, exact),
         cmocka_unit_test_setup(recompute_gives_the_same_bits_in_less_memory, nodes),
+        cmocka_unit_test_setup(recompute_gives_the_same_bits_in_less_memory, natural_exact),
+        cmocka_unit_test_setup(recompute_gives_the_same_bits_in_less_memory, natural_nodes),
         cmocka_unit_test_setup(sharing_a_pair_changes_nothing, exact),
         cmocka_unit_test_setup(sharing_a_pair_changes_nothing, nodes),
+        cmocka_unit_test_setup(sharing_a_pair_changes_nothing, natural_exact),
+        cmocka_unit_test_setup(sharing_a_pair_changes_nothing, natural_nodes),
         cmocka_unit_test_setup(pointing_a_pair_the_other_way_changes_nothing, exact),
         cmocka_unit_test_setup(pointing_a_pair_the_other_way_changes_nothing, nodes),
+        cmocka_unit_test_setup(pointing_a_pair_the_other_way_changes_nothing, natural_exact),
+        cmocka_unit_test_setup(pointing_a_pair_the_other_way_changes_nothing, natural_nodes),
         cmocka_unit_test_setup(stored_frames_give_what_computed_ones_give, exact),
         cmocka_unit_test_setup(stored_frames_give_what_computed_ones_give, nodes),
+        cmocka_unit_test_setup(stored_frames_give_what_computed_ones_give, natural_exact),
+        cmocka_unit_test_setup(stored_frames_give_what_computed_ones_give, natural_nodes),
         cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, exact),
         cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, nodes),
+        cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, natural_exact),
+        cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, natural_nodes),
         cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, exact),
         cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, nodes),
+        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, natural_exact),
+        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, natural_nodes),
         cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, exact),
         cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, nodes),
+        cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, natural_exact),
+        cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, natural_nodes),
+        cmocka_unit_test_setup(mirror_images_have_the_same_scores_and_gradients, natural_exact),
+        cmocka_unit_test_setup(mirror_images_have_the_same_scores_and_gradients, natural_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

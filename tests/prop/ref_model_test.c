@@ -24,11 +24,13 @@ typedef struct subject {
     double *w;
 } subject;
 
+static nn_parity parity; /* of every model that a test makes */
+
 static void subject_make(subject *t, int degrees, nn_fusion fusion, nn_pooling pooling)
 {
     const nn_se3_conf conf = { .layers = 2, .degrees = degrees, .channels = 4, .heads = 2, .channels_div = 2,
                                .norm = true, .layer_norm = true, .pooling = pooling, .fusion = fusion,
-                               .node_features = SAMPLE_FEATURES, .edge_features = SAMPLE_SCALARS, .outputs = 2 };
+                               .node_features = SAMPLE_FEATURES, .edge_features = SAMPLE_SCALARS, .outputs = 2, .parity = parity };
     float *w;
 
     t->mem = pl_arena_new(1 << 20);
@@ -140,7 +142,7 @@ static void outputs_stay_when_the_molecule_moves(void **state)
 }
 
 /* A mirror image is another molecule: the model sees handedness from degree 1 up. */
-static void mirror_images_differ(void **state)
+static void mirror_images_differ_with_both_parities(void **state)
 {
     subject t;
     sample s, mirrored;
@@ -157,6 +159,118 @@ static void mirror_images_differ(void **state)
     b = subject_run(&t, &mirrored);
     assert_true(fabs(a->y[0] - b->y[0]) > 1e-6 * fabs(a->y[0]));
     pl_arena_free(t.mem);
+}
+
+/* x -> -x in one direction, and in all: the second leaves only (-1)^l of a feature of degree l. */
+static sample reflected(const sample *s, int n_axes)
+{
+    sample out = *s;
+
+    for (int n = 0; n < s->n_nodes; n++)
+        for (int k = 0; k < n_axes; k++)
+            out.pos[n][k] = -s->pos[n][k];
+    sample_vectors(&out);
+    return out;
+}
+
+/* Features of degree d of the inverted molecule are those of the molecule times (-1)^d. */
+static void check_inversion(subject *t, const sample *s)
+{
+    sample other = reflected(s, 3);
+    const nn_ref_run *a = subject_run(t, s), *b = subject_run(t, &other);
+
+    same("output", b->y, a->y, 4);
+    for (int m = 0; m < t->model->n_modules; m++)
+        for (int d = 0; d < t->model->conf.degrees; d++) {
+            const nn_ref_feat *x = &a->x[m];
+            int n = x->n * x->fiber.ch[d] * (2 * d + 1);
+            double *want = PL_NEW(t->mem, double, n + 1);
+            for (int k = 0; k < n; k++)
+                want[k] = d % 2 ? -x->d[d][k] : x->d[d][k];
+            same("inverted feature", b->x[m].d[d], want, n);
+        }
+}
+
+static void check_reflection(subject *t, const sample *s)
+{
+    sample other = reflected(s, 1);
+    const double *a = subject_run(t, s)->y, *b = subject_run(t, &other)->y;
+
+    for (int k = 0; k < 4; k++)
+        if (!(fabs(a[k] - b[k]) <= 1e-12 * (1 + fabs(a[k]))))
+            fail_msg("output %d: %.15g, of the mirror image %.15g", k, a[k], b[k]);
+}
+
+static void outputs_of_mirror_images_are_equal(void **state)
+{
+    (void)state;
+    for_all_models(check_reflection);
+    for_all_models(check_inversion);
+}
+
+/* The gradient of sum y, parameter by parameter; lives as long as the subject. */
+static const double *gradient(subject *t, const sample *s)
+{
+    const double dy[4] = { 1, 1, 1, 1 };
+    nn_ref_edges in = sample_edges(s);
+    nn_ref_graph *g;
+    nn_ref_run *run;
+    nn_ref_ctx ctx = { .model = t->model, .w = t->w, .mem = t->mem };
+
+    ctx.dw = PL_NEW(t->mem, double, t->model->n_floats);
+    assert_int_equal(nn_ref_graph_new(&g, &in, t->model->conf.degrees - 1, t->mem, NULL), PL_OK);
+    ctx.graph = g;
+    assert_int_equal(nn_ref_model_forward(&ctx, &run, &s->node[0][0], s->first, s->n_graphs, NULL), PL_OK);
+    assert_int_equal(nn_ref_model_backward(&ctx, run, dy, NULL, NULL), PL_OK);
+    return ctx.dw;
+}
+
+static void check_gradient(subject *t, const sample *s)
+{
+    sample other = reflected(s, 1);
+    const double *a = gradient(t, s), *b = gradient(t, &other);
+
+    for (size_t k = 0; k < t->model->n_floats; k++)
+        if (!(fabs(a[k] - b[k]) <= 1e-11 * (1 + fabs(a[k]))))
+            fail_msg("gradient %zu: %.15g, of the mirror image %.15g", k, a[k], b[k]);
+}
+
+static void gradients_of_mirror_images_are_equal(void **state)
+{
+    (void)state;
+    for_all_models(check_gradient);
+}
+
+/* A natural network is a published one whose other couplings are zero. */
+static void natural_couplings_are_half_of_all(void **state)
+{
+    subject natural, both;
+    (void)state;
+
+    subject_make(&natural, 4, NN_FUSE_FULL, NN_POOL_SUM);
+    parity = NN_PARITY_BOTH;
+    subject_make(&both, 4, NN_FUSE_FULL, NN_POOL_SUM);
+    assert_int_equal(natural.model->n_params, both.model->n_params);
+    for (int k = 0; k < both.model->n_params; k++)
+        assert_string_equal(natural.model->param[k].name, both.model->param[k].name);
+    assert_int_equal(both.model->module[2].u.attention.conv.group[0].n_freq, 44); /* sum of 2 min + 1 */
+    assert_int_equal(natural.model->module[2].u.attention.conv.group[0].n_freq, 30); /* sum of min + 1 */
+    pl_arena_free(natural.mem);
+    pl_arena_free(both.mem);
+}
+
+static int both(void **state)
+{
+    (void)state;
+    parity = NN_PARITY_BOTH;
+    return 0;
+}
+
+static int natural(void **state)
+{
+    (void)state;
+    parity = NN_PARITY_NATURAL;
+    return 0;
 }
 
 /* ---- order --------------------------------------------------------------- */
@@ -408,15 +522,26 @@ static void engine_gives_the_rounded_outputs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_stay_and_features_turn_with_the_molecule),
-        cmocka_unit_test(outputs_stay_when_the_molecule_moves),
-        cmocka_unit_test(mirror_images_differ),
-        cmocka_unit_test(outputs_do_not_know_the_order_of_atoms),
-        cmocka_unit_test(outputs_do_not_know_the_order_of_edges),
-        cmocka_unit_test(outputs_do_not_know_the_rest_of_the_batch),
-        cmocka_unit_test(lonely_atoms_are_fine),
-        cmocka_unit_test(finer_layouts_can_hold_the_same_function),
-        cmocka_unit_test(engine_gives_the_rounded_outputs),
+        cmocka_unit_test_setup(outputs_stay_and_features_turn_with_the_molecule, both),
+        cmocka_unit_test_setup(outputs_stay_and_features_turn_with_the_molecule, natural),
+        cmocka_unit_test_setup(outputs_stay_when_the_molecule_moves, both),
+        cmocka_unit_test_setup(outputs_stay_when_the_molecule_moves, natural),
+        cmocka_unit_test_setup(outputs_do_not_know_the_order_of_atoms, both),
+        cmocka_unit_test_setup(outputs_do_not_know_the_order_of_atoms, natural),
+        cmocka_unit_test_setup(outputs_do_not_know_the_order_of_edges, both),
+        cmocka_unit_test_setup(outputs_do_not_know_the_order_of_edges, natural),
+        cmocka_unit_test_setup(outputs_do_not_know_the_rest_of_the_batch, both),
+        cmocka_unit_test_setup(outputs_do_not_know_the_rest_of_the_batch, natural),
+        cmocka_unit_test_setup(lonely_atoms_are_fine, both),
+        cmocka_unit_test_setup(lonely_atoms_are_fine, natural),
+        cmocka_unit_test_setup(finer_layouts_can_hold_the_same_function, both),
+        cmocka_unit_test_setup(finer_layouts_can_hold_the_same_function, natural),
+        cmocka_unit_test_setup(engine_gives_the_rounded_outputs, both),
+        cmocka_unit_test_setup(engine_gives_the_rounded_outputs, natural),
+        cmocka_unit_test_setup(mirror_images_differ_with_both_parities, both),
+        cmocka_unit_test_setup(outputs_of_mirror_images_are_equal, natural),
+        cmocka_unit_test_setup(gradients_of_mirror_images_are_equal, natural),
+        cmocka_unit_test_setup(natural_couplings_are_half_of_all, natural),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

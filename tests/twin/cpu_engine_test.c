@@ -81,30 +81,32 @@ typedef struct shape {
 
 /*   layers degrees channels heads div norm ln pooling fusion nodes edges out      graphs nodes .. .. cutoff one-way */
 static const shape shapes[] = {
-    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 4, 7, 6, 4, 2.0, false, 1 } },
-    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2 }, { 5, 6, 3, 0, 2.0, false, 2 } },
-    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1 }, { 6, 7, 3, 1, 2.2, true, 3 } },
-    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1 }, { 4, 8, 6, 4, 1.8, false, 4 } },
-    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3 }, { 4, 8, 6, 4, 1.8, true, 5 } },
-    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2 }, { 5, 8, 7, 6, 2.5, false, 6 } },
-    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1 }, { 5, 8, 17, 2, 2.2, true, 7 } },
-    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1 }, { 5, 7, 5, 4, 2.0, false, 8 } },
-    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1 }, { 5, 8, 5, 4, 2.0, true, 9 } },
-    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1 }, { 5, 7, 6, 4, 2.0, false, 10 } },
-    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 9, 12, 6, 4, 1.7, false, 11 } },
-    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17 }, { 5, 10, 6, 4, 9.0, false, 12 } },
+    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 4, 7, 6, 4, 2.0, false, 1 } },
+    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2, NN_PARITY_BOTH }, { 5, 6, 3, 0, 2.0, false, 2 } },
+    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1, NN_PARITY_BOTH }, { 6, 7, 3, 1, 2.2, true, 3 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 4, 8, 6, 4, 1.8, false, 4 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3, NN_PARITY_BOTH }, { 4, 8, 6, 4, 1.8, true, 5 } },
+    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2, NN_PARITY_BOTH }, { 5, 8, 7, 6, 2.5, false, 6 } },
+    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1, NN_PARITY_BOTH }, { 5, 8, 17, 2, 2.2, true, 7 } },
+    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1, NN_PARITY_BOTH }, { 5, 7, 5, 4, 2.0, false, 8 } },
+    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_BOTH }, { 5, 8, 5, 4, 2.0, true, 9 } },
+    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH }, { 5, 7, 6, 4, 2.0, false, 10 } },
+    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 9, 12, 6, 4, 1.7, false, 11 } },
+    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17, NN_PARITY_BOTH }, { 5, 10, 6, 4, 9.0, false, 12 } },
 };
 
 /* Every distance is on the grid of radial nodes, where they are exact too. */
-static void shape_check(const shape *s, const char *const *sets, int n_sets)
+static void shape_check(const shape *s, nn_parity parity, const char *const *sets, int n_sets)
 {
+    nn_se3_conf conf = s->conf;
     pl_arena *mem = pl_arena_new(1 << 20);
     made_batch m = made_batch_new(&s->batch, mem);
     nn_se3 *model;
     result want;
 
+    conf.parity = parity;
     made_batch_snap(&m, WIDTH);
-    assert_int_equal(nn_se3_plan(&model, &s->conf, mem, NULL), PL_OK);
+    assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
     print_message("%d edges, %d pairs, %zu parameters\n", (int)m.b.n_edges, (int)m.b.n_pairs, model->n_floats);
     want = engine_run(&nn_engine_ref, model, &m.b, NN_RADIAL_EXACT, mem);
     for (int i = 0; i < 2 * n_sets; i++) {
@@ -127,8 +129,10 @@ static void every_set_of_kernels_gives_what_the_oracle_gives_for_models_of_every
     for (int i = 0; i < 4; i++)
         if (nn_cpu_kernels_find(names[i]))
             here[n++] = names[i];
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        shape_check(&shapes[i], here, n);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        shape_check(&shapes[i], NN_PARITY_BOTH, here, n);
+        shape_check(&shapes[i], NN_PARITY_NATURAL, here, n);
+    }
 }
 
 static void a_set_of_kernels_that_is_not_there_is_refused(void **state)

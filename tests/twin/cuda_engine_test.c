@@ -89,18 +89,18 @@ typedef struct shape {
 
 /*   layers degrees channels heads div norm ln pooling fusion nodes edges out      graphs nodes .. .. cutoff one-way */
 static const shape shapes[] = {
-    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 4, 7, 6, 4, 2.0, false, 1 } },
-    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2 }, { 5, 6, 3, 0, 2.0, false, 2 } },
-    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1 }, { 6, 7, 3, 1, 2.2, true, 3 } },
-    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1 }, { 4, 8, 6, 4, 1.8, false, 4 } },
-    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3 }, { 4, 8, 6, 4, 1.8, true, 5 } },
-    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2 }, { 5, 8, 7, 6, 2.5, false, 6 } },
-    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1 }, { 5, 8, 17, 2, 2.2, true, 7 } },
-    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1 }, { 5, 7, 5, 4, 2.0, false, 8 } },
-    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1 }, { 5, 8, 5, 4, 2.0, true, 9 } },
-    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1 }, { 5, 7, 6, 4, 2.0, false, 10 } },
-    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, { 5, 7, 6, 4, 1.9, false, 11 } },
-    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17 }, { 5, 10, 6, 4, 9.0, false, 12 } },
+    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 4, 7, 6, 4, 2.0, false, 1 } },
+    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2, NN_PARITY_BOTH }, { 5, 6, 3, 0, 2.0, false, 2 } },
+    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1, NN_PARITY_BOTH }, { 6, 7, 3, 1, 2.2, true, 3 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 4, 8, 6, 4, 1.8, false, 4 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3, NN_PARITY_BOTH }, { 4, 8, 6, 4, 1.8, true, 5 } },
+    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2, NN_PARITY_BOTH }, { 5, 8, 7, 6, 2.5, false, 6 } },
+    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1, NN_PARITY_BOTH }, { 5, 8, 17, 2, 2.2, true, 7 } },
+    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1, NN_PARITY_BOTH }, { 5, 7, 5, 4, 2.0, false, 8 } },
+    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_BOTH }, { 5, 8, 5, 4, 2.0, true, 9 } },
+    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH }, { 5, 7, 6, 4, 2.0, false, 10 } },
+    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 5, 7, 6, 4, 1.9, false, 11 } },
+    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17, NN_PARITY_BOTH }, { 5, 10, 6, 4, 9.0, false, 12 } },
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -111,12 +111,15 @@ typedef struct fixture {
     nn_se3 *model;
 } fixture;
 
+/* Shape i, and from SHAPES on the same shapes with natural parity. */
 static fixture fixture_open(int i)
 {
+    nn_se3_conf conf = shapes[i % SHAPES].conf;
     fixture f = { .mem = pl_arena_new(1 << 20) };
 
-    f.made = made_batch_new(&shapes[i].batch, f.mem);
-    assert_int_equal(nn_se3_plan(&f.model, &shapes[i].conf, f.mem, NULL), PL_OK);
+    f.made = made_batch_new(&shapes[i % SHAPES].batch, f.mem);
+    conf.parity = i < SHAPES ? NN_PARITY_BOTH : NN_PARITY_NATURAL;
+    assert_int_equal(nn_se3_plan(&f.model, &conf, f.mem, NULL), PL_OK);
     print_message("%d edges, %d pairs, %zu parameters\n", (int)f.made.b.n_edges, (int)f.made.b.n_pairs,
                   f.model->n_floats);
     return f;
@@ -125,7 +128,7 @@ static fixture fixture_open(int i)
 static void exact_mode_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
 {
     (void)state;
-    for (int i = 0; i < SHAPES; i++) {
+    for (int i = 0; i < 2 * SHAPES; i++) {
         fixture f = fixture_open(i);
         result want = engine_run(&nn_engine_ref, &exact, f.model, &f.made.b, f.mem);
         result got = engine_run(&nn_engine_cuda, &exact, f.model, &f.made.b, f.mem);
@@ -186,7 +189,7 @@ static void radial_nodes_give_what_the_cpu_engine_gives_with_the_same_grid(void 
     const nn_engine_conf nodes = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
     (void)state;
 
-    for (int i = 0; i < SHAPES; i++) {
+    for (int i = 0; i < 2 * SHAPES; i++) {
         fixture f = fixture_open(i);
         result want = engine_run(&nn_engine_cpu, &nodes, f.model, &f.made.b, f.mem);
         result got = engine_run(&nn_engine_cuda, &nodes, f.model, &f.made.b, f.mem);
@@ -311,7 +314,7 @@ static void gradients_of_fp16_are_near_or_not_finite(void **state)
 {
     const nn_engine_conf plain = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
     static const int scales[] = { 0, 14, 15, 16, 17, 24 };
-    const nn_se3_conf small = { 2, 2, 4, 2, 1, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1 };
+    const nn_se3_conf small = { 2, 2, 4, 2, 1, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
     nn_engine_conf conf = plain;
     fixture f = fixture_open(3);
     result want, got;
@@ -385,7 +388,7 @@ static void launches_count(int layers, nn_precision p, int n[3])
 {
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.5, .of_radial = p,
                                   .of_contract = p, .of_linear = p };
-    nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 };
+    nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
     const made_opts opts = { 24, 7, 6, 4, 1.2, false, 1 };
     pl_arena *mem = pl_arena_new(1 << 20);
     made_batch made = made_batch_new(&opts, mem);

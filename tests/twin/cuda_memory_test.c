@@ -91,9 +91,9 @@ static size_t need_of(const fixture *f, const nn_engine_conf *conf, int training
  * computed again shows. */
 static void recompute_gives_the_same_bits_in_less_memory(void **state)
 {
-    static const nn_se3_conf net[] = { { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 },
-                                       { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 },
-                                       { 2, 2, 6, 3, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1 } };
+    static const nn_se3_conf net[] = { { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
+                                       { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
+                                       { 2, 2, 6, 3, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH } };
     static const nn_precision precisions[] = { NN_PREC_FP32, NN_PREC_BF16, NN_PREC_FP16 };
     (void)state;
 
@@ -161,7 +161,7 @@ static size_t begun_bytes(const fixture *f, const nn_engine_conf *conf, nn_ranks
 
 static void a_sharded_optimiser_takes_a_part_of_the_memory(void **state)
 {
-    static const nn_se3_conf net = { 2, 3, 16, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 };
+    static const nn_se3_conf net = { 2, 3, 16, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
     const nn_engine_conf conf = { .threads = 1 };
     fixture f = fixture_open(&net, 4);
     size_t n = f.model->n_floats, bytes = n * sizeof(float), whole = begun_bytes(&f, &conf, NULL), piece = 4096;
@@ -219,11 +219,11 @@ static trained lanes_train(const fixture *f, const lanes_case *c, const char *la
 static void lanes_change_no_bit(void **state)
 {
     static const lanes_case all[] = {
-        { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 }, NN_PREC_FP16, false, false, false, NULL },
-        { { 4, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 }, NN_PREC_TF32, false, true, false, "8" },
-        { { 4, 3, 4, 2, 1, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1 }, NN_PREC_FP32, false, false, false, "8" },
-        { { 3, 2, 6, 2, 1, true, true, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 1 }, NN_PREC_BF16, true, false, true, NULL },
-        { { 3, 2, 6, 2, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 }, NN_PREC_FP32, true, true, true, NULL },
+        { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_FP16, false, false, false, NULL },
+        { { 4, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_TF32, false, true, false, "8" },
+        { { 4, 3, 4, 2, 1, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_FP32, false, false, false, "8" },
+        { { 3, 2, 6, 2, 1, true, true, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_BF16, true, false, true, NULL },
+        { { 3, 2, 6, 2, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_FP32, true, true, true, NULL },
     };
     (void)state;
 
@@ -244,7 +244,7 @@ static void lanes_change_no_bit(void **state)
 
 static void forward_takes_what_it_needs(void **state)
 {
-    static const nn_se3_conf net = { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1 };
+    static const nn_se3_conf net = { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 };
     fixture f = fixture_open(&net, 6);
     float *params = PL_NEW(f.mem, float, f.model->n_floats), y[6];
@@ -264,7 +264,7 @@ static void forward_takes_what_it_needs(void **state)
 /* After a fault every request is refused: what wants more memory then tells the fault. */
 static void a_fault_is_not_taken_for_a_want_of_memory(void **state)
 {
-    static const nn_se3_conf net = { 1, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1 };
+    static const nn_se3_conf net = { 1, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
     const nn_engine_conf conf = { .threads = 1 };
     fixture small = fixture_open(&net, 3), large = fixture_open(&net, 30);
     float *params = PL_NEW(small.mem, float, small.model->n_floats), y[30];

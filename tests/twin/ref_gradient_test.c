@@ -203,12 +203,14 @@ static const nn_layer_opts basic = { .wanted = NN_FUSE_FULL, .layer_norm = true,
 
 static void check_conv(nn_fiber in, nn_fiber out, nn_layer_opts o, nn_fusion level)
 {
-    layer l = { .in = in, .out = out, .mem = pl_arena_new(1 << 20) };
-
-    assert_int_equal(nn_se3_plan_conv(&l.model, in, out, &o, l.mem, NULL), PL_OK);
-    assert_int_equal(l.model->module[0].u.conv.level, level);
-    check_layer(&l, 11);
-    pl_arena_free(l.mem);
+    for (int parity = NN_PARITY_BOTH; parity <= NN_PARITY_NATURAL; parity++) {
+        layer l = { .in = in, .out = out, .mem = pl_arena_new(1 << 20) };
+        o.parity = (nn_parity)parity;
+        assert_int_equal(nn_se3_plan_conv(&l.model, in, out, &o, l.mem, NULL), PL_OK);
+        assert_int_equal(l.model->module[0].u.conv.level, level);
+        check_layer(&l, 11);
+        pl_arena_free(l.mem);
+    }
 }
 
 static void gradient_of_the_fused_convolution_is_its_slope(void **s)

@@ -14,6 +14,7 @@
 #include "models/safetensors.h"
 #include "models/w3j.h"
 #include "pipeline/base/rng.h"
+#include "pipeline/base/text.h"
 
 typedef struct bench {
     pl_arena *mem;
@@ -612,6 +613,62 @@ static void weights_of_the_other_convention_are_moved(void **state)
     assert_int_equal(flipped, 3); /* (1,2,2) (2,1,2) (2,2,1) at degrees to 2 */
 }
 
+/* The metadata section `model` of the file, with one text of it replaced. */
+static void model_section_change(bench *b, const char *from, const char *to)
+{
+    nn_tensors *all, out;
+    nn_meta *meta;
+    const char *at;
+
+    assert_int_equal(nn_tensors_read(&all, b->path, b->mem, NULL), PL_OK);
+    out = *all;
+    meta = PL_NEW(b->mem, nn_meta, all->n_meta);
+    memcpy(meta, all->meta, (size_t)all->n_meta * sizeof *meta);
+    at = strstr(meta_named(meta, "model")->value, from);
+    assert_non_null(at);
+    meta_named(meta, "model")->value = pl_sprintf(b->mem, "%.*s%s%s", (int)(at - meta_named(meta, "model")->value),
+                                                  meta_named(meta, "model")->value, to, at + strlen(from));
+    out.meta = meta;
+    assert_int_equal(nn_tensors_write(b->path, &out, NULL), PL_OK);
+}
+
+static void files_without_parity_are_of_the_published_network(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back = written_and_read(b);
+
+    assert_int_equal(back->conf.parity, NN_PARITY_BOTH);
+    model_section_change(b, ",\"parity\":\"both\"", "");
+    back = NULL;
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, NULL), PL_OK);
+    assert_int_equal(back->conf.parity, NN_PARITY_BOTH);
+    assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
+}
+
+/* Fewer rows: parameters of the one parity are not taken for those of the other. */
+static void parity_is_kept_and_must_fit_the_tensors(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back;
+    nn_se3 *model;
+    pl_error err = { 0 };
+
+    b->m.conf.parity = NN_PARITY_NATURAL;
+    assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
+    assert_true(model->n_floats < b->m.model->n_floats);
+    b->m.model = model;
+    back = written_and_read(b);
+    assert_int_equal(back->conf.parity, NN_PARITY_NATURAL);
+    assert_memory_equal(back->params, b->m.params, model->n_floats * sizeof(float));
+    model_section_change(b, "natural", "both");
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "the model needs"));
+    nn_model_write(&b->m, b->path, NULL);
+    model_section_change(b, "natural", "left");
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "left is not known"));
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -632,6 +689,8 @@ int main(void)
         WITH_BENCH(whatever_is_wrong_is_named),
         WITH_BENCH(truncated_and_foreign_files_are_refused),
         WITH_BENCH(weights_of_the_other_convention_are_moved),
+        WITH_BENCH(files_without_parity_are_of_the_published_network),
+        WITH_BENCH(parity_is_kept_and_must_fit_the_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

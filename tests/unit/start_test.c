@@ -141,6 +141,10 @@ static void what_must_be_alike_is_named(void **state)
     assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.fusion is none here and full there");
     other = conf;
+    other.parity = NN_PARITY_NATURAL;
+    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "model.parity is natural here and both there");
+    other = conf;
     other.edge_features = 0;
     assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.bonds is 0 here and 1 there");
