@@ -29,8 +29,8 @@ static const int allowed[] = {
     __NR_read, __NR_write, __NR_mmap, __NR_munmap, __NR_brk, __NR_madvise, __NR_mprotect, __NR_mremap,
     __NR_setitimer, __NR_wait4, __NR_close, __NR_getppid, __NR_rt_sigreturn, __NR_clock_gettime, __NR_pipe2,
     __NR_prctl, __NR_exit_group, __NR_exit, __NR_futex, __NR_set_robust_list, __NR_rt_sigprocmask, __NR_rt_sigaction,
-    __NR_sigaltstack, __NR_restart_syscall, __NR_getrandom, __NR_getpid, __NR_gettid, __NR_tgkill, __NR_fstat,
-    __NR_newfstatat, __NR_lseek, __NR_pread64, __NR_readv, __NR_writev, __NR_fcntl, __NR_dup, __NR_dup3, __NR_ppoll,
+    __NR_sigaltstack, __NR_restart_syscall, __NR_getrandom, __NR_getpid, __NR_gettid, __NR_fstat,
+    __NR_newfstatat, __NR_lseek, __NR_pread64, __NR_readv, __NR_writev, __NR_dup, __NR_dup3, __NR_ppoll,
     __NR_getdents64, __NR_faccessat, __NR_readlinkat, __NR_getcwd, __NR_clock_getres, __NR_clock_nanosleep,
     __NR_nanosleep, __NR_gettimeofday, __NR_times, __NR_getrusage, __NR_sched_yield, __NR_sched_getaffinity,
     __NR_uname, __NR_sysinfo, __NR_getuid, __NR_geteuid, __NR_getgid, __NR_getegid, __NR_waitid,
@@ -49,6 +49,15 @@ static const int allowed[] = {
 #endif
 };
 
+/* Allowed with this value of an argument alone; -1: the process that is confined. F_SETOWN and F_SETSIG would let it
+ * send signals to others. */
+static const struct {
+    int call, arg, value;
+} exact[] = {
+    { __NR_tgkill, 0, -1 },     { __NR_fcntl, 1, F_DUPFD }, { __NR_fcntl, 1, F_DUPFD_CLOEXEC }, { __NR_fcntl, 1, F_GETFD },
+    { __NR_fcntl, 1, F_SETFD }, { __NR_fcntl, 1, F_GETFL }, { __NR_fcntl, 1, F_SETFL },
+};
+
 /* Allowed unless one of these bits is set in an argument. */
 static const struct {
     int call, arg;
@@ -58,13 +67,15 @@ static const struct {
 #ifdef __NR_open
     { __NR_open, 1, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC },
 #endif
-    { __NR_clone, 0, CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP },
+    { __NR_clone, 0, CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP |
+                          CLONE_PARENT },
 };
 
-enum { N_ALLOWED = sizeof allowed / sizeof *allowed, N_LIMITED = sizeof limited / sizeof *limited };
+enum { N_ALLOWED = sizeof allowed / sizeof *allowed, N_LIMITED = sizeof limited / sizeof *limited,
+       N_EXACT = sizeof exact / sizeof *exact };
 
 typedef struct program {
-    struct sock_filter line[7 + 2 * N_ALLOWED + 5 * N_LIMITED];
+    struct sock_filter line[7 + 2 * N_ALLOWED + 5 * N_LIMITED + 5 * N_EXACT];
     unsigned short n;
 } program;
 
@@ -92,6 +103,13 @@ static int filter_calls(void)
     for (int i = 0; i < N_ALLOWED; i++) {
         add(&p, EQUAL, (uint32_t)allowed[i], 0, 1);
         give(&p, SECCOMP_RET_ALLOW);
+    }
+    for (int i = 0; i < N_EXACT; i++) {
+        add(&p, EQUAL, (uint32_t)exact[i].call, 0, 4);
+        load(&p, offsetof(struct seccomp_data, args) + 8 * (size_t)exact[i].arg);
+        add(&p, EQUAL, exact[i].value < 0 ? (uint32_t)getpid() : (uint32_t)exact[i].value, 0, 1);
+        give(&p, SECCOMP_RET_ALLOW);
+        load(&p, offsetof(struct seccomp_data, nr));
     }
     for (int i = 0; i < N_LIMITED; i++) { /* the low half of the argument: little-endian */
         add(&p, EQUAL, (uint32_t)limited[i].call, 0, 4);

@@ -4,8 +4,8 @@
  * For this process and all that it forks, for ever: no new privileges, files
  * cannot grow, and where the kernel allows it
  *   calls   a seccomp filter: only the system calls of reading, computing, forking
- *           and answering; no socket, no exec, no opening for writing, no signal by
- *           kill. What is not on the list looks as if the kernel did not have it.
+ *           and answering; no socket, no exec, no opening for writing, no signal to
+ *           another process. What is not on the list looks as if the kernel did not have it.
  *   files   Landlock: only what lies in the given folders can be opened, for
  *           reading; from its version 4 no TCP, from 6 no signals to others.
  * Nothing is allocated: the worker's heap reaches its results. */

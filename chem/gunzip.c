@@ -25,6 +25,7 @@ struct ch_gunzip {
     int64_t given, taken; /* bytes: of the unpacked file, of the file */
     bool started, gzip, inside /* a member */, ended, padded;
     char damage[128];
+    const atomic_int *stop;
 };
 
 pl_code ch_gunzip_open(ch_gunzip **out, const char *path, pl_error *err)
@@ -64,6 +65,13 @@ void ch_gunzip_close(ch_gunzip *g)
     free(g);
 }
 
+void ch_gunzip_set_stop(ch_gunzip *g, const atomic_int *stop) { g->stop = stop; }
+
+static pl_code check_stop(const ch_gunzip *g, pl_error *err)
+{
+    return g->stop != NULL && *g->stop ? pl_fail(err, PL_ESTOP, "stopped while reading %s", g->path) : PL_OK;
+}
+
 const char *ch_gunzip_damage(const ch_gunzip *g) { return g->damage[0] != '\0' ? g->damage : NULL; }
 
 bool ch_gunzip_whole(const ch_gunzip *g) { return !g->inside; }
@@ -78,7 +86,10 @@ static void set_damage(ch_gunzip *g, const char *why)
 static pl_code take(ch_gunzip *g, pl_error *err)
 {
     ssize_t got;
+    pl_code code = check_stop(g, err);
 
+    if (code != PL_OK)
+        return code;
     if (g->z.avail_in > 0)
         memmove(g->in, g->z.next_in, g->z.avail_in);
     g->z.next_in = g->in;
@@ -183,8 +194,10 @@ static pl_code plain_block(ch_gunzip *g, pl_error *err)
 
 static pl_code next_block(ch_gunzip *g, pl_error *err)
 {
-    pl_code code = g->started ? PL_OK : start(g, err);
+    pl_code code = check_stop(g, err);
 
+    if (code == PL_OK && !g->started)
+        code = start(g, err);
     if (code != PL_OK || g->ended)
         return code;
     return g->gzip ? unpack_block(g, err) : plain_block(g, err);

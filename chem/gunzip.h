@@ -7,6 +7,7 @@
 #ifndef CH_GUNZIP_H
 #define CH_GUNZIP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,9 @@ typedef struct ch_gunzip ch_gunzip;
 /* EIO: cannot be opened. */
 pl_code ch_gunzip_open(ch_gunzip **out, const char *path, pl_error *err);
 void ch_gunzip_close(ch_gunzip *g); /* NULL is fine */
+
+/* Non-zero ends reading and seeking with ESTOP within a block. Borrowed; NULL: none. */
+void ch_gunzip_set_stop(ch_gunzip *g, const atomic_int *stop);
 
 /* Up to n bytes; *got = 0 at the end, which damage is as well. EIO when the disk fails. */
 pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *err);

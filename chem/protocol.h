@@ -47,7 +47,7 @@
 
 /* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
  * structures, there called "protocol" as long as it was the same. */
-#define CH_ANSWERS_VERSION "5"
+#define CH_ANSWERS_VERSION "6"
 
 /* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */
 #define CH_GROUPS_VERSION "1"

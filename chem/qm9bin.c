@@ -134,22 +134,17 @@ void ch_qm9_close(ch_qm9 *q)
     free(q);
 }
 
-/* ---- one record ---- */
+/* ---- one record: V3000, because the columns of V2000 have four decimals ---- */
 
 static void add_atoms(pl_text *out, const ch_qm9 *q, size_t a0, size_t a1)
 {
-    for (size_t a = a0; a < a1; a++)
-        pl_text_addf(out, "%10.4f%10.4f%10.4f %-3s 0  0  0  0  0  0  0  0  0  0  0  0\n",
-                     (double)float_at(q, XYZ, 3 * a), (double)float_at(q, XYZ, 3 * a + 1),
-                     (double)float_at(q, XYZ, 3 * a + 2), ch_element_symbol(q->bytes[q->at[Z] + a]));
-}
-
-static void add_charges(pl_text *out, const ch_qm9 *q, size_t a0, size_t a1)
-{
     for (size_t a = a0; a < a1; a++) {
-        int charge = (int8_t)q->bytes[q->at[CHARGE] + a];
+        const int charge = (int8_t)q->bytes[q->at[CHARGE] + a];
+        pl_text_addf(out, "M  V30 %zu %s %.9g %.9g %.9g 0", a - a0 + 1, ch_element_symbol(q->bytes[q->at[Z] + a]),
+                     (double)float_at(q, XYZ, 3 * a), (double)float_at(q, XYZ, 3 * a + 1), (double)float_at(q, XYZ, 3 * a + 2));
         if (charge != 0)
-            pl_text_addf(out, "M  CHG  1%4zu%4d\n", a - a0 + 1, charge);
+            pl_text_addf(out, " CHG=%d", charge);
+        pl_text_add(out, "\n");
     }
 }
 
@@ -159,7 +154,7 @@ static bool add_bonds(pl_text *out, const ch_qm9 *q, size_t b0, size_t b1, size_
         const unsigned char *bond = q->bytes + q->at[ORDER] + 3 * b;
         if (bond[0] >= n_atoms || bond[1] >= n_atoms || bond[2] < 1 || bond[2] > 3)
             return false;
-        pl_text_addf(out, "%3d%3d%3d  0  0  0  0\n", bond[0] + 1, bond[1] + 1, bond[2]);
+        pl_text_addf(out, "M  V30 %zu %d %d %d\n", b - b0 + 1, bond[2], bond[0] + 1, bond[1] + 1);
     }
     return true;
 }
@@ -191,13 +186,13 @@ pl_code ch_qm9_record(pl_text *out, const ch_qm9 *q, int32_t which, pl_error *er
     for (size_t k = 3 * a0; k < 3 * a1; k++)
         if (!(fabsf(float_at(q, XYZ, k)) < 9999.0f))
             return pl_fail(err, PL_EINPUT, "gdb_%u has a position that is not finite or too large", gdb);
-    pl_text_addf(out, "gdb_%u\n  QM9BIN01          3D\n\n%3zu%3zu  0  0  0  0  0  0  0  0999 V2000\n", gdb, a1 - a0,
-                 b1 - b0);
+    pl_text_addf(out, "gdb_%u\n  QM9BIN01          3D\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+                 "M  V30 COUNTS %zu %zu 0 0 0\nM  V30 BEGIN ATOM\n", gdb, a1 - a0, b1 - b0);
     add_atoms(out, q, a0, a1);
+    pl_text_add(out, "M  V30 END ATOM\nM  V30 BEGIN BOND\n");
     if (!add_bonds(out, q, b0, b1, a1 - a0))
         return pl_fail(err, PL_EINPUT, "gdb_%u has a bond to an atom that is not there, or of no order", gdb);
-    add_charges(out, q, a0, a1);
-    pl_text_add(out, "M  END\n");
+    pl_text_add(out, "M  V30 END BOND\nM  V30 END CTAB\nM  END\n");
     add_fields(out, q, i);
     pl_text_add(out, "$$$$\n");
     return pl_text_ok(out) ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for gdb_%u", gdb);

@@ -163,8 +163,12 @@ pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
         code = pl_fail(err, PL_ENOMEM, "%s", path);
     else
         code = ch_source_open(&r->src, path, r->limit, err);
-    if (code == PL_OK)
+    if (code == PL_OK) {
+        ch_source_set_stop(r->src, opts->stop);
         code = choose_format(r, format, err);
+    }
+    if (code == PL_OK && r->format == &listed) /* read as a whole: its lines may have any length */
+        ch_source_set_limit(r->src, r->file_limit);
     if (code == PL_OK && r->format->begin != NULL)
         code = r->format->begin(r, opts, err);
     if (code != PL_OK)

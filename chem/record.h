@@ -38,6 +38,7 @@
 #ifndef CH_RECORD_H
 #define CH_RECORD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,7 @@ typedef struct ch_reader_opts {
     size_t max_record_bytes;   /* 0: 1 MiB                                                     */
     size_t max_file_bytes;     /* 0: 64 MiB; formats that only the worker can list             */
     struct ch_worker *lister;  /* borrowed; NULL: files of such formats are one failed record  */
+    const atomic_int *stop;    /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
 } ch_reader_opts;
 
 typedef struct ch_record {
@@ -67,7 +69,7 @@ typedef struct ch_record {
     int64_t ordinal;     /* 1, 2, ...                                             */
     int64_t offset;      /* of its first byte, uncompressed                      */
     int64_t line;        /* of its first line, from 1                            */
-    const char *title;   /* valid UTF-8, no control characters; may be empty     */
+    const char *title;   /* valid UTF-8, no control characters (pl_text_add_clean); may be empty */
     const char *problem; /* NULL, or why it is unusable: "record too long: ..."  */
 } ch_record; /* borrowed from the reader until its next call */
 

@@ -6,7 +6,7 @@
 
 #include "chem/reader.h"
 
-enum { QUOTED_LINES_MAX = 100, COLUMNS_MAX = 4096 };
+enum { QUOTED_LINES_MAX = 100 };
 
 bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, ch_quote *quote)
 {
@@ -125,6 +125,19 @@ static pl_code find_delimiter(ch_reader *r, pl_error *err)
     return PL_OK;
 }
 
+/* Room for one more name. */
+static bool grow_columns(ch_reader *r)
+{
+    const int n = r->n_columns;
+    char **more;
+
+    if (n > 0 && (n & (n - 1)) != 0) /* grows at powers of two */
+        return true;
+    more = realloc(r->columns, (n > 0 ? 2 * (size_t)n : 1) * sizeof *more);
+    r->columns = more ? more : r->columns;
+    return more != NULL;
+}
+
 static pl_code split_header(ch_reader *r, pl_error *err)
 {
     const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
@@ -132,18 +145,17 @@ static pl_code split_header(ch_reader *r, pl_error *err)
     ch_quote quote;
     pl_code code = PL_OK;
 
-    r->columns = calloc(COLUMNS_MAX, sizeof *r->columns);
-    if (r->columns == NULL)
-        return pl_fail(err, PL_ENOMEM, "%s", r->path);
-    while (code == PL_OK && r->n_columns < COLUMNS_MAX && ch_csv_field(&at, end, r->delimiter, &field, &quote)) {
+    while (code == PL_OK && ch_csv_field(&at, end, r->delimiter, &field, &quote)) {
         const char *s = pl_text_str(&field);
         size_t n = strlen(s);
         while (n > 0 && ch_line_blank(s + n - 1, 1))
             n--;
         while (n > 0 && ch_line_blank(s, 1))
             s++, n--;
-        r->columns[r->n_columns] = strndup(s, n);
-        if (r->columns[r->n_columns++] == NULL || !pl_text_ok(&field))
+        char *name = grow_columns(r) ? strndup(s, n) : NULL;
+        if (name != NULL)
+            r->columns[r->n_columns++] = name;
+        if (name == NULL || !pl_text_ok(&field))
             code = pl_fail(err, PL_ENOMEM, "%s", r->path);
     }
     pl_text_free(&field);
@@ -202,6 +214,8 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
         code = read_row(r, &more, err);
     if (code != PL_OK || !more)
         return code; /* an empty file: no records, and nothing to find in it */
+    if (r->dropped > 0)
+        return pl_fail(err, PL_ECONFIG, "%s: the first row, which names the columns, is longer than %zu bytes", r->path, r->limit);
     code = split_header(r, err);
     if (code != PL_OK)
         return code;
@@ -238,7 +252,7 @@ static void take_molecule(ch_reader *r, pl_text *field)
     }
     if (n <= r->smiles_column)
         ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
-    else if (used > r->n_columns && r->n_columns < COLUMNS_MAX)
+    else if (used > r->n_columns)
         ch_reader_set_problem(r, "csv: %d columns, and the first row names %d; what holds a '%c' stands in quotes", used,
                               r->n_columns, r->delimiter);
     else if (r->text.len == 0)

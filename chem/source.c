@@ -44,6 +44,9 @@ pl_code ch_source_open(ch_source **out, const char *path, size_t line_limit, pl_
     return code;
 }
 
+void ch_source_set_limit(ch_source *s, size_t line_limit) { s->limit = line_limit; }
+void ch_source_set_stop(ch_source *s, const atomic_int *stop) { ch_gunzip_set_stop(s->file, stop); }
+
 void ch_source_close(ch_source *s)
 {
     if (s == NULL)

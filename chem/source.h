@@ -6,6 +6,7 @@
 #ifndef CH_SOURCE_H
 #define CH_SOURCE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,10 @@ typedef struct ch_line {
 
 pl_code ch_source_open(ch_source **out, const char *path, size_t line_limit, pl_error *err);
 void ch_source_close(ch_source *s); /* NULL is fine */
+
+void ch_source_set_limit(ch_source *s, size_t line_limit);
+/* Non-zero ends every call with ESTOP, also within a long line. Borrowed. */
+void ch_source_set_stop(ch_source *s, const atomic_int *stop);
 
 /* *more = false at the end. EIO when the disk fails; damaged gzip is an end (ch_source_damage). */
 pl_code ch_source_line(ch_source *s, ch_line *out, bool *more, pl_error *err);

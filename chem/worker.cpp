@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -23,6 +24,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -30,6 +32,7 @@
 #include <openbabel/babelconfig.h>
 #include <openbabel/bond.h>
 #include <openbabel/descriptor.h>
+#include <openbabel/elements.h>
 #include <openbabel/obconversion.h>
 #include <openbabel/oberror.h>
 #include <openbabel/obiter.h>
@@ -44,6 +47,13 @@ extern "C" time_t time(time_t *t) noexcept
 {
     if (t != nullptr)
         *t = 0;
+    return 0;
+}
+
+// The library seeds its random numbers from this clock.
+extern "C" int gettimeofday(timeval *__restrict t, void *__restrict) noexcept
+{
+    *t = timeval();
     return 0;
 }
 
@@ -256,6 +266,47 @@ static std::string why_short(std::istream &text, size_t n, unsigned errors_befor
            (library_said().empty() ? "no reason given" : library_said());
 }
 
+// The columns of a V2000 molfile have four decimals.
+static bool fits_columns(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        for (double x : { a->GetX(), a->GetY(), a->GetZ() })
+            if (!(std::fabs(x * 1e4 - std::round(x * 1e4)) < 1e-5))
+                return false;
+    return true;
+}
+
+// V3000 has room for all digits, and the library writes six.
+static std::string with_all_digits(const std::string &molfile, OBMol &mol)
+{
+    std::istringstream lines(molfile);
+    std::string line, all;
+    for (unsigned next = 0; std::getline(lines, line); all += line + "\n") {
+        if (line == "M  V30 BEGIN ATOM")
+            next = 1;
+        else if (line == "M  V30 END ATOM")
+            next = 0;
+        else if (next > 0) {
+            OBAtom *a = mol.GetAtom(static_cast<int>(next++));
+            const size_t equals = line.find('='), rest = equals == std::string::npos ? equals : line.rfind(' ', equals);
+            char atom[128];
+            std::snprintf(atom, sizeof atom, "M  V30 %u %s %.12g %.12g %.12g 0", a->GetIdx(), OBElements::GetSymbol(a->GetAtomicNum()),
+                          a->GetX(), a->GetY(), a->GetZ());
+            line = atom + (rest == std::string::npos ? "" : line.substr(rest));
+        }
+    }
+    return all;
+}
+
+static std::string listed(OBMol &mol)
+{
+    if (mol.IsReaction())
+        return mol_write(mol, "rxn"); // begins with $RXN, which nobody takes for a molecule
+    const bool digits = mol.GetDimension() == 3 && !fits_columns(mol);
+    const std::string molfile = without_date(mol_write(mol, "mol", digits || mol.NumAtoms() > 999 ? "3" : ""), "mol");
+    return digits ? with_all_digits(molfile, mol) : molfile;
+}
+
 static void op_list(In &in, Out &out, Failure &why)
 {
     std::string format = in.str();
@@ -270,9 +321,7 @@ static void op_list(In &in, Out &out, Failure &why)
         OBMol mol;
         more = conv.Read(&mol);
         if (more && (mol.NumAtoms() > 0 || mol.NumBonds() > 0 || text.good()))
-            found.push_back(mol.IsReaction() // begins with $RXN, which nobody takes for a molecule
-                                ? mol_write(mol, "rxn")
-                                : without_date(mol_write(mol, "mol", mol.NumAtoms() > 999 ? "3" : ""), "mol"));
+            found.push_back(listed(mol));
         if (!more && !at_end)
             why.text = why_short(text, found.size(), errors);
         if (found.size() >= static_cast<size_t>(list_max))
@@ -376,6 +425,7 @@ static bool answer(const std::string &request, Out &reply)
         if (op >= sizeof handlers / sizeof handlers[0] || handlers[op] == nullptr)
             throw Malformed();
         cpu_limit(in.get<double>());
+        restart_chance(0);
         handlers[op](in, body, why);
     } catch (const Failure &f) {
         why = f;
@@ -427,6 +477,19 @@ static bool take_streams(int *in, int *out)
     return null >= 0 && *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
 }
 
+// What the shell left open is not for the bytes of strangers to reach.
+static void close_others()
+{
+    enum { CLOSE_RANGE = 436 }; // the same on all architectures; kernels before 5.9 do not have it
+    if (syscall(CLOSE_RANGE, 3u, ~0u, 0u) == 0)
+        return;
+    rlimit files = {};
+    getrlimit(RLIMIT_NOFILE, &files);
+    const int end = files.rlim_cur < 1 << 20 ? static_cast<int>(files.rlim_cur) : 1 << 20;
+    for (int fd = 3; fd < end; fd++)
+        close(fd);
+}
+
 static char *put_str(char *p, const char *s)
 {
     const uint32_t n = static_cast<uint32_t>(strlen(s));
@@ -472,6 +535,7 @@ int main(int argc, char **argv)
     const rlim_t bytes = argc > 1 ? strtoull(argv[1], nullptr, 10) : 0;
     const rlimit memory = { bytes, bytes };
 
+    close_others();
     setrlimit(RLIMIT_CORE, &no_core);
     if (bytes > 0 && !sanitized)
         setrlimit(RLIMIT_AS, &memory);

@@ -100,6 +100,10 @@ inline uint64_t chance(uint64_t &state)
     return state >> 40;
 }
 
+// The library draws its random numbers from rand(). They begin anew with every request, and wherever they decide a
+// position, so that an answer does not depend on earlier requests.
+void restart_chance(uint64_t seed);
+
 // CPU seconds of this process and its children; what the request has left; ends us when it is spent.
 double cpu_now();
 double cpu_left(); // 0: no limit
@@ -126,6 +130,10 @@ void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
 
 bool is_metal(unsigned z);
 bool all_hydrogens_there(OpenBabel::OBMol &mol);
+
+// Adds the hydrogens that are not atoms yet. The library places one by chance where the neighbours do not determine the
+// direction; another seed gives another direction.
+void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
 
 // As on the wire.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);

@@ -93,7 +93,7 @@ std::string mol_alerts(const OBMol &mol, const std::string &text)
             continue;
         if (rule->hydrogens && full.NumAtoms() == 0) {
             full = bare;
-            full.AddHydrogens(false, false);
+            add_hydrogens(full);
         }
         if (!rule->smarts.HasMatch(rule->hydrogens ? full : bare))
             continue;

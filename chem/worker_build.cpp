@@ -45,7 +45,7 @@ extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsign
 
 namespace worker {
 
-static const int build_tries = 3;
+static const int build_tries = 3, keep_tries = 8;
 static const double most_strain = 6; // kcal/mol an atom: most drugs have less than 3, ions of several charges more
 
 // ---- positions ------------------------------------------------------------
@@ -152,7 +152,7 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
     if (mol.NumHvyAtoms() > 0)
         mol.DeleteHydrogens();
     mol.SetDimension(0);
-    srand(static_cast<unsigned>(hash_text(smiles) ^ o.seed ^ (o.seed >> 32)));
+    restart_chance(hash_text(smiles) ^ o.seed);
     if (!builder.Build(mol, false))
         fail(CH_CONFORMER, "no 3D structure could be built: " + library_said());
     mol.SetDimension(3);
@@ -377,11 +377,29 @@ static void mol_check_hydrogenated(OBMol &mol, const PrepareOpts &o)
 }
 
 // The library forgets which bonds are aromatic; hydrogens do not change that.
-static void add_hydrogens(OBMol &mol)
+static void complete(OBMol &mol, uint64_t seed = 0)
 {
     const bool known = mol.HasAromaticPerceived();
-    mol.AddHydrogens(false, false);
+    add_hydrogens(mol, seed);
     mol.SetAromaticPerceived(known);
+}
+
+// Positions of the input. A hydrogen that chance puts on another atom is placed again in another direction.
+static void keep_positions(OBMol &mol, const PrepareOpts &o)
+{
+    const int tries = all_hydrogens_there(mol) ? 1 : keep_tries;
+    const OBMol given = tries > 1 ? mol : OBMol();
+    for (int k = 1; k <= tries; k++)
+        try {
+            complete(mol, static_cast<uint64_t>(k));
+            mol_check_size(mol, o, 1);
+            mol_check_geometry(mol);
+            return;
+        } catch (const Failure &f) {
+            if (k == tries || f.status != CH_GEOMETRY)
+                throw;
+            mol = given;
+        }
 }
 
 Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
@@ -389,7 +407,7 @@ Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
     const bool real = is_real_3d(mol, format);
 
     if (o.conformer == CH_3D_NONE) {
-        add_hydrogens(mol);
+        complete(mol);
         mol_check_size(mol, o, 1);
         return { "none", NAN, mol_pack(mol, false), {} };
     }
@@ -399,9 +417,7 @@ Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
         mol_check_hydrogenated(mol, o);
         return { "build", NAN, "", {} };
     }
-    add_hydrogens(mol);
-    mol_check_size(mol, o, 1);
-    mol_check_geometry(mol);
+    keep_positions(mol, o);
     return { "input", NAN, mol_pack(mol, true), {} };
 }
 

@@ -267,6 +267,14 @@ bool all_hydrogens_there(OBMol &mol)
     return true;
 }
 
+void restart_chance(uint64_t seed) { srand(static_cast<unsigned>(seed ^ (seed >> 32))); }
+
+void add_hydrogens(OBMol &mol, uint64_t seed)
+{
+    restart_chance(seed);
+    mol.AddHydrogens(false, false);
+}
+
 // ---- the answer ----------------------------------------------------------
 
 std::string mol_pack(OBMol &mol, bool with_xyz)

@@ -169,7 +169,7 @@ int mol_neutralise(OBMol &mol, bool balanced)
         take_proton(mol, *bases[i].atom);
     perceive_again(mol);
     if (whole)
-        mol.AddHydrogens(false, false);
+        add_hydrogens(mol);
     return static_cast<int>(changed);
 }
 

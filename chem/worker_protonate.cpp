@@ -219,7 +219,7 @@ int mol_protonate(OBMol &mol, double ph)
         return 0;
     perceive_again(charged);
     if (whole)
-        charged.AddHydrogens(false, false);
+        add_hydrogens(charged);
     const int n = n_changed(mol, charged);
     if (n > 0 || !whole)
         mol = charged;

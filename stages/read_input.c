@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "pipeline/stop.h"
 #include "pipeline/store.h"
 
 const pl_input *st_input_at(const pl_workflow *wf, int32_t i)
@@ -27,6 +28,7 @@ pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *c
         .max_record_bytes = (size_t)conf->max_record,
         .max_file_bytes = (size_t)conf->max_file,
         .lister = lister,
+        .stop = pl_stop_flag(),
     };
     return ch_reader_open(out, in->path, wanted_format(in), &opts, err);
 }
@@ -143,7 +145,7 @@ void st_read_check(const pl_workflow *wf, const pl_step *step, pl_problems *prob
 /* ---- what the records depend on ---- */
 
 static pl_code describe_input(json_t *list, const pl_input *in, const st_read_conf *conf, pl_store *store,
-                              bool *foreign, pl_error *err)
+                              bool *foreign, bool *exact, pl_error *err)
 {
     char hash[65];
     ch_reader *reader = NULL;
@@ -156,6 +158,7 @@ static pl_code describe_input(json_t *list, const pl_input *in, const st_read_co
         return code;
     /* Formats that we split ourselves do not depend on the library. */
     *foreign = *foreign || !ch_format_is_ours(ch_reader_format(reader));
+    *exact = *exact || *foreign || strcmp(ch_reader_format(reader), "qm9bin") == 0;
     o = json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "sha256", hash, "format", ch_reader_format(reader), "title_from",
                   in->title_from, "smiles_column", in->smiles_column, "title_column", in->title_column);
     ch_reader_close(reader);
@@ -182,14 +185,16 @@ pl_code st_read_key(const pl_workflow *wf, const pl_step *step, pl_store *store,
                    pl_arena *mem, pl_error *err)
 {
     json_t *list = json_array(), *root = json_pack("{s:o}", "inputs", list);
-    bool foreign = false;
+    bool foreign = false, exact = false; /* exact: earlier versions rounded their positions to four decimals */
     pl_code code = root == NULL ? pl_fail(err, PL_ENOMEM, "no memory for the key of read") : PL_OK;
     char *text = NULL;
 
     for (int32_t i = 0; i < wf->inputs.n && code == PL_OK; i++)
-        code = describe_input(list, st_input_at(wf, i), step->conf, store, &foreign, err);
+        code = describe_input(list, st_input_at(wf, i), step->conf, store, &foreign, &exact, err);
     if (code == PL_OK && foreign)
         code = describe_library(root, err);
+    if (code == PL_OK && exact && json_object_set_new(root, "positions", json_string("exact")) != 0)
+        code = pl_fail(err, PL_ENOMEM, "no memory for the key of read");
     if (code == PL_OK)
         text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(root);

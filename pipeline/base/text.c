@@ -87,13 +87,26 @@ static size_t utf8_len(const unsigned char *s, size_t n)
     return len;
 }
 
+/* What a terminal obeys or what changes the order of the text around it: C0 and C1 controls, line and paragraph
+ * separators, bidirectional controls. s has n bytes of one sequence. */
+static bool is_control(const unsigned char *s, size_t n)
+{
+    if (n == 1)
+        return *s < 0x20 || *s == 0x7F;
+    if (n == 2)
+        return (s[0] == 0xC2 && s[1] < 0xA0) || (s[0] == 0xD8 && s[1] == 0x9C); /* U+0080 to 9F, 061C */
+    if (n == 3 && s[0] == 0xE2 && s[1] == 0x80) /* U+200E, 200F, 2028 to 202E */
+        return s[2] == 0x8E || s[2] == 0x8F || (s[2] >= 0xA8 && s[2] <= 0xAE);
+    return n == 3 && s[0] == 0xE2 && s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9; /* U+2066 to 2069 */
+}
+
 void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t most)
 {
     while (n > 0 && t->len < most && !t->refused) {
         size_t len = utf8_len((const unsigned char *)s, n);
         if (len == 0)
             pl_text_add(t, "\xEF\xBF\xBD");
-        else if (len == 1 && ((unsigned char)*s < 0x20 || *s == 0x7F))
+        else if (is_control((const unsigned char *)s, len))
             pl_text_add(t, " ");
         else
             pl_text_add_n(t, s, len);

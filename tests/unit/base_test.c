@@ -166,6 +166,10 @@ static void json_text_is_valid_for_any_bytes(void **unused)
     pl_text_add_clean(&t, "a\n\0\xff\xc3\xa9\xc3", 7, SIZE_MAX); /* the last one is cut in two */
     assert_string_equal(pl_text_str(&t), "a  \xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
     pl_text_reset(&t);
+    /* U+009B and U+0085, U+061C, U+200E, U+202E, U+2028, U+2066; then U+00A0 and U+2010, which control nothing */
+    pl_text_add_clean(&t, "1\xc2\x9b\xc2\x85" "2\xd8\x9c\xe2\x80\x8e\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6" "3\xc2\xa0\xe2\x80\x90", 26, SIZE_MAX);
+    assert_string_equal(pl_text_str(&t), "1  2     3\xc2\xa0\xe2\x80\x90");
+    pl_text_reset(&t);
     pl_text_add_clean(&t, "\xc3\xa9\xc3\xa9\xc3\xa9", 6, 3);
     assert_string_equal(pl_text_str(&t), "\xc3\xa9\xc3\xa9");
     pl_text_free(&t);

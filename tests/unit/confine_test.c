@@ -31,6 +31,7 @@ static const bool worker_is_sanitized = true;
 static const bool worker_is_sanitized = false;
 #endif
 
+static pid_t us; /* not confined, and not the parent of every child */
 static char folder[] = "/tmp/molsieve-confine-XXXXXX", inside[64], outside[64];
 
 static void put(const char *path)
@@ -133,7 +134,7 @@ static int tries(void)
     can |= v4 >= 0 || local >= 0 || syscall(SYS_io_uring_setup, 1, NULL) >= 0 ? TALKS : 0;
     can |= runs_a_program() ? EXECS : 0;
     can |= rename(outside, made) == 0 || unlink(outside) == 0 || chmod(outside, 0) == 0 ? REMOVES : 0;
-    can |= kill(getppid(), 0) == 0 ? SIGNALS : 0;
+    can |= kill(us, 0) == 0 || syscall(SYS_tgkill, us, us, 0) == 0 || fcntl(v4, F_SETOWN, us) == 0 || fcntl(1, F_SETOWN, us) == 0 ? SIGNALS : 0;
     can |= ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? TRACES : 0;
     can |= opens("/etc/passwd", O_RDONLY) || opens(outside, O_RDONLY) || opens("/", O_RDONLY | O_DIRECTORY) ? SEES : 0;
     return can;
@@ -207,7 +208,7 @@ static int tries_freely(void)
 {
     int can = tries();
     put(outside);
-    return can & (MAKES | TALKS | EXECS | REMOVES | TRACES | SEES);
+    return can & (SIGNALS | MAKES | TALKS | EXECS | REMOVES | TRACES | SEES);
 }
 
 static void without_it_all_of_that_works(void **state)
@@ -215,7 +216,7 @@ static void without_it_all_of_that_works(void **state)
     char made[80];
 
     (void)state;
-    assert_int_equal(in_child(tries_freely), MAKES | TALKS | EXECS | REMOVES | TRACES | SEES);
+    assert_int_equal(in_child(tries_freely), SIGNALS | MAKES | TALKS | EXECS | REMOVES | TRACES | SEES);
     (void)snprintf(made, sizeof made, "%s/made", folder);
     assert_true(unlink(made) == 0 || rmdir(made) == 0);
 }
@@ -244,6 +245,50 @@ static void what_the_kernel_lacks_is_said_and_the_rest_is_in_force(void **state)
     need_all();
     assert_int_equal(in_child(without_landlock), SEES);
     assert_int_equal(in_child(without_seccomp) & (WRITES | MAKES | EXECS | SEES), 0);
+}
+
+static int aborts(void)
+{
+    (void)confine();
+    abort();
+}
+
+static void a_confined_process_may_still_abort(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(aborts), 1000 + SIGABRT);
+}
+
+/* Of the only child that this program has. */
+static bool child_has_descriptor(int fd)
+{
+    char name[64];
+    long pid = 0;
+    FILE *f;
+
+    (void)snprintf(name, sizeof name, "/proc/self/task/%ld/children", (long)us);
+    f = fopen(name, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld", &pid), 1);
+    (void)fclose(f);
+    (void)snprintf(name, sizeof name, "/proc/%ld/fd/%d", pid, fd);
+    return access(name, F_OK) == 0;
+}
+
+static void the_worker_closes_what_it_inherits(void **state)
+{
+    const int file = open(outside, O_RDONLY), high = dup2(file, 207);
+    ch_worker *w = NULL;
+    ch_worker_info info;
+
+    (void)state;
+    assert_true(file > 2 && high == 207);
+    assert_int_equal(ch_worker_open(&w, NULL, NULL), PL_OK);
+    assert_int_equal(ch_worker_hello(w, &info, NULL), PL_OK);
+    assert_true(child_has_descriptor(0) && !child_has_descriptor(high));
+    ch_worker_close(w);
+    (void)close(file);
+    (void)close(high);
 }
 
 static int grows_a_file(void)
@@ -325,7 +370,10 @@ int main(void)
         cmocka_unit_test(without_it_all_of_that_works),
         cmocka_unit_test(what_the_kernel_lacks_is_said_and_the_rest_is_in_force),
         cmocka_unit_test(an_open_file_does_not_grow),
+        cmocka_unit_test(a_confined_process_may_still_abort),
+        cmocka_unit_test(the_worker_closes_what_it_inherits),
         cmocka_unit_test(the_worker_and_its_builder_are_confined),
     };
+    us = getpid();
     return cmocka_run_group_tests(tests, setup, teardown);
 }

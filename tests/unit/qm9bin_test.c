@@ -21,7 +21,7 @@ static size_t small_file(unsigned char out[256])
 {
     static const uint32_t head[6] = { 1, 2, 1, 11, 4, 64 };
     static const uint32_t offsets[] = { 42, 0, 0, 2, 0, 1 }; /* gdb + pad, atoms, bonds */
-    static const float xyz[6] = { 0, 0, 0, 0, 0, 1.1f };
+    static const float xyz[6] = { 0, 0, 0, 0, 0, 1.12345672f };
 
     memset(out, 0, 256);
     memcpy(out, "QM9BIN01", 8);
@@ -49,10 +49,10 @@ static const char *write_bytes(const unsigned char *bytes, size_t n)
 
 static void a_small_file_becomes_the_record_it_describes(void **state)
 {
-    static const char *const want = "gdb_42\n  QM9BIN01          3D\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
-                                    "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                    "    0.0000    0.0000    1.1000 O   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                    "  1  2  3  0  0  0  0\nM  CHG  1   1  -1\nM  CHG  1   2   1\nM  END\n"
+    static const char *const want = "gdb_42\n  QM9BIN01          3D\n\n  0  0  0     0  0            999 V3000\n"
+                                    "M  V30 BEGIN CTAB\nM  V30 COUNTS 2 1 0 0 0\nM  V30 BEGIN ATOM\n"
+                                    "M  V30 1 C 0 0 0 0 CHG=-1\nM  V30 2 O 0 0 1.12345672 0 CHG=1\nM  V30 END ATOM\n"
+                                    "M  V30 BEGIN BOND\nM  V30 1 3 1 2\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n"
                                     "> <gdb_index>\n42\n\n> <split>\n1\n\n> <A>\n0\n\n";
     unsigned char bytes[256];
     size_t n = small_file(bytes);
@@ -98,12 +98,12 @@ static double field_value(const ch_field *f, int n, const char *name)
     return found->value;
 }
 
-/* Positions as text: both files have four decimals. */
-static const char *atom_lines(const char *record)
+/* Behind the first `line` of the record. */
+static const char *after_line(const char *record, const char *line)
 {
-    const char *p = strstr(record, "V2000\n");
+    const char *p = strstr(record, line);
     assert_non_null(p);
-    return p + 6;
+    return p + strlen(line);
 }
 
 static void same_molecule(const ch_reader *ra, const ch_record *a, const ch_reader *rb, const ch_record *b, pl_arena *mem)
@@ -121,14 +121,20 @@ static void same_molecule(const ch_reader *ra, const ch_record *a, const ch_read
             assert_true((float)x == (float)y);
     }
     assert_true(atoms > 0);
-    const char *pa = atom_lines(a->text), *pb = atom_lines(b->text);
-    for (int i = 0; i < atoms && i < 29; i++, pa = strchr(pa, '\n') + 1, pb = strchr(pb, '\n') + 1)
+    const char *pa = after_line(a->text, "V2000\n"), *pb = after_line(b->text, "BEGIN ATOM\n");
+    int sdf_bond[3], binary_bond[3];
+    for (int i = 0; i < atoms && i < 29; i++, pa = strchr(pa, '\n') + 1, pb = strchr(pb, '\n') + 1) {
+        double at[3];
+        assert_int_equal(sscanf(pb, "M  V30 %*d %*s %lf %lf %lf", &at[0], &at[1], &at[2]), 3);
         for (int k = 0; k < 3; k++) {
-            double d = strtod(pa + 10 * k, NULL) - strtod(pb + 10 * k, NULL);
-            if (!(d <= 1.01e-4 && d >= -1.01e-4))
+            double d = strtod(pa + 10 * k, NULL) - at[k]; /* the SDF has four decimals */
+            if (!(d <= 0.51e-4 && d >= -0.51e-4))
                 fail_msg("%s atom %d differs by %g", a->title, i, d);
         }
-    assert_memory_equal(pa, pb, 9); /* the first bond */
+    }
+    assert_int_equal(sscanf(pa, "%3d%3d%3d", &sdf_bond[0], &sdf_bond[1], &sdf_bond[2]), 3);
+    assert_int_equal(sscanf(after_line(b->text, "BEGIN BOND\n"), "M  V30 1 %d %d %d", &binary_bond[2], &binary_bond[0], &binary_bond[1]), 3);
+    assert_memory_equal(sdf_bond, binary_bond, sizeof sdf_bond);
 }
 
 static void the_binary_holds_the_molecules_of_the_sdf(void **state)

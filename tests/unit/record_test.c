@@ -376,6 +376,72 @@ static void a_csv_row_with_more_values_than_names_is_bad(void **state)
     forget(&s);
 }
 
+static void a_csv_table_may_have_any_number_of_columns(void **state)
+{
+    enum { COLUMNS = 5000, ROOM = 64 << 10 };
+    char *text = calloc(1, ROOM);
+    size_t n = 0;
+    seen s;
+
+    (void)state;
+    assert_non_null(text);
+    for (int i = 0; i < COLUMNS; i++)
+        n += (size_t)snprintf(text + n, ROOM - n, "x%d,", i);
+    n += (size_t)snprintf(text + n, ROOM - n, "smiles\n");
+    for (int i = 0; i < COLUMNS; i++)
+        n += (size_t)snprintf(text + n, ROOM - n, "C,");
+    (void)snprintf(text + n, ROOM - n, "CCO\n");
+    read_text(&s, ".csv", text);
+    assert_int_equal(s.n, 1);
+    assert_null(s.problem[0]);
+    assert_string_equal(s.text[0], "CCO\t");
+    forget(&s);
+    free(text);
+}
+
+static void a_csv_header_longer_than_a_record_is_refused(void **state)
+{
+    const ch_reader_opts opts = { .max_record_bytes = 20 };
+    static const char text[] = "first,second,third,fourth,smiles\nC,C,C,C,CCO\n";
+    ch_reader *r = NULL;
+    pl_error err = { 0 };
+
+    (void)state;
+    write_file(".csv", text, strlen(text), false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &opts, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "longer than 20 bytes"));
+    (void)unlink(path);
+}
+
+static void reading_stops_within_a_line(void **state)
+{
+    static const char *const endings[] = { ".smi", ".sdf", ".mol2", ".xyz", ".pdb", ".cif", ".csv", ".inchi" };
+    enum { LONG = 4 << 20 };
+    char *data = calloc(1, LONG);
+    atomic_int stop;
+
+    (void)state;
+    assert_non_null(data);
+    memset(data, 'C', LONG);
+    memcpy(data, "smiles\n", 7);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        for (int gz = 0; gz < 2; gz++) {
+            const ch_reader_opts opts = { .stop = &stop };
+            ch_reader *r;
+            ch_record rec;
+            bool more;
+            stop = 0;
+            write_file(endings[i], data, LONG, gz);
+            assert_int_equal(ch_reader_open(&r, path, NULL, &opts, NULL), PL_OK);
+            stop = 1;
+            assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_ESTOP);
+            stop = 0;
+            ch_reader_close(r);
+            (void)unlink(path);
+        }
+    free(data);
+}
+
 static void a_missing_csv_column_is_a_wrong_setting(void **state)
 {
     const ch_reader_opts o = { .smiles_column = "structure" }, two = { .smiles_column = "2" };
@@ -573,6 +639,9 @@ int main(void)
         cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
         cmocka_unit_test(a_quote_that_ends_where_another_begins_costs_one_row),
         cmocka_unit_test(a_csv_row_with_more_values_than_names_is_bad),
+        cmocka_unit_test(a_csv_table_may_have_any_number_of_columns),
+        cmocka_unit_test(a_csv_header_longer_than_a_record_is_refused),
+        cmocka_unit_test(reading_stops_within_a_line),
         cmocka_unit_test(a_missing_csv_column_is_a_wrong_setting),
         cmocka_unit_test(gzip_is_known_by_content_and_damage_is_a_record),
         cmocka_unit_test(a_run_that_goes_on_after_damage_does_not_meet_it_again),

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Positions reach the worker and come back with all digits of a float, in every format; files that the worker lists. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "chem/record.h"
+#include "tests/unit/prepared.h"
+
+static const float want[2][3] = { { 0.12345671f, -0.00001234f, 0.3f }, { 0.7654321f, 0.98765432f, 1.2345678f } };
+static char path[64];
+
+static void write_file(const char *ending, const void *data, size_t n)
+{
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_digits_%ld%s", (long)getpid(), ending);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* The only record of the file, prepared with the positions it has. */
+static ch_prepared only_record(void)
+{
+    const ch_reader_opts opts = { .lister = worker };
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_reader *r;
+    ch_record rec;
+    ch_prepared p;
+    bool more;
+
+    o.conformer = CH_3D_KEEP;
+    assert_int_equal(ch_reader_open(&r, path, NULL, &opts, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_true(more && rec.problem == NULL);
+    p = prepare(rec.text, rec.format, &o);
+    ch_reader_close(r);
+    (void)unlink(path);
+    return p;
+}
+
+static void assert_exact(const char *ending)
+{
+    const ch_prepared p = only_record();
+
+    assert_true(p.mol.n_atoms >= 2);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 3; k++)
+            if (!(p.mol.xyz[i][k] == want[i][k]))
+                fail_msg("%s: atom %d has %.9g, not %.9g", ending, i, (double)p.mol.xyz[i][k], (double)want[i][k]);
+}
+
+#define DIGITS "%.9g %.9g %.9g"
+#define AT(i) (double)want[i][0], (double)want[i][1], (double)want[i][2]
+
+static void texts_keep_all_digits(void **state)
+{
+    static const struct { const char *ending, *text; } formats[] = {
+        { ".xyz", "2\nfluorine\nF " DIGITS "\nF " DIGITS "\n" },
+        { ".mol2", "@<TRIPOS>MOLECULE\nfluorine\n 2 1 0 0 0\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n 1 F1 " DIGITS " F 1 A 0.0\n"
+                   " 2 F2 " DIGITS " F 1 A 0.0\n@<TRIPOS>BOND\n 1 1 2 1\n" },
+        { ".sdf", "fluorine\n  test              3D\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+                  "M  V30 COUNTS 2 1 0 0 0\nM  V30 BEGIN ATOM\nM  V30 1 F " DIGITS " 0\nM  V30 2 F " DIGITS " 0\nM  V30 END ATOM\n"
+                  "M  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n$$$$\n" },
+        { ".cml", "<cml xmlns=\"http://www.xml-cml.org/schema\"><molecule id=\"f\"><atomArray>\n"
+                  "<atom id=\"a1\" elementType=\"F\" x3=\"%.9g\" y3=\"%.9g\" z3=\"%.9g\"/>\n"
+                  "<atom id=\"a2\" elementType=\"F\" x3=\"%.9g\" y3=\"%.9g\" z3=\"%.9g\"/>\n</atomArray>"
+                  "<bondArray><bond atomRefs2=\"a1 a2\" order=\"1\"/></bondArray></molecule></cml>\n" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        char *text = NULL;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        const int n = asprintf(&text, formats[i].text, AT(0), AT(1));
+#pragma GCC diagnostic pop
+        assert_true(n > 0);
+        write_file(formats[i].ending, text, (size_t)n);
+        free(text);
+        assert_exact(formats[i].ending);
+    }
+}
+
+static void qm9bin_keeps_all_digits(void **state)
+{
+    static const uint32_t head[6] = { 1, 2, 1, 11, 4, 64 };
+    static const uint32_t offsets[] = { 42, 0, 0, 2, 0, 1 }; /* index and padding, atoms, bonds */
+    unsigned char file[256] = "QM9BIN01";
+
+    (void)state;
+    memcpy(file + 8, head, sizeof head);
+    memcpy(file + 64, &offsets[0], 4);
+    memcpy(file + 72, &offsets[2], 8);
+    memcpy(file + 80, &offsets[4], 8);
+    file[96] = file[97] = 9; /* F F */
+    memcpy(file + 112, want, sizeof want);
+    file[137] = file[138] = 1; /* atoms 0 and 1, a single bond */
+    write_file(".qm9bin", file, 136 + 8 + 48 + 32);
+    assert_exact(".qm9bin");
+}
+
+/* 9,000 molecules on one line of more than 1 MiB. */
+static void cml_without_line_ends_is_read_as_a_whole(void **state)
+{
+    enum { N = 9000, ROOM = 180 * N + 100 };
+    const ch_reader_opts opts = { .lister = worker };
+    char *text = malloc(ROOM);
+    int n = 0, records = 0;
+    ch_reader *r;
+    ch_record rec;
+    bool more;
+
+    (void)state;
+    assert_non_null(text);
+    n += snprintf(text, ROOM, "<cml xmlns=\"http://www.xml-cml.org/schema\">");
+    for (int i = 0; i < N; i++)
+        n += snprintf(text + n, (size_t)(ROOM - n), "<molecule id=\"m%d\"><atomArray><atom id=\"a1\" elementType=\"C\" hydrogenCount=\"4\" x3=\"0\" "
+                      "y3=\"0\" z3=\"0\"/></atomArray></molecule>", i);
+    n += snprintf(text + n, (size_t)(ROOM - n), "</cml>");
+    assert_true(n > 1 << 20 && n < ROOM);
+    write_file(".cml", text, (size_t)n);
+    free(text);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &opts, NULL), PL_OK);
+    while (ch_reader_next(r, &rec, &more, NULL) == PL_OK && more) {
+        if (rec.problem != NULL)
+            fail_msg("%s", rec.problem);
+        records++;
+    }
+    ch_reader_close(r);
+    (void)unlink(path);
+    assert_int_equal(records, N);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_keep_all_digits),
+        cmocka_unit_test(qm9bin_keeps_all_digits),
+        cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
