@@ -15,6 +15,7 @@
 
 #include "chem/record.h"
 #include "pipeline/engine.h"
+#include "stages/prepare.h"
 #include "stages/read.h"
 #include "stages/schema.h"
 #include "tests/toy.h"
@@ -153,15 +154,12 @@ static pl_code commit_and_meddle(void *state, pl_unit *unit, pl_error *err)
 }
 
 /* The run's code and, if it is done, the digests of rows and blocks. */
-static pl_code go(const char *dir, const char *workdir, bool gzip, const pl_stage *read, char digest[130], pl_error *err)
+static pl_code run_flow(const char *dir, const char *text, const pl_stage *const *known, char digest[130], pl_error *err)
 {
-    const pl_stage *const known[] = { read, NULL };
     const pl_run_opts opts = { .workers = 1, .quiet = true, .command = "run", .known = known };
     pl_arena *mem = pl_arena_new(1 << 16);
     pl_problems problems = { .mem = mem };
     const char *flow = pl_sprintf(mem, "%s/flow.yaml", dir);
-    const char *text = pl_sprintf(mem, "format: 1\nname: t\nworkdir: %s\ninputs: [{path: a.smi%s}, {path: b.smi}]\n"
-                                  "limits: {disk_free_min: 0B}\nstages: {read: {unit: %d}}\n", workdir, gzip ? ".gz" : "", UNIT);
     pl_workflow *wf;
     pl_store *s = NULL;
     pl_code code;
@@ -182,6 +180,16 @@ static pl_code go(const char *dir, const char *workdir, bool gzip, const pl_stag
     }
     pl_arena_free(mem);
     return code;
+}
+
+static pl_code go(const char *dir, const char *workdir, bool gzip, const pl_stage *read, char digest[130], pl_error *err)
+{
+    const pl_stage *const known[] = { read, NULL };
+    char text[300];
+
+    (void)snprintf(text, sizeof text, "format: 1\nname: t\nworkdir: %s\ninputs: [{path: a.smi%s}, {path: b.smi}]\n"
+                   "limits: {disk_free_min: 0B}\nstages: {read: {unit: %d}}\n", workdir, gzip ? ".gz" : "", UNIT);
+    return run_flow(dir, text, known, digest, err);
 }
 
 static void both_runs_are_refused_or_right(const change *c)
@@ -238,6 +246,38 @@ static void changed_then_the_run_dies_and_the_file_is_restored(void **state)
     for (how h = TRUNCATED; h <= REWRITTEN; h++)
         both_runs_are_refused_or_right(&(change){ .how = h, .cut = 80 });
     both_runs_are_refused_or_right(&(change){ .how = REWRITTEN, .cut = 80, .gzip = true });
+}
+
+/* ---- other files that a key names ---- */
+
+static pl_code open_and_add_a_rule(void *state, pl_env *env, pl_error *err)
+{
+    FILE *f = fopen(now.path, "a");
+
+    assert_true(fputs("[#7] nitrogen\n", f) >= 0 && fclose(f) == 0);
+    return st_read.open(state, env, err);
+}
+
+static void rules_that_change_after_the_plan_are_refused(void **state)
+{
+    static const char flow[] = "format: 1\nname: t\nworkdir: run\ninputs: [{path: b.smi}]\nlimits: {disk_free_min: 0B}\n"
+                               "stages:\n  read:\n  prepare: {conformers: {source: none}, alerts: {file: a.txt}}\n";
+    pl_stage meddled = st_read;
+    const pl_stage *const first[] = { &meddled, &st_prepare, NULL }, *const second[] = { &st_read, &st_prepare, NULL };
+    char dir[256], b[300], digest[130];
+    pl_error err;
+
+    (void)state;
+    meddled.open = open_and_add_a_rule;
+    toy_directory(dir);
+    (void)snprintf(now.path, sizeof now.path, "%s/a.txt", dir);
+    (void)snprintf(b, sizeof b, "%s/b.smi", dir);
+    assert_int_equal(pl_file_write(b, (pl_bytes){ "CN\nCC\n", 6 }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(now.path, (pl_bytes){ "[#8] oxygen\n", 12 }, NULL), PL_OK);
+    assert_int_equal(run_flow(dir, flow, first, digest, &err), PL_EINPUT);
+    assert_non_null(strstr(err.text, "the rules were changed since the run began"));
+    assert_int_equal(run_flow(dir, flow, second, digest, &err), PL_OK);
+    toy_remove(dir);
 }
 
 /* ---- what is hashed is what was read ---- */
@@ -318,6 +358,7 @@ int main(void)
         cmocka_unit_test(changed_while_read_and_restored_before_the_next_run),
         cmocka_unit_test(changed_in_a_gzip_file_and_restored),
         cmocka_unit_test(changed_and_restored_while_the_run_goes_on),
+        cmocka_unit_test(rules_that_change_after_the_plan_are_refused),
         cmocka_unit_test(changed_then_the_run_dies_and_the_file_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
