@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -135,6 +136,7 @@ pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl
     pair[1] = above_standard(pair[1]);
     if (pair[0] < 0 || pair[1] < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) != 0)
         bad = errno;
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* without it accounting lacks what the builders computed, no more */
     if (bad == 0)
         bad = spawn(&c->pid, program, pair[1], memory_bytes, env);
     free(env);
@@ -184,20 +186,31 @@ static long ticks_of(long pid)
     return (long)(user + system);
 }
 
-/* The child and the process that builds structures for it. */
-static long ticks_of_family(long pid)
+/* The first child of a process; 0: none, or nobody says. */
+static long child_of(long pid)
 {
-    long ticks = ticks_of(pid), child;
     char path[64];
+    long child = 0;
     FILE *f;
 
+    if (pid <= 0)
+        return 0;
     (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", pid, pid);
     f = fopen(path, "re");
-    while (f != NULL && fscanf(f, "%ld", &child) == 1)
-        ticks += ticks_of(child);
-    if (f != NULL)
-        (void)fclose(f);
-    return ticks;
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%ld", &child) != 1)
+        child = 0;
+    (void)fclose(f);
+    return child;
+}
+
+/* The child, the process that forks for it, and the one that builds a structure at the moment. */
+static long ticks_of_family(long pid)
+{
+    const long nursery = child_of(pid), builder = child_of(nursery);
+
+    return ticks_of(pid) + (nursery > 0 ? ticks_of(nursery) : 0) + (builder > 0 ? ticks_of(builder) : 0);
 }
 
 /* A wait of which most went by while this process had no processor, or was stopped, is none of the child's. */
@@ -313,7 +326,10 @@ ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atom
         return CH_TALK_GARBLED;
     if (!text_reserve(answer, read_u32(back)))
         return CH_TALK_NOMEM;
-    return receive_all(c->fd, answer->s, answer->len, &p);
+    t = receive_all(c->fd, answer->s, answer->len, &p);
+    if (t == CH_TALK_OK && c->builder == 0)
+        c->builder = (pid_t)child_of(c->pid);
+    return t;
 }
 
 /* A dying child gets a second to finish dying of what it is dying of. */
@@ -332,17 +348,43 @@ static void collect(pid_t pid, bool dying, int *status, struct rusage *use)
         continue;
 }
 
+static double seconds_of(const struct rusage *use)
+{
+    return (double)use->ru_utime.tv_sec + (double)use->ru_stime.tv_sec +
+           1e-6 * ((double)use->ru_utime.tv_usec + (double)use->ru_stime.tv_usec);
+}
+
+/* One that dies with its parent and has become ours: its CPU seconds, 0 if somebody else collects it. */
+static double collect_orphan(pid_t pid)
+{
+    const struct timespec pause = { 0, 1000 * 1000 };
+
+    for (int i = 0; pid > 0 && i < 500; i++) {
+        struct rusage use = { 0 };
+        int status;
+        pid_t got = wait4(pid, &status, WNOHANG, &use);
+        if (got == pid)
+            return seconds_of(&use);
+        if (got < 0 && errno == ECHILD && kill(pid, 0) != 0)
+            break;
+        (void)nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s)
 {
+    const pid_t building = (pid_t)child_of(c->builder);
     struct rusage use = { 0 };
+    double orphans_s = 0;
     int status = 0;
 
     if (c->pid != 0) {
         (void)close(c->fd);
         collect(c->pid, dying, &status, &use);
+        orphans_s = collect_orphan(c->builder) + collect_orphan(building);
     }
     *by_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    *cpu_s = (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
-             1e-6 * ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec);
+    *cpu_s = seconds_of(&use) + orphans_s;
     *c = (ch_child){ 0 };
 }

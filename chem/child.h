@@ -16,6 +16,7 @@
 
 typedef struct ch_child {
     pid_t pid; /* 0: none */
+    pid_t builder; /* its own child, which builds structures for it; 0: not seen */
     int fd;
 } ch_child; /* zeroed is "none" */
 
@@ -28,7 +29,9 @@ pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl
 ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const atomic_int *stop);
 ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atomic_int *stop);
 
-/* Ends it if it still lives and collects it: the signal that ended it (0: none) and its CPU seconds. */
+/* Ends it if it still lives and collects it: the signal that ended it (0: none) and its CPU seconds, those of the processes
+ * that built structures for it included. They outlive it for a moment and become ours: this process is made the one that
+ * collects its orphaned grandchildren (prctl PR_SET_CHILD_SUBREAPER), so that `time` and a cluster's accounting see them. */
 void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s);
 
 #endif

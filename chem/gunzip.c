@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/sha256.h"
 
 /* Blocks are full unless the file ends in them: where one begins, and so what damage costs, does not depend on
  * what is asked for. */
@@ -23,7 +24,8 @@ struct ch_gunzip {
     const unsigned char *at; /* bytes unpacked and not yet given */
     size_t left;
     int64_t given, taken; /* bytes: of the unpacked file, of the file */
-    bool started, gzip, inside /* a member */, ended, padded;
+    bool started, gzip, inside /* a member */, ended, padded, hashing;
+    pl_sha256 sha; /* of the first sha.n_bytes of the file */
     char damage[128];
     const atomic_int *stop;
 };
@@ -82,6 +84,15 @@ static void set_damage(ch_gunzip *g, const char *why)
     g->ended = true;
 }
 
+/* Bytes that are read a second time, after a seek back, are in the hash already. */
+static void hash_new(ch_gunzip *g, const unsigned char *read, int64_t n)
+{
+    int64_t known = (int64_t)g->sha.n_bytes - g->taken;
+
+    if (g->hashing && n > known)
+        pl_sha256_add(&g->sha, read + known, (size_t)(n - known));
+}
+
 /* The next bytes of the file, behind those that are still there; none at its end. */
 static pl_code take(ch_gunzip *g, pl_error *err)
 {
@@ -98,6 +109,7 @@ static pl_code take(ch_gunzip *g, pl_error *err)
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return pl_fail_errno(err, g->path);
+    hash_new(g, g->in + g->z.avail_in, got);
     g->z.avail_in += (unsigned)got;
     g->taken += got;
     return PL_OK;
@@ -228,6 +240,8 @@ static pl_code rewind_to(ch_gunzip *g, int64_t offset, pl_error *err)
     g->inside = g->gzip;
     g->ended = g->padded = false;
     g->damage[0] = '\0';
+    if (offset == 0) /* what is read now counts, not what was read before */
+        pl_sha256_start(&g->sha);
     return PL_OK;
 }
 
@@ -237,7 +251,7 @@ pl_code ch_gunzip_seek(ch_gunzip *g, int64_t offset, pl_error *err)
 
     if (code == PL_OK && offset < 0)
         code = pl_fail(err, PL_EIO, "%s: no byte %lld", g->path, (long long)offset);
-    if (code == PL_OK && (!g->gzip || offset < g->given))
+    if (code == PL_OK && (offset < g->given || (!g->gzip && !g->hashing)))
         code = rewind_to(g, g->gzip ? 0 : offset, err);
     while (code == PL_OK && g->given < offset) {
         const int64_t ahead = offset - g->given;
@@ -251,5 +265,33 @@ pl_code ch_gunzip_seek(ch_gunzip *g, int64_t offset, pl_error *err)
         g->left -= step;
         g->given += (int64_t)step;
     }
+    return code;
+}
+
+/* ---- the hash ---- */
+
+void ch_gunzip_hash(ch_gunzip *g)
+{
+    g->hashing = true;
+    pl_sha256_start(&g->sha);
+}
+
+int64_t ch_gunzip_hashed(const ch_gunzip *g, char out[65])
+{
+    pl_sha256 copy = g->sha;
+
+    pl_sha256_hex(&copy, out);
+    return (int64_t)g->sha.n_bytes;
+}
+
+pl_code ch_gunzip_drain(ch_gunzip *g, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    do {
+        g->z.avail_in = 0;
+        code = take(g, err);
+    } while (code == PL_OK && g->z.avail_in > 0);
+    g->ended = true;
     return code;
 }

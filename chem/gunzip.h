@@ -29,6 +29,12 @@ pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *
 /* To a byte of the unpacked file; gives what a first pass gave. EIO when there is no such byte. */
 pl_code ch_gunzip_seek(ch_gunzip *g, int64_t offset, pl_error *err);
 
+/* From here on, before the first read: a SHA-256 of the file's own bytes as they are read, each once. A seek ahead in a
+ * plain file then reads what it would pass over. Bytes read again after a seek back are not compared, unless it goes to 0. */
+void ch_gunzip_hash(ch_gunzip *g);
+int64_t ch_gunzip_hashed(const ch_gunzip *g, char out[65]); /* the hash so far, and of how many bytes from the first on */
+pl_code ch_gunzip_drain(ch_gunzip *g, pl_error *err); /* reads the rest of the file for the hash only; it is at its end then */
+
 const char *ch_gunzip_damage(const ch_gunzip *g); /* "damaged gzip: ...", or NULL */
 bool ch_gunzip_whole(const ch_gunzip *g); /* all that was given is of members whose checksums are right */
 

@@ -83,14 +83,11 @@ static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
     return PL_OK;
 }
 
-static pl_code read_all(ch_qm9 *q, const char *path, pl_error *err)
+static pl_code read_all(ch_qm9 *q, ch_gunzip *in, const char *path, pl_error *err)
 {
-    ch_gunzip *in;
     size_t cap = 1 << 20, got = 1;
-    pl_code code = ch_gunzip_open(&in, path, err);
+    pl_code code = ch_gunzip_seek(in, 0, err);
 
-    if (code != PL_OK)
-        return code;
     q->bytes = malloc(cap);
     while (q->bytes != NULL && code == PL_OK && got > 0) {
         if (q->len == cap) {
@@ -106,14 +103,13 @@ static pl_code read_all(ch_qm9 *q, const char *path, pl_error *err)
         code = pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
     if (code == PL_OK && ch_gunzip_damage(in) != NULL)
         code = pl_fail(err, PL_EINPUT, "%s: %s", path, ch_gunzip_damage(in));
-    ch_gunzip_close(in);
     return code;
 }
 
-pl_code ch_qm9_open(ch_qm9 **out, const char *path, pl_error *err)
+pl_code ch_qm9_read(ch_qm9 **out, struct ch_gunzip *in, const char *path, pl_error *err)
 {
     ch_qm9 *q = calloc(1, sizeof *q);
-    pl_code code = q ? read_all(q, path, err) : pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
+    pl_code code = q ? read_all(q, in, path, err) : pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
 
     if (code == PL_OK && (q->len < HEAD || !ch_qm9_starts((const char *)q->bytes, q->len)))
         code = pl_fail(err, PL_EINPUT, "%s: not a QM9BIN01 file", path);
@@ -124,6 +120,19 @@ pl_code ch_qm9_open(ch_qm9 **out, const char *path, pl_error *err)
         q = NULL;
     }
     *out = q;
+    return code;
+}
+
+pl_code ch_qm9_open(ch_qm9 **out, const char *path, pl_error *err)
+{
+    ch_gunzip *in;
+    pl_code code = ch_gunzip_open(&in, path, err);
+
+    *out = NULL;
+    if (code != PL_OK)
+        return code;
+    code = ch_qm9_read(out, in, path, err);
+    ch_gunzip_close(in);
     return code;
 }
 
@@ -204,7 +213,7 @@ pl_code ch_next_qm9(ch_reader *r, bool *more, pl_error *err)
 {
     int32_t i = (int32_t)r->ordinal;
     pl_error wrong = { 0 };
-    pl_code code = r->qm9 ? PL_OK : ch_qm9_open(&r->qm9, r->path, &wrong);
+    pl_code code = r->qm9 ? PL_OK : ch_qm9_read(&r->qm9, ch_source_file(r->src), r->path, &wrong);
 
     if (code == PL_EINPUT) { /* a damaged file is one bad record */
         *more = i == 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "chem/gunzip.h"
 #include "chem/qm9bin.h"
 #include "chem/reader.h"
 
@@ -163,10 +164,12 @@ pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
         code = pl_fail(err, PL_ENOMEM, "%s", path);
     else
         code = ch_source_open(&r->src, path, r->limit, err);
-    if (code == PL_OK) {
+    if (code == PL_OK)
         ch_source_set_stop(r->src, opts->stop);
+    if (code == PL_OK && opts->hash)
+        ch_gunzip_hash(ch_source_file(r->src));
+    if (code == PL_OK)
         code = choose_format(r, format, err);
-    }
     if (code == PL_OK && r->format == &listed) /* read as a whole: its lines may have any length */
         ch_source_set_limit(r->src, r->file_limit);
     if (code == PL_OK && r->format->begin != NULL)
@@ -311,5 +314,13 @@ pl_code ch_reader_seek(ch_reader *r, int64_t offset, int64_t ordinal, int64_t li
     r->damage_told = false;
     if (code == PL_OK)
         r->ordinal = ordinal - 1;
+    return code;
+}
+
+pl_code ch_reader_hash(ch_reader *r, bool at_end, int64_t *n, char out[65], pl_error *err)
+{
+    pl_code code = at_end ? ch_gunzip_drain(ch_source_file(r->src), err) : PL_OK;
+
+    *n = ch_gunzip_hashed(ch_source_file(r->src), out);
     return code;
 }

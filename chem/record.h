@@ -56,6 +56,7 @@ typedef struct ch_reader_opts {
     const char *title_column;  /* csv: name, or number from 1; NULL: id, name, title..., else none */
     size_t max_record_bytes;   /* 0: 1 MiB                                                     */
     size_t max_file_bytes;     /* 0: 64 MiB; formats that only the worker can list             */
+    bool hash;                 /* for ch_reader_hash                                           */
     struct ch_worker *lister;  /* borrowed; NULL: files of such formats are one failed record  */
     const atomic_int *stop;    /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
 } ch_reader_opts;
@@ -100,8 +101,13 @@ int64_t ch_reader_count(const ch_reader *r); /* records in the file if its heade
  * has a problem: the one that may be cut short, or one of its own. */
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err);
 
+/* With opts.hash: SHA-256 of the file's own bytes, as this reader got them, up to where it has read ahead. At the end of
+ * the records what follows them is read too, so that it is the hash of the whole file that the records came from.
+ * *n: how many bytes. */
+pl_code ch_reader_hash(ch_reader *r, bool at_end, int64_t *n, char out[65], pl_error *err);
+
 /* To the record that an earlier pass over the same file gave with these three
- * numbers; costs decompression only. The next record has this ordinal. */
+ * numbers; costs decompression, and with opts.hash reading what lies before. The next record has this ordinal. */
 pl_code ch_reader_seek(ch_reader *r, int64_t offset, int64_t ordinal, int64_t line, pl_error *err);
 
 /* Data fields of a record this reader gave last: SDF "> <NAME>" items, extended

@@ -227,6 +227,8 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
 
 const char *ch_source_damage(const ch_source *s) { return s->damage ? s->damage : ch_gunzip_damage(s->file); }
 
+ch_gunzip *ch_source_file(ch_source *s) { return s->file; }
+
 bool ch_source_met_end(const ch_source *s) { return s->met_end; }
 
 bool ch_source_may_be_cut(const ch_source *s) { return s->open_line || !ch_gunzip_whole(s->file); }

@@ -39,6 +39,9 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
 /* The first bytes of the file, for guessing its format; *n <= 64 KiB. Before the first line only. */
 pl_code ch_source_peek(ch_source *s, const char **data, size_t *n, pl_error *err);
 
+/* The file below, for its hash, and for who reads all of it from byte 0; borrowed. */
+struct ch_gunzip *ch_source_file(ch_source *s);
+
 /* Of the call for a line before this one: it gave none, or one without its end. */
 bool ch_source_met_end(const ch_source *s);
 /* Damage may have taken the end of what was given: not if that ends with a line and a whole gzip member. */

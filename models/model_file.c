@@ -9,6 +9,7 @@
 #include "models/model_meta.h"
 #include "models/safetensors.h"
 #include "models/w3j.h"
+#include "pipeline/base/file.h"
 #include "pipeline/base/sha256.h"
 
 /* ---- reading ------------------------------------------------------------- */
@@ -117,8 +118,12 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
     nn_tensors *all;
     nn_se3 *model = NULL;
     bool other_signs = false;
-    pl_code rc = nn_tensors_read(&all, path, mem, err);
+    pl_bytes file;
+    pl_sha256 sha;
+    pl_code rc = pl_file_read(&file, path, mem, err);
 
+    if (!rc && (rc = nn_tensors_parse(&all, file, mem, err)))
+        pl_at(err, "%s", path);
     if (!rc)
         rc = nn_model_meta_take(m, &other_signs, all, mem, err);
     if (!rc && nn_se3_plan(&model, &m->conf, mem, err))
@@ -132,7 +137,10 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
     rc = params_take(m, all, other_signs, mem, err);
     if (!rc)
         rc = nn_domain_take(&m->domain, all, mem, err);
-    return rc ? rc : pl_sha256_file(path, m->sha256, err);
+    pl_sha256_start(&sha); /* of what was read, whatever the file holds by now */
+    pl_sha256_add(&sha, file.data, file.len);
+    pl_sha256_hex(&sha, m->sha256);
+    return rc;
 }
 
 pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,12 +58,17 @@ static void read_boot(char boot[64])
 /* 0 or what errno says. */
 static int look(const char *path, char text[MOST])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), why = errno;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), why = errno;
+    struct stat at;
     ssize_t n;
 
     text[0] = '\0';
     if (fd < 0)
         return why;
+    if (fstat(fd, &at) == 0 && !S_ISREG(at.st_mode)) {
+        (void)close(fd);
+        return S_ISDIR(at.st_mode) ? EISDIR : EEXIST;
+    }
     n = read(fd, text, MOST - 1);
     why = errno;
     (void)close(fd);
@@ -74,7 +80,7 @@ static int look(const char *path, char text[MOST])
 static bool put(const pl_claim *c, int flags)
 {
     char text[MOST];
-    int fd = open(c->path, O_WRONLY | O_CLOEXEC | flags, 0666);
+    int fd = open(c->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
     bool whole;
 
     if (fd < 0)
@@ -95,6 +101,14 @@ static bool died_here(const pl_claim *c, const char *text)
     (void)snprintf(own, sizeof own, "host %s, ", host);
     return strncmp(c->who, own, strlen(own)) == 0 && strcmp(c->boot, boot) == 0 && pid > 0 && kill((pid_t)pid, 0) != 0 &&
            errno == ESRCH;
+}
+
+/* Or the beginning of one. */
+static bool is_claim(const char *text)
+{
+    static const char begins[] = "host ";
+
+    return strncmp(text, begins, strlen(text) < strlen(begins) ? strlen(text) : strlen(begins)) == 0;
 }
 
 static pl_code refuse(const pl_claim *c, char *text, pl_error *err)
@@ -154,6 +168,8 @@ static pl_code make_way(const pl_claim *c, int why, pl_error *err)
         errno = now == ENOENT ? why : now;
         return pl_fail_errno(err, c->path);
     }
+    if (!is_claim(seen))
+        return pl_fail(err, PL_EIO, "%s: no claim of a run, it is left as it is; move it away", c->path);
     if (died_here(c, seen))
         dead = true;
     else
@@ -175,13 +191,35 @@ static pl_code make(const pl_claim *c, pl_error *err)
 }
 
 /* A file that cannot be read says nothing: the server may be away for everybody. */
+static bool is_lost(const pl_claim *c, char now[MOST], int *why)
+{
+    char mine[MOST];
+
+    *why = look(c->path, now);
+    say(c, mine);
+    return *why == ENOENT || (*why == 0 && strcmp(now, mine) != 0);
+}
+
+bool pl_claim_held(pl_claim *c)
+{
+    char now[MOST];
+    int why;
+    bool lost;
+
+    if (c == NULL)
+        return true;
+    (void)pthread_mutex_lock(&c->lock); /* no beat is half written */
+    lost = is_lost(c, now, &why);
+    (void)pthread_mutex_unlock(&c->lock);
+    return !lost;
+}
+
 static void beat(pl_claim *c)
 {
-    char now[MOST], mine[MOST];
-    int why = look(c->path, now);
+    char now[MOST];
+    int why;
 
-    say(c, mine);
-    if (why == ENOENT || (why == 0 && strcmp(now, mine) != 0)) {
+    if (is_lost(c, now, &why)) {
         now[strcspn(now, "\n")] = '\0';
         pl_log(PL_ERROR, "%s was taken over while this process stood still (%s); it ends here", c->what, now[0] ? now : "claim gone");
         _exit(pl_code_exit(PL_ELOCK));
@@ -246,7 +284,8 @@ void pl_claim_drop(pl_claim *c)
     (void)pthread_cond_signal(&c->wake);
     (void)pthread_mutex_unlock(&c->lock);
     (void)pthread_join(c->thread, NULL);
-    (void)unlink(c->path);
+    if (pl_claim_held(c))
+        (void)unlink(c->path);
     (void)pthread_cond_destroy(&c->wake);
     (void)pthread_mutex_destroy(&c->lock);
     free(c);

@@ -11,6 +11,8 @@
 #ifndef PL_CLAIM_H
 #define PL_CLAIM_H
 
+#include <stdbool.h>
+
 #include "pipeline/base/error.h"
 
 enum { PL_CLAIM_BEAT_MS = 5000, PL_CLAIM_BEATS = 6 };
@@ -21,6 +23,8 @@ typedef struct pl_claim pl_claim;
  * PL_ELOCK: another host is at work. A process that stood still for so long that another host took over
  * ends with the status of PL_ELOCK, at once, as soon as it sees that. */
 pl_code pl_claim_take(pl_claim **out, const char *path, const char *what, const char *who, int beat_ms, pl_error *err);
-void pl_claim_drop(pl_claim *c); /* NULL is fine */
+void pl_claim_drop(pl_claim *c); /* NULL is fine; a file that is another's by now stays */
+/* The file is there and is ours, or nobody can tell. NULL: true. */
+bool pl_claim_held(pl_claim *c);
 
 #endif

@@ -95,6 +95,18 @@ static pl_code fail_size(sqlite3 *db, pl_error *err)
                    "free some of the other and run again, nothing is lost", file_of(db), pl_size_str(left > 0 ? left : 0, size));
 }
 
+/* The guard of pl_store_guard refused; a directory that was moved as a whole is the kinder reason. */
+static pl_code fail_guard(sqlite3 *db, pl_error *err)
+{
+    int moved = 0;
+
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
+        return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or it is made "
+                       "anew", file_of(db));
+    return pl_fail(err, PL_ELOCK, "%s: its lock file was deleted or replaced while this run held it, so that another may have "
+                   "begun; this one stores nothing more. A lock file needs no clearing away: who ends lets it go", file_of(db));
+}
+
 pl_code pl_db_fail(sqlite3 *db, pl_error *err)
 {
     int full = sqlite3_extended_errcode(db), primary = full & 0xff;
@@ -105,6 +117,8 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
         return fail_full(db, err);
     if (full == SQLITE_IOERR_SHMSIZE || (full == SQLITE_IOERR_WRITE && met_limit(db)))
         return fail_size(db, err);
+    if (full == SQLITE_CONSTRAINT_COMMITHOOK)
+        return fail_guard(db, err);
     switch (primary) {
     case SQLITE_FULL: return fail_full(db, err);
     case SQLITE_NOMEM: return pl_fail(err, PL_ENOMEM, "%s: out of memory", file);

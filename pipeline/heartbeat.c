@@ -72,7 +72,7 @@ static void replace(const char *path, const pl_text *text)
     bool whole;
 
     (void)snprintf(tmp, sizeof tmp, "%s.tmp", path);
-    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return;
     whole = write(fd, text->s, text->len) == (ssize_t)text->len;
@@ -106,7 +106,8 @@ static void *work(void *ctx)
         while (strcmp(h->state, "running") == 0 && pthread_cond_timedwait(&h->wake, &h->lock, &next) == 0)
             ;
     }
-    beat(h);
+    if (h->state[0] != '\0')
+        beat(h);
     (void)pthread_mutex_unlock(&h->lock);
     return NULL;
 }
@@ -187,6 +188,8 @@ void pl_heartbeat_end(pl_heartbeat *h, pl_code code, const char *reason)
         return;
     (void)pthread_mutex_lock(&h->lock);
     h->state = code == PL_OK ? "done" : code == PL_ESTOP ? "stopped" : "failed";
+    if (code == PL_ELOCK)
+        h->state = ""; /* the file is another run's by now */
     (void)snprintf(h->reason, sizeof h->reason, "%s", code != PL_OK && reason ? reason : "");
     (void)pthread_cond_signal(&h->wake);
     (void)pthread_mutex_unlock(&h->lock);

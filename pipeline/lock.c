@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -96,24 +97,93 @@ static bool take(int fd, int how)
     return false;
 }
 
+/* The path still leads to the file that is open. */
+static bool is_at(int fd, const char *path)
+{
+    struct stat held, there;
+
+    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+/* A file that is empty or has the line of a holder; what somebody else keeps under this name is not written to. */
+static bool is_lock_file(int fd)
+{
+    static const char begins[] = "host ";
+    char line[sizeof begins] = "";
+    struct stat at;
+    ssize_t n;
+
+    if (fstat(fd, &at) != 0 || !S_ISREG(at.st_mode))
+        return false;
+    n = pread(fd, line, sizeof begins - 1, 0);
+    return n == 0 || (n == sizeof begins - 1 && strcmp(line, begins) == 0);
+}
+
+static pl_code open_lock(int *fd, const char *path, pl_error *err)
+{
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (*fd < 0 && errno == ELOOP)
+        return pl_fail(err, PL_EIO, "%s: a symbolic link; a lock has to be a file of its own, remove the link", path);
+    if (*fd < 0)
+        return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
+    if (is_lock_file(*fd))
+        return PL_OK;
+    (void)close(*fd);
+    *fd = -1;
+    return pl_fail(err, PL_EIO, "%s: no lock file, it is left as it is; move it away or choose another workdir", path);
+}
+
+/* Not of a file that was deleted between opening and locking it. */
+static pl_code lock_file(pl_lock *lock, const char *path, const char *what, int how, pl_error *err)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        pl_code code = open_lock(&lock->fd, path, err);
+        if (code != PL_OK)
+            return code;
+        if (!take(lock->fd, how))
+            return refuse(lock->fd, what, path, err);
+        if (is_at(lock->fd, path))
+            return PL_OK;
+        (void)close(lock->fd);
+        lock->fd = -1;
+    }
+    return pl_fail(err, PL_ELOCK, "%s: somebody deletes it again and again", path);
+}
+
 /* how: LOCK_EX or LOCK_SH; who shares a lock makes no claim for other hosts. */
 static pl_code take_file(pl_lock *lock, const char *path, const char *what, int how, pl_error *err)
 {
     char who[HOLDER], claim[PATH_MAX + 8];
-    pl_code code;
+    pl_code code = lock_file(lock, path, what, how, err);
 
-    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock->fd < 0)
-        return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
-    if (!take(lock->fd, how))
-        code = refuse(lock->fd, what, path, err);
-    else
+    if (code == PL_OK)
         code = write_holder(lock->fd, path, who, err);
+    if (code == PL_OK && (lock->path = strdup(path)) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "%s", path);
     (void)snprintf(claim, sizeof claim, "%s.host", path);
     if (code == PL_OK && how == LOCK_EX && pl_is_network_fs(path))
         code = pl_claim_take(&lock->claim, claim, what, who, PL_CLAIM_BEAT_MS, err);
     if (code != PL_OK)
         pl_lock_drop(lock);
+    return code;
+}
+
+static pl_code check_held(const pl_lock *lock, pl_error *err)
+{
+    if (lock->fd < 0 || (is_at(lock->fd, lock->path) && pl_claim_held(lock->claim)))
+        return PL_OK;
+    return pl_fail(err, PL_ELOCK, "%s%s was deleted or replaced while this run held it, so that another may have begun; this one "
+                   "stores nothing more. A lock file needs no clearing away: who ends lets it go", lock->path,
+                   is_at(lock->fd, lock->path) ? ".host" : "");
+}
+
+pl_code pl_locks_held(const pl_locks *l, pl_error *err)
+{
+    const pl_lock *const all[] = { &l->workdir, &l->results, &l->features, &l->folder[0], &l->folder[1] };
+    pl_code code = PL_OK;
+
+    for (size_t i = 0; i < sizeof all / sizeof *all && code == PL_OK; i++)
+        code = check_held(all[i], err);
     return code;
 }
 
@@ -200,5 +270,6 @@ void pl_lock_drop(pl_lock *lock)
     pl_claim_drop(lock->claim);
     if (lock->fd >= 0)
         (void)close(lock->fd);
+    free(lock->path);
     *lock = PL_LOCK_NONE;
 }

@@ -130,6 +130,17 @@ static pl_code count_units(const planner *p, int i, int64_t *n_items, pl_error *
     return code;
 }
 
+/* Units that were not made from what the key says. */
+static pl_code find_doubt(const planner *p, int i, const char **reason, pl_error *err)
+{
+    const pl_step *step = &p->wf->step[i];
+
+    *reason = NULL;
+    if (p->row[i].done || step->stage->doubt == NULL)
+        return PL_OK;
+    return step->stage->doubt(p->wf, step, p->store, reason, p->mem, err);
+}
+
 /* A file that somebody deleted is made again. */
 static pl_code find_missing(const planner *p, int i, const char **reason, pl_error *err)
 {
@@ -146,15 +157,21 @@ static pl_code find_missing(const planner *p, int i, const char **reason, pl_err
 static pl_code judge_same_key(planner *p, int i, pl_error *err)
 {
     pl_step_plan *out = &p->plan[i];
-    const char *missing;
+    const char *missing, *doubt = NULL;
     char a[32];
     int64_t n_items;
     pl_code code = count_units(p, i, &n_items, err);
 
     if (code == PL_OK)
         code = find_missing(p, i, &missing, err);
+    if (code == PL_OK)
+        code = find_doubt(p, i, &doubt, err);
     if (code != PL_OK)
         return code;
+    if (doubt != NULL) {
+        out->reason = doubt; /* its state is stale */
+        return PL_OK;
+    }
     if (missing != NULL) {
         if (p->wf->step[i].stage->reset_sql != NULL)
             out->state = PL_STEP_RESUME; /* its rows stay, and what they come from: a training's last checkpoint */

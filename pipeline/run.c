@@ -22,6 +22,33 @@ static void reserve_path(const pl_workflow *wf, char out[PATH_MAX])
     (void)snprintf(out, PATH_MAX, "%s/.reserve", wf->workdir);
 }
 
+/* Nothing but zeros, or empty: one of ours, whole or begun. */
+static bool is_reserve(int fd)
+{
+    static const char zeros[1 << 12];
+    char some[sizeof zeros];
+    struct stat at;
+    ssize_t n;
+
+    if (fstat(fd, &at) != 0 || !S_ISREG(at.st_mode) || at.st_size > RESERVE_BYTES)
+        return false;
+    for (off_t from = 0; (n = pread(fd, some, sizeof some, from)) > 0; from += n)
+        if (memcmp(some, zeros, (size_t)n) != 0)
+            return false;
+    return n == 0;
+}
+
+/* -1: there is none, or something else stands there, which is left alone. */
+static int reserve_open(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+
+    if (fd < 0 || is_reserve(fd))
+        return fd;
+    (void)close(fd);
+    return -1;
+}
+
 static void reserve_make(const pl_workflow *wf)
 {
     char path[PATH_MAX];
@@ -29,12 +56,10 @@ static void reserve_make(const pl_workflow *wf)
     int fd;
 
     reserve_path(wf, path);
-    if (stat(path, &at) == 0 && at.st_size == RESERVE_BYTES)
-        return;
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* it is read where there is no fallocate(2) */
+    fd = reserve_open(path, O_RDWR | O_CREAT); /* it is read where there is no fallocate(2) */
     if (fd < 0)
         return;
-    if (posix_fallocate(fd, 0, RESERVE_BYTES) != 0)
+    if ((fstat(fd, &at) != 0 || at.st_size != RESERVE_BYTES) && posix_fallocate(fd, 0, RESERVE_BYTES) != 0)
         (void)unlink(path); /* too little room for a reserve: disk_free_min speaks next */
     (void)close(fd);
 }
@@ -42,8 +67,13 @@ static void reserve_make(const pl_workflow *wf)
 static void reserve_release(const pl_workflow *wf)
 {
     char path[PATH_MAX];
+    int fd;
 
     reserve_path(wf, path);
+    fd = reserve_open(path, O_RDONLY);
+    if (fd < 0)
+        return;
+    (void)close(fd);
     (void)unlink(path);
 }
 
@@ -243,7 +273,7 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
     return code;
 }
 
-static pl_code run_locked(pl_runner *r, pl_error *err)
+static pl_code run_locked(pl_runner *r, const pl_locks *locks, pl_error *err)
 {
     pl_stop stop;
     pl_code code;
@@ -254,6 +284,7 @@ static pl_code run_locked(pl_runner *r, pl_error *err)
         pl_stop_again(r->opts->requeue_exit);
     code = pl_store_open(&r->store, r->wf, r->schema, err);
     if (code == PL_OK) {
+        pl_store_guard(r->store, locks);
         pl_db_patient(r->store->db);
         r->store->patient = true;
         code = run_recorded(r, err);
@@ -273,7 +304,7 @@ pl_code pl_run(pl_workflow *wf, const pl_schema *schema, const pl_run_opts *opts
         code = pl_locks_take(&locks, wf, err);
     if (code != PL_OK)
         return code;
-    code = run_locked(&r, err);
+    code = run_locked(&r, &locks, err);
     pl_locks_drop(&locks);
     return code;
 }

@@ -37,6 +37,7 @@ typedef struct pl_run_opts {
                                      workflow is still cleared when what it stands on changes */
     pl_shard shard;               /* n > 0: its part only, whole stages are left out; wf is the shard's own */
     void *team;                   /* the program's own, for its stages: env->team */
+    int ranks;                    /* processes that work together, for the run row; 0: 1 */
     int *ran;                     /* NULL, or: how many stages did something  */
     const char *program_version, *git_commit, *openbabel_version; /* for the run row; NULL: unknown */
 } pl_run_opts;

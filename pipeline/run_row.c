@@ -78,7 +78,7 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
     static const char sql[] =
         "INSERT INTO run(uuid,command,argv_json,config_yaml,config_sha256,resumed_from,state,started_utc,host,scheduler,"
         "scheduler_job_id,array_task,ranks,workers,seed,program_version,git_commit,openbabel_version,sqlite_version)"
-        " VALUES(:uuid,:command,:argv,:config,:sha,:from,'running',:now,:host,:scheduler,:job,:task,1,:workers,:seed,"
+        " VALUES(:uuid,:command,:argv,:config,:sha,:from,'running',:now,:host,:scheduler,:job,:task,:ranks,:workers,:seed,"
         ":version,:commit,:babel,:sqlite)";
     sqlite3_stmt *st;
     pl_text argv = { 0 };
@@ -97,6 +97,7 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
         bind_int(st, ":from", resumed_from);
     bind(st, ":now", pl_utc_now(now));
     bind_place(st);
+    bind_int(st, ":ranks", r->opts->ranks > 0 ? r->opts->ranks : 1);
     bind_int(st, ":workers", r->workers);
     bind_int(st, ":seed", r->wf->seed);
     bind(st, ":version", r->opts->program_version ? r->opts->program_version : "unknown");

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/file.h"
+
 /* Job arrays: the task's number, and what says which numbers there are. */
 typedef struct array_names {
     const char *task, *first, *last, *step, *count;
@@ -97,13 +99,27 @@ const char *pl_shard_dir(const pl_workflow *wf, pl_shard shard, pl_arena *mem)
     return pl_sprintf(mem, "%s/shards/%05d-of-%05d", wf->workdir, (int)shard.k, (int)shard.n);
 }
 
+/* /fast/screen.db -> /fast/screen-00003-of-00008.db */
+static const char *features_outside(const char *path, pl_shard shard, pl_arena *mem)
+{
+    size_t n = strlen(path);
+    bool named = n > 3 && strcmp(path + n - 3, ".db") == 0;
+
+    return pl_sprintf(mem, "%.*s-%05d-of-%05d%s", (int)(named ? n - 3 : n), path, (int)shard.k, (int)shard.n, named ? ".db" : "");
+}
+
 pl_code pl_workflow_shard(pl_workflow *wf, pl_shard shard, pl_arena *mem, pl_error *err)
 {
     const char *dir = pl_shard_dir(wf, shard, mem);
 
+    if (dir == NULL)
+        return pl_fail(err, PL_ENOMEM, "a path");
+    if (pl_path_is_in(wf->storage.features, wf->workdir))
+        wf->storage.features = pl_sprintf(mem, "%s%s", dir, wf->storage.features + strlen(wf->workdir));
+    else
+        wf->storage.features = features_outside(wf->storage.features, shard, mem);
+    wf->storage.results = pl_sprintf(mem, "%s/results.db", dir);
     wf->workdir = dir;
-    wf->storage.results = dir ? pl_sprintf(mem, "%s/results.db", dir) : NULL;
-    wf->storage.features = dir ? pl_sprintf(mem, "%s/features.db", dir) : NULL;
     return wf->storage.results && wf->storage.features ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
 }
 

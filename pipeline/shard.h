@@ -22,7 +22,8 @@ pl_code pl_shard_parse(pl_shard *out, const char *text, pl_error *err);
 
 /* WORKDIR/shards/00003-of-00008; NULL: no memory. */
 const char *pl_shard_dir(const pl_workflow *wf, pl_shard shard, pl_arena *mem);
-/* Makes that the work directory, databases included. */
+/* Makes that the work directory, databases included: results.db, for `merge` to find; features.db under its name, and one
+ * that the workflow has outside of its work directory stays there, as NAME-00003-of-00008.db. */
 pl_code pl_workflow_shard(pl_workflow *wf, pl_shard shard, pl_arena *mem, pl_error *err);
 /* Whether a shard does this step: per unit, and so is all that it stands on. */
 bool pl_step_in_shard(const pl_workflow *wf, int step);

@@ -135,6 +135,10 @@ typedef struct pl_stage {
      * stage then runs again, as make would have it; one with rows (reset_sql) goes on, as after a kill. One stat a file; the answer is no where stat cannot tell. */
     pl_code (*missing)(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err);
 
+    /* Optional, of a stage that is begun and not done under this key: why the units it has are not to be gone on with, in
+     * mem, or NULL. With a reason it runs again from the start. */
+    pl_code (*doubt)(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **why, pl_arena *mem, pl_error *err);
+
     /* The result depends on the workflow's `seed`: it becomes part of the key. */
     bool uses_seed;
 } pl_stage;

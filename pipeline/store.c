@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "pipeline/engine.h"
+#include "pipeline/lock.h"
 
 static const char features_sql[] =
     "CREATE TABLE block("
@@ -420,6 +421,26 @@ pl_code pl_store_open_read(pl_store **out, const char *results_path, const pl_sc
     return code;
 }
 
+/* ---- who has lost the lock ---- */
+
+/* Within the write transaction: who holds the lock now begins with one of its own, and so after this one. */
+static int refuse_commit(void *ctx) { return pl_store_held(ctx, NULL) != PL_OK; }
+
+static void guard(sqlite3 *db, pl_store *s)
+{
+    if (db != NULL && s->locks != NULL)
+        (void)sqlite3_commit_hook(db, refuse_commit, s);
+}
+
+void pl_store_guard(pl_store *s, const struct pl_locks *locks)
+{
+    s->locks = locks;
+    guard(s->db, s);
+    guard(s->features, s);
+}
+
+pl_code pl_store_held(const pl_store *s, pl_error *err) { return s->locks ? pl_locks_held(s->locks, err) : PL_OK; }
+
 /* ---- features.db ---- */
 
 static pl_code create_features(sqlite3 *db, pl_error *err)
@@ -487,6 +508,7 @@ pl_code pl_store_features(pl_store *s, pl_error *err)
         (void)sqlite3_close(s->features);
         s->features = NULL;
     }
+    guard(s->features, s);
     return code;
 }
 

@@ -36,6 +36,7 @@ struct pl_store {
     sqlite3 *features;               /* features.db; NULL until pl_store_features        */
     const char *results_path, *features_path;
     bool network;                    /* results.db lies on a network file system         */
+    const struct pl_locks *locks;    /* NULL: not guarded                                */
     bool patient;                    /* features.db too is waited for, see pl_db_patient */
     int journal;                     /* as workflow.storage.journal                      */
     const pl_schema *schema;
@@ -50,6 +51,10 @@ pl_code pl_store_open(pl_store **out, const pl_workflow *wf, const pl_schema *sc
 pl_code pl_store_open_read(pl_store **out, const char *results_path, const pl_schema *schema, pl_error *err);
 pl_code pl_store_features(pl_store *s, pl_error *err); /* opens features.db; call before blocks */
 void    pl_store_close(pl_store *s);                   /* NULL is fine */
+/* From here on no transaction of either database is committed once one of these locks is lost: ELOCK. They outlive the store. */
+struct pl_locks;
+void    pl_store_guard(pl_store *s, const struct pl_locks *locks);
+pl_code pl_store_held(const pl_store *s, pl_error *err); /* ELOCK as above; before a file is replaced that belongs to the run */
 
 /* ---- SQL, with our errors ---- */
 pl_code pl_db_exec(sqlite3 *db, const char *sql, pl_error *err);
@@ -114,6 +119,7 @@ pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split
 
 /* SHA-256 of a file, remembered by (path, size, ctime, inode) when it has not changed for seconds. store may be NULL. */
 pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err);
+void    pl_file_forget(pl_store *s, const char *path); /* it was found to be another: the next pl_file_hash reads it */
 
 /* ---- maintenance ---- */
 pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err); /* order-independent, logical content of results.db */

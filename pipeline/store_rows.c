@@ -212,10 +212,24 @@ static void remember_hash(pl_store *s, const char *path, const struct stat *at, 
     (void)sqlite3_finalize(st);
 }
 
+/* Nobody wrote to it between the two looks. */
+static bool is_same_state(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && change_ns(a) == change_ns(b);
+}
+
+void pl_file_forget(pl_store *s, const char *path)
+{
+    char full[PATH_MAX];
+
+    if (realpath(path, full) != NULL)
+        (void)pl_db_execf(s->db, NULL, "DELETE FROM file_hash WHERE path=%Q", full);
+}
+
 pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err)
 {
     char full[PATH_MAX];
-    struct stat at;
+    struct stat at, after;
     pl_code code;
 
     if (realpath(path, full) == NULL || stat(full, &at) != 0)
@@ -223,7 +237,7 @@ pl_code pl_file_hash(pl_store *s, const char *path, char out[65], pl_error *err)
     if (s != NULL && remembered_hash(s, full, &at, out))
         return PL_OK;
     code = pl_sha256_file(full, out, err);
-    if (code == PL_OK && s != NULL && is_settled(&at))
+    if (code == PL_OK && s != NULL && is_settled(&at) && stat(full, &after) == 0 && is_same_state(&at, &after))
         remember_hash(s, full, &at, out);
     return code;
 }

@@ -53,8 +53,10 @@ static pl_code prune(pruning *p, int64_t *n, pl_error *err)
     code = open_others(p, err);
     if (code == PL_OK)
         code = pl_store_open(&s, p->wf, p->app->schema, err);
-    if (code == PL_OK)
+    if (code == PL_OK) {
+        pl_store_guard(s, &locks);
         code = pl_store_features(s, err);
+    }
     if (code == PL_OK)
         code = pl_store_prune(s, p->other, p->n, n, err);
     pl_store_close(s);

@@ -106,7 +106,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
 
     o->ran = &ran;
     o->progress_tty = log.tty;
-    o->max_time = st_time_left(o->max_time == 0 ? wf->limits.max_time : o->max_time, o->grace);
+    o->max_time = st_time_left(o->max_time == 0 ? wf->limits.max_time : o->max_time, wf->scheduler.warn);
     if (st_log_open(&log, wf, pl_arg(args, "--log"), &err) != PL_OK)
         return pl_cmd_fail(&err);
     code = pl_run(wf, app->schema, o, mem, &err);
@@ -131,6 +131,7 @@ static int run_as_rank(const pl_app *app, const pl_args *args, pl_workflow *wf, 
     int status;
 
     o->team = &team;
+    o->ranks = team.ranks.size;
     if (code != PL_OK)
         status = team.state == ST_TEAM_REFUSED && team.ranks.rank > 0 ? 0 : pl_cmd_fail(&err);
     else if (team.ranks.rank == 0)

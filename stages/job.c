@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/shard.h"
 #include "stages/train.h"
 
 static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,@%";
@@ -56,6 +57,19 @@ static int64_t n_ranks(const st_job *j)
 static int32_t n_tasks(const st_job *j)
 {
     return j->of == 0 || j->merge ? 1 : j->shard != NULL ? j->n_shards : j->of;
+}
+
+/* After a merge what the shards could not do is left: GPUs are for networks only. */
+static int64_t n_gpus(const st_job *j)
+{
+    static const char *const networks[] = { "train", "evaluate", "score" };
+    bool needed = !j->merge;
+
+    for (int i = 0; i < 3 && !needed; i++) {
+        const pl_step *step = pl_workflow_step(j->wf, networks[i]);
+        needed = step != NULL && !pl_step_in_shard(j->wf, (int)(step - j->wf->step));
+    }
+    return needed ? j->wf->scheduler.gpus : 0;
 }
 
 static pl_code check(const st_job *j, pl_error *err)
@@ -116,8 +130,8 @@ static void slurm_header(const st_job *j, pl_text *out)
 
     pl_text_addf(out, "#SBATCH --nodes=%lld --ntasks-per-node=%lld --cpus-per-task=%lld\n", one ? 1LL : (long long)c->nodes,
                  one ? 1LL : (long long)c->tasks, (long long)c->cpus);
-    if (c->gpus > 0)
-        pl_text_addf(out, "#SBATCH --gpus-per-node=%lld\n", (long long)c->gpus);
+    if (n_gpus(j) > 0)
+        pl_text_addf(out, "#SBATCH --gpus-per-node=%lld\n", (long long)n_gpus(j));
     if (c->memory > 0)
         pl_text_addf(out, "#SBATCH --mem=%lldM\n", mebibytes(c->memory));
     if (c->partition != NULL)
@@ -141,8 +155,8 @@ static void pbs_header(const st_job *j, pl_text *out)
     char buf[32];
 
     pl_text_addf(out, "#PBS -l select=%lld:ncpus=%lld:mpiprocs=%lld", nodes, tasks * (long long)c->cpus, tasks);
-    if (c->gpus > 0)
-        pl_text_addf(out, ":ngpus=%lld", (long long)c->gpus);
+    if (n_gpus(j) > 0)
+        pl_text_addf(out, ":ngpus=%lld", (long long)n_gpus(j));
     if (c->memory > 0)
         pl_text_addf(out, ":mem=%lldmb", mebibytes(c->memory));
     pl_text_add(out, "\n");
@@ -165,8 +179,8 @@ static void lsf_header(const st_job *j, pl_text *out)
     long long per_node = (n_ranks(j) == 1 ? 1 : c->tasks) * c->cpus, nodes = n_ranks(j) == 1 ? 1 : c->nodes;
 
     pl_text_addf(out, "#BSUB -n %lld -R \"span[ptile=%lld]\"\n", nodes * per_node, per_node);
-    if (c->gpus > 0)
-        pl_text_addf(out, "#BSUB -gpu \"num=%lld\"\n", (long long)c->gpus);
+    if (n_gpus(j) > 0)
+        pl_text_addf(out, "#BSUB -gpu \"num=%lld\"\n", (long long)n_gpus(j));
     if (c->memory > 0)
         pl_text_addf(out, "#BSUB -R \"rusage[mem=%lldMB]\"\n", mebibytes(c->memory));
     if (c->partition != NULL)
@@ -187,8 +201,8 @@ static void sge_header(const st_job *j, pl_text *out)
 
     if (slots > 1)
         pl_text_addf(out, "#$ -pe smp %lld\n", slots);
-    if (c->gpus > 0)
-        pl_text_addf(out, "#$ -l gpu=%lld\n", (long long)c->gpus);
+    if (n_gpus(j) > 0)
+        pl_text_addf(out, "#$ -l gpu=%lld\n", (long long)n_gpus(j));
     if (c->memory > 0)
         pl_text_addf(out, "#$ -l h_vmem=%lldM\n", mebibytes(c->memory / (double)slots)); /* of a slot */
     if (c->partition != NULL)

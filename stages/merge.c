@@ -248,6 +248,8 @@ static pl_code open_file(st_merging *m, const char *path, pl_error *err)
 
     there.storage.results = path;
     code = pl_store_open(&m->store, &there, m->schema, err);
+    if (code == PL_OK)
+        pl_store_guard(m->store, m->locks);
     return code == PL_OK ? pl_db_exec(m->store->db, "PRAGMA foreign_keys=OFF", err) : code;
 }
 
@@ -308,6 +310,8 @@ static pl_code replace(st_merging *m, pl_error *err)
         pl_log(PL_INFO, "old results are kept in %s until the new ones are complete", keep);
         code = pl_store_copy(old, keep, err);
     }
+    if (code == PL_OK)
+        code = pl_store_held(m->store, err);
     b = code == PL_OK ? sqlite3_backup_init(old->db, "main", m->store->db, "main") : NULL;
     if (code == PL_OK && b == NULL)
         code = fail_backup(old->db, SQLITE_ERROR, err);
@@ -323,7 +327,7 @@ static pl_code replace(st_merging *m, pl_error *err)
 static pl_code publish(st_merging *m, const char *path, pl_error *err)
 {
     bool there = access(m->wf->storage.results, F_OK) == 0;
-    pl_code code = there ? replace(m, err) : PL_OK;
+    pl_code code = there ? replace(m, err) : pl_store_held(m->store, err);
 
     pl_store_close(m->store);
     m->store = NULL;
@@ -415,6 +419,7 @@ pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shar
 
     if (code != PL_OK)
         return code;
+    m.locks = &locks;
     code = merge_locked(&m, opts, already, err);
     pl_locks_drop(&locks);
     return code;

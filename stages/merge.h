@@ -36,6 +36,7 @@ typedef struct st_merging {
     const pl_schema *schema;
     int32_t n;       /* shards                                                                        */
     pl_store *store; /* results.merging.db; features.db beside the final results                      */
+    const struct pl_locks *locks; /* guard it                                                         */
     int64_t run_id;
     pl_arena *mem;
 } st_merging;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/model_row.h"
 
+#include <string.h>
+
 #include "pipeline/base/text.h"
+#include "pipeline/workflow.h"
 
 const char *st_property_own_name(const char *target, const char *unit, pl_arena *mem)
 {
@@ -60,6 +63,14 @@ pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, con
         rc = pl_fail(err, PL_EDATA, "%s is not the file that the training of this run wrote; put that one back, or train "
                      "again with --from train", path);
     return rc;
+}
+
+pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *path, pl_error *err)
+{
+    if (strstr(env->step->extra_json, m->sha256) != NULL)
+        return PL_OK;
+    pl_file_forget(env->store, path);
+    return pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when nobody writes to it", path);
 }
 
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,

@@ -18,6 +18,9 @@ const char *st_property_own_name(const char *target, const char *unit, pl_arena 
 /* EDATA when m, read from path, is not what the training of this run stored as `name`. */
 pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err);
 
+/* EINPUT when m, read from path, is not the file whose hash is in the stage's key: it was exchanged since. */
+pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *path, pl_error *err);
+
 /* By name: a row that is there is brought up to date and keeps its id. */
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,
                      pl_error *err);

@@ -32,6 +32,7 @@ pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
     size_t n = strlen(path);
     const char *folder = folder_of(path, mem);
     pl_code code;
+    int fd;
 
     *out = (st_out){ .path = pl_strdup(mem, path), .tmp = pl_sprintf(mem, "%s.tmp", path) };
     if (folder == NULL || out->path == NULL || out->tmp == NULL)
@@ -42,8 +43,11 @@ pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
     if (code != PL_OK)
         return code;
     errno = 0;
+    fd = open(out->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     /* "T": zlib writes the bytes as they are. */
-    out->file = gzopen(out->tmp, n > 3 && strcmp(path + n - 3, ".gz") == 0 ? "wb6" : "wbT");
+    out->file = fd < 0 ? NULL : gzdopen(fd, n > 3 && strcmp(path + n - 3, ".gz") == 0 ? "wb6" : "wbT");
+    if (out->file == NULL && fd >= 0)
+        (void)close(fd);
     if (out->file == NULL)
         return errno ? pl_fail_errno(err, out->tmp) : pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
     return PL_OK;

@@ -143,12 +143,20 @@ int64_t st_prepare_unit(const st_prepare_conf *c)
     return c->conformer == CH_3D_GENERATE ? 50 : c->conformer == CH_3D_AUTO ? 200 : 1000;
 }
 
+static void hash_rules(const char *text, char hash[65])
+{
+    pl_sha256 sha;
+
+    pl_sha256_start(&sha);
+    pl_sha256_add_str(&sha, text);
+    pl_sha256_hex(&sha, hash);
+}
+
 /* ,"alerts":"hash of the rules": what the library is asked, so neither comments nor the file's name. "" without any. */
 static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
 {
     pl_problems problems = { .mem = mem };
     st_alerts alerts;
-    pl_sha256 sha;
     char hash[65];
 
     *out = "";
@@ -157,9 +165,7 @@ static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem,
         return pl_fail(err, PL_ECONFIG, "%s", problems.n > 0 ? problems.list[0].text : "out of memory");
     if (alerts.text == NULL)
         return PL_OK;
-    pl_sha256_start(&sha);
-    pl_sha256_add_str(&sha, alerts.text);
-    pl_sha256_hex(&sha, hash);
+    hash_rules(alerts.text, hash);
     *out = pl_sprintf(mem, ",\"alerts\":\"%s\"", hash);
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
@@ -263,18 +269,33 @@ static pl_code open_structures(prepare_state *s, pl_error *err)
     return code;
 }
 
+/* The rules, which are read again, are those of the key. */
+static pl_code open_alerts(prepare_state *s, pl_error *err)
+{
+    pl_problems problems = { .mem = s->env->mem };
+    st_alerts alerts;
+    char hash[65] = "";
+
+    st_alerts_read(&alerts, s->env->step, &problems, s->env->mem);
+    s->opts.rules = alerts.text;
+    if (alerts.text != NULL)
+        hash_rules(alerts.text, hash);
+    if (problems.n == 0 && strstr(s->env->step->extra_json, hash) != NULL &&
+        (alerts.text != NULL) == (strstr(s->env->step->extra_json, "\"alerts\"") != NULL))
+        return PL_OK;
+    return pl_fail(err, PL_EINPUT, "alerts: the rules were changed since the run began; run again when nobody writes to their file");
+}
+
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 {
     prepare_state *s = state;
-    pl_problems problems = { .mem = env->mem };
-    st_alerts alerts;
     pl_code code;
 
     s->env = env;
-    st_alerts_read(&alerts, env->step, &problems, env->mem);
     read_conf(s);
-    s->opts.rules = alerts.text;
-    code = st_blocks_open(&s->records, env, "read", "record", err);
+    code = open_alerts(s, err);
+    if (code == PL_OK)
+        code = st_blocks_open(&s->records, env, "read", "record", err);
     if (code == PL_OK)
         code = note_library(env, err);
     if (code == PL_OK)

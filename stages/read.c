@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/read.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "stages/expect.h"
 #include "stages/prepare.h"
 #include "stages/read_input.h"
+#include "stages/read_seen.h"
 #include "stages/record_block.h"
 
 enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
@@ -43,6 +43,7 @@ typedef struct read_unit {
     int32_t n;
     pl_bytes block;
     int32_t n_good;
+    st_seen seen; /* up to the end of the unit */
 } read_unit;
 
 typedef struct read_state {
@@ -54,6 +55,7 @@ typedef struct read_state {
     int32_t files_stored; /* rows of input_file                  */
     int64_t next_id;
     int64_t at;           /* the unit of the undivided run that the reader stands before */
+    st_found *found;      /* [workflow.inputs.n] */
     sqlite3_stmt *put_record, *put_file;
     bool comma_told;
 } read_state;
@@ -118,10 +120,14 @@ static pl_code go_on(read_state *s, pl_error *err)
         in = st_input_at(s->env->wf, s->file);
         code = st_input_open(&s->reader, in, s->conf, s->lister, err);
         if (code == PL_OK)
+            code = st_seen_format(s->env, s->file, s->reader, err);
+        if (code == PL_OK)
             code = ch_reader_seek(s->reader, sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2),
                                   sqlite3_column_int64(st, 3), err);
         if (code == PL_OK)
             code = ch_reader_next(s->reader, &record, &more, err);
+        if (code == PL_OK)
+            s->found[s->file].records = record.ordinal;
         if (code != PL_OK)
             pl_at(err, "%s", in->path);
     }
@@ -139,7 +145,8 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     s->env = env;
     s->conf = env->step->conf;
     s->next_id = 1;
-    code = ch_worker_open(&s->lister, &opts, err);
+    s->found = PL_NEW(env->mem, st_found, env->wf->inputs.n + 1);
+    code = s->found ? ch_worker_open(&s->lister, &opts, err) : pl_fail(err, PL_ENOMEM, "no memory for %d files", (int)env->wf->inputs.n);
     if (code == PL_OK)
         code = pl_store_features(env->store, err);
     if (code == PL_OK)
@@ -227,6 +234,21 @@ static pl_code copy_record(const read_state *s, item *it, const ch_record *r, pl
     return copy_fields(s, it, r, mem, err);
 }
 
+/* What was read is the file that the key names, to its last byte. */
+static pl_code end_file(read_state *s, pl_error *err)
+{
+    st_found *f = &s->found[s->file];
+    pl_code code = st_seen_whole(s->env, s->file, s->reader, &f->bytes, err);
+
+    if (code != PL_OK)
+        return code;
+    f->whole = true;
+    ch_reader_close(s->reader);
+    s->reader = NULL;
+    s->file++;
+    return PL_OK;
+}
+
 /* One record into the unit, or the end of the file, which closes it. */
 static pl_code take_record(read_state *s, read_unit *u, size_t *bytes, pl_arena *mem, pl_error *err)
 {
@@ -244,12 +266,18 @@ static pl_code take_record(read_state *s, read_unit *u, size_t *bytes, pl_arena 
             code = copy_record(s, it, &r, mem, err);
         }
         s->next_id++;
+        s->found[s->file].records = r.ordinal;
     } else if (code == PL_OK) {
-        ch_reader_close(s->reader);
-        s->reader = NULL;
-        s->file++;
+        code = end_file(s, err);
     }
     return code;
+}
+
+static pl_code open_file(read_state *s, const pl_input *in, pl_error *err)
+{
+    pl_code code = st_input_open(&s->reader, in, s->conf, s->lister, err);
+
+    return code == PL_OK ? st_seen_format(s->env, s->file, s->reader, err) : code;
 }
 
 /* Records until the unit is full; without items they are only counted. */
@@ -261,14 +289,15 @@ static pl_code fill(read_state *s, read_unit *u, pl_arena *mem, pl_error *err)
     while (code == PL_OK && u->n < s->conf->unit && bytes < UNIT_BYTES && s->file < s->env->wf->inputs.n) {
         const pl_input *in = st_input_at(s->env->wf, s->file);
         if (s->reader == NULL)
-            code = st_input_open(&s->reader, in, s->conf, s->lister, err);
+            code = open_file(s, in, err);
         if (code == PL_OK)
             code = take_record(s, u, &bytes, mem, err);
-        if (code != PL_OK)
+        if (code != PL_OK && err != NULL && strstr(err->text, in->path) == NULL)
             pl_at(err, "%s", in->path);
     }
     s->at++;
-    return code;
+    u->seen.file = s->file;
+    return code == PL_OK && s->reader != NULL ? ch_reader_hash(s->reader, false, &u->seen.bytes, u->seen.sha256, err) : code;
 }
 
 /* Over the units of other shards. */
@@ -401,7 +430,7 @@ static pl_code store_files(read_state *s, int32_t file, pl_error *err)
         ch_reader *reader = NULL;
         char hash[65];
         struct stat st = { 0 };
-        code = pl_file_hash(s->env->store, in->path, hash, err);
+        code = st_seen_key(s->env->step, s->files_stored, hash) ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of read");
         if (code == PL_OK)
             code = st_input_open(&reader, in, s->conf, NULL, err);
         if (code == PL_OK) {
@@ -467,6 +496,8 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     unit->n_ok = u->n_good;
     unit->n_failed = u->n - u->n_good;
     if (code == PL_OK)
+        code = st_seen_put(s->env, unit->index, &u->seen, err);
+    if (code == PL_OK)
         code = pl_block_put(s->env->store, "record", s->env->step->key, unit->index, unit->first, u->n_good, u->block,
                             err);
     return code;
@@ -494,37 +525,17 @@ static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
     return code;
 }
 
-/* The key holds the hashes of what the records stand for; a file that somebody wrote to meanwhile is something else. */
-static pl_code check_unchanged(const read_state *s, pl_error *err)
-{
-    json_t *key = json_loads(s->env->step->extra_json, 0, NULL), *list = json_object_get(key, "inputs");
-    pl_code code = list ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of read");
-
-    for (int32_t i = 0; i < s->env->wf->inputs.n && code == PL_OK; i++) {
-        const char *path = st_input_at(s->env->wf, i)->path;
-        const char *was = json_string_value(json_object_get(json_array_get(list, (size_t)i), "sha256"));
-        char now[65];
-        code = pl_file_hash(s->env->store, path, now, err);
-        if (code == PL_OK && (was == NULL || strcmp(was, now) != 0))
-            code = pl_fail(err, PL_EINPUT, "%s was changed while it was read; run again when nobody writes to it, it is read "
-                           "anew", path);
-    }
-    json_decref(key);
-    return code;
-}
-
 static pl_code finish(void *state, pl_error *err)
 {
     read_state *s = state;
     sqlite3 *db = s->env->store->db;
     int64_t n = 0;
-    pl_code code = check_unchanged(s, err);
+    pl_code code = st_seen_unchanged(s->env, err);
 
     if (code == PL_OK)
         code = store_files(s, s->env->wf->inputs.n - 1, err);
     if (code == PL_OK)
-        code = pl_db_exec(db, "UPDATE input_file SET n_records="
-                          "(SELECT count(*) FROM record r WHERE r.file_id=input_file.file_id)", err);
+        code = st_seen_count(s->env, s->found, err);
     if (code == PL_OK)
         code = warn_of(s, cut_sql, err);
     if (s->env->n_shards > 0)
@@ -542,7 +553,7 @@ static const char *const reset_sql[] = {
     "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
     "DELETE FROM label",
     "UPDATE record SET mol_id=NULL", "DELETE FROM molecule", "DELETE FROM record", "DELETE FROM input_file",
-    "DELETE FROM failure WHERE stage='read'", NULL,
+    "DELETE FROM failure WHERE stage='read'", "DELETE FROM meta WHERE key='read_seen'", NULL,
 };
 
 const pl_stage st_read = {
@@ -565,4 +576,5 @@ const pl_stage st_read = {
     .finish = finish,
     .close = close_stage,
     .reset_sql = reset_sql,
+    .doubt = st_read_doubt,
 };

@@ -27,6 +27,7 @@ pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *c
         .title_column = in->title_column,
         .max_record_bytes = (size_t)conf->max_record,
         .max_file_bytes = (size_t)conf->max_file,
+        .hash = lister != NULL,
         .lister = lister,
         .stop = pl_stop_flag(),
     };

@@ -16,7 +16,8 @@ typedef struct st_read_conf {
 
 const pl_input *st_input_at(const pl_workflow *wf, int32_t i);
 
-/* lister: reads formats that we do not split; NULL where only the format's name is wanted. */
+/* lister: reads formats that we do not split; NULL where only the format's name is wanted. With one the reader hashes
+ * what it reads (ch_reader_hash). */
 pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *conf, ch_worker *lister, pl_error *err);
 
 /* Whether a file that is there is one that the run reads, by whatever name: inputs, models, the workflow, files of

@@ -21,9 +21,9 @@ typedef struct st_log {
 pl_code st_log_open(st_log *log, const pl_workflow *wf, const char *path, pl_error *err);
 void st_log_close(st_log *log);
 
-/* Seconds that may be used: a fixed limit as it is; -1 (auto): what the scheduler
- * leaves, less the grace and half a minute; 0: no limit. */
-double st_time_left(double limit, double grace);
+/* Seconds that may be used: a fixed limit as it is; -1 (auto): what the scheduler leaves, less `warn` (scheduler.warn),
+ * for which no more than a quarter is kept; 0: no limit. */
+double st_time_left(double limit, double warn);
 
 /* The funnel, where the results are, the top of the ranking, what to do next.
  * After a run in which no stage ran nothing is counted: that reads whole tables. */

@@ -38,8 +38,8 @@ const char *const st_schema_docs[][4] = {
 
     { "input_file", "file_id", NULL, "number of the file, in the order of the workflow's inputs" },
     { "input_file", "path", NULL, "where it was read" },
-    { "input_file", "size_bytes", "byte", "size on disk" },
-    { "input_file", "sha256", NULL, "SHA-256 of the bytes on disk" },
+    { "input_file", "size_bytes", "byte", "size on disk as it was read" },
+    { "input_file", "sha256", NULL, "SHA-256 of the bytes that the records were read from" },
     { "input_file", "format", NULL, "format it was read as" },
     { "input_file", "n_records", NULL, "records found, unusable ones included; NULL until all are read" },
     { "file_hash", "path", NULL, "file whose hash is remembered" },

@@ -202,6 +202,8 @@ static pl_code models_open(score_state *s, pl_error *err)
         }
         if (!rc && l.trained_here)
             rc = st_model_same(s->env->store, l.name[k], m->m, m->path, err);
+        else if (!rc)
+            rc = st_model_keyed(s->env, m->m, m->path, err);
         if (!rc)
             rc = st_model_form_check(s->env, m->m);
         if (!rc)

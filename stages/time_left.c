@@ -82,7 +82,7 @@ static time_t ask(const struct asked *a, const char *name)
     return end;
 }
 
-double st_time_left(double limit, double grace)
+double st_time_left(double limit, double warn)
 {
     const char *known = getenv("SLURM_JOB_END_TIME");
     int64_t seconds = 0;
@@ -99,6 +99,7 @@ double st_time_left(double limit, double grace)
             end = ask(&schedulers[i], name);
     if (end == 0)
         return 0;
-    left = difftime(end, time(NULL)) - grace - 30;
+    left = difftime(end, time(NULL));
+    left -= warn < left / 4 ? warn : left / 4; /* a job of a minute works for most of it */
     return left > 1 ? left : 1;
 }

@@ -249,6 +249,8 @@ static pl_code file_write(const st_trained *t, pl_error *err)
 
     pl_fault("train", "model.before");
     if (!rc)
+        rc = pl_store_held(t->env->store, err);
+    if (!rc)
         rc = nn_model_write(&t->m, t->path, err);
     pl_fault("train", "model.after");
     return rc;

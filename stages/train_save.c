@@ -6,6 +6,7 @@
 
 #include "models/checkpoint.h"
 #include "pipeline/run.h"
+#include "pipeline/store.h"
 #include "pipeline/workflow.h"
 
 enum { SHARE = 20, SMALL = 1 << 20 }; /* ends of epochs take a twentieth of the time; numbers whose saving takes none */
@@ -85,6 +86,8 @@ pl_code st_saves_write(st_saves *v, const nn_train_state *s, pl_error *err)
 {
     pl_code rc = st_saves_wait(v, err);
 
+    if (!rc)
+        rc = pl_store_held(v->env->store, err);
     if (!rc && !v->aside && !(v->aside = nn_aside_new()))
         rc = pl_fail(err, PL_ENOMEM, "checkpoint");
     if (rc)

@@ -8,6 +8,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/store.h"
 #include "stages/graph.h"
+#include "stages/model_row.h"
 #include "stages/score_models.h"
 #include "stages/train.h"
 
@@ -65,6 +66,8 @@ pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf 
     if (!ref)
         return PL_OK;
     rc = nn_model_read(out, ref->path, env->mem, err);
+    if (!rc)
+        rc = st_model_keyed(env, *out, ref->path, err);
     if (!rc)
         (*out)->name = ref->name;
     return rc ? rc : fits(*out, env->wf, network, ref, err);

@@ -364,6 +364,8 @@ static pl_code finish(void *state, pl_error *err)
         if (code == PL_OK && *s->env->stop)
             code = pl_fail(err, PL_ESTOP, "stopped while writing the hits");
     }
+    if (code == PL_OK)
+        code = pl_store_held(s->env->store, err);
     for (int i = 0; i < FORMATS && code == PL_OK; i++)
         if (s->wanted[i])
             code = st_out_keep(&s->out[i], err);

@@ -3,6 +3,8 @@ molsieve_test(stages unit/stages_test.c LABEL unit threads USES molsieve::stages
 add_dependencies(test_stages molsieve-chem)
 molsieve_test(keep unit/keep_test.c LABEL unit USES molsieve::stages toy)
 target_link_options(test_keep PRIVATE ${seen_calls})
+molsieve_test(input_change unit/input_change_test.c LABEL unit USES molsieve::stages toy)
+add_dependencies(test_input_change molsieve-chem)
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
@@ -43,12 +45,13 @@ molsieve_e2e(e2e_operator cli the_log_is_no_file_that_the_run_needs a_database_o
   a_fresh_directory_lies_beside_the_old_one)
 add_executable(features_of cli/features_of.c)
 target_link_libraries(features_of PRIVATE molsieve::stages molsieve::warnings)
+molsieve_e2e(locks_e2e crash a_second_run_after_the_lock_was_deleted_ends_the_first a_merge_without_its_lock_replaces_nothing)
 molsieve_e2e(e2e_rank cli pareto_fronts_are_those_of_the_definition a_diverse_ranking_is_a_plain_walk_best_first a_diverse_ranking_needs_structures_and_says_so
   one_objective_orders_by_its_value_with_ties_by_inchikey sums_weights_caution_and_bounds_are_what_they_say
   conformers_of_hits_are_written_as_sdf a_model_that_is_exchanged_leaves_nothing_behind mistakes_in_the_settings_are_all_reported_at_once)
 molsieve_e2e(shards cli
   any_number_of_shards_gives_the_rows_of_one_run labels_models_and_blocks_are_those_of_one_run
-  shards_that_are_missing_are_named shard_auto_understands_job_arrays
+  features_of_shards_may_lie_outside_of_the_work_directory shards_that_are_missing_are_named shard_auto_understands_job_arrays
   the_heartbeat_tells_what_another_host_may_know)
 molsieve_e2e(shards crash kills_in_shards_and_in_the_merge_change_nothing)
 molsieve_e2e(report_e2e cli values_too_far_apart_for_a_difference_are_told_truly

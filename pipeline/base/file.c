@@ -106,7 +106,7 @@ static pl_code file_write(const char *path, pl_bytes what, bool secret, pl_error
     /* One name: what a killed process left is overwritten, not added to. */
     if (snprintf(tmp, sizeof tmp, "%s.tmp", path) >= (int)sizeof tmp)
         return pl_fail(err, PL_EIO, "%s: path too long", path);
-    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return pl_fail_errno(err, tmp);
     bad = (secret && fchmod(fd, 0600) != 0) || write_all(fd, what.data, what.len) != 0;

@@ -113,6 +113,9 @@ def scripts_ask_for_what_the_settings_say():
             text = script(kind, "--array", "8", "name=e2e")
             assert ARRAY[kind] in directives(text, kind) and '--shard "$shard/8"' in text, text
             text = script(kind, "--array", "8", "--merge", "name=it's")
+            gpus = [line for line in directives(text, kind) if "gpu" in line]
+            assert not gpus, gpus  # what is left after the merge has no network
+            text = script(kind, "--array", "8", "--merge", "name=it's")
             assert " --of 8 &&\n" in text and "it'\\''s" in text and "shard=" not in text, text
         assert "only stage train works in several tasks" in script("slurm", "-N", "2", expect=2)
         assert "scheduler.warn" in script("slurm", "-t", "10m", expect=2)

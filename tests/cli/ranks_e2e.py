@@ -100,6 +100,7 @@ def any_number_of_ranks_gives_the_same_model():
             run(p, mpirun(n), copy(p, "ranks"))
             assert train_e2e.trained(p, "ranks") == want, "%d ranks" % n
             assert ranks_seen(p, "ranks") == ["training with %d ranks" % n]
+            assert p.rows("SELECT ranks FROM run ORDER BY run_id", workdir="ranks") == [(1,), (n,)]
         lamb = "stages.train.optimiser.type=lamb"
         p.run("run", "w.yaml", "-q", copy(p, "whole_lamb"), lamb)
         run(p, mpirun(3), copy(p, "ranks"), lamb)

@@ -297,7 +297,23 @@ def kills_in_shards_and_in_the_merge_change_nothing():
                 assert digest(p, "run") != want
 
 
+def features_of_shards_may_lie_outside_of_the_work_directory():
+    """One file a shard, where the workflow says; the merge finds them there."""
+    with Project() as p:
+        smiles(p)
+        stages = PLAIN.replace("hits.csv}", "hits.csv, sdf: hits.sdf}").replace("none}", "none}, max_heavy_atoms: 12")
+        p.workflow(["a.smi"], stages, extra="storage: {features: %s}\n" % p.path("fast/f.db"))
+        p.run("run", "w.yaml", "-q", "workdir=one", "storage.features=" + p.path("other/f.db"))
+        shards(p, 2, "run")
+        assert sorted(n for n in os.listdir(p.path("fast")) if n.endswith(".db")) == ["f-00000-of-00002.db", "f-00001-of-00002.db"]
+        assert not any("features.db" in names for _, _, names in os.walk(p.path("run")))
+        p.run("merge", "w.yaml")
+        p.run("run", "w.yaml", "-q")
+        assert os.path.exists(p.path("fast/f.db")) and digest(p, "run") == digest(p, "one")
+        assert open(p.path("run/hits.sdf"), "rb").read() == open(p.path("one/hits.sdf"), "rb").read()
+
+
 if __name__ == "__main__":
     main([any_number_of_shards_gives_the_rows_of_one_run, labels_models_and_blocks_are_those_of_one_run,
-          shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_tells_what_another_host_may_know,
+          features_of_shards_may_lie_outside_of_the_work_directory, shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_tells_what_another_host_may_know,
           kills_in_shards_and_in_the_merge_change_nothing])

@@ -61,6 +61,12 @@ static pl_code take(pl_claim **c, pl_error *err)
     return pl_claim_take(c, path, "screen", who, BEAT_MS, err);
 }
 
+/* Its first beat comes after the test. */
+static pl_code take_slowly(pl_claim **c)
+{
+    return pl_claim_take(c, path, "screen", "host here, pid 1, since today", 60000, NULL);
+}
+
 static void a_claim_beats_and_is_gone_when_dropped(void **state)
 {
     char first[700], later[700];
@@ -184,6 +190,47 @@ static void half_a_claim_waits_and_holds_nothing(void **state)
     }
 }
 
+static void a_claim_that_is_gone_or_anothers_is_not_held(void **state)
+{
+    char text[700];
+    pl_claim *c;
+
+    (void)state;
+    assert_true(pl_claim_held(NULL));
+    assert_int_equal(take_slowly(&c), PL_OK);
+    assert_true(pl_claim_held(c));
+    write_claim("host there, pid 7, since today\nboot x, beat 0000000001\n");
+    assert_false(pl_claim_held(c));
+    pl_claim_drop(c);
+    read_claim(text); /* stays */
+    assert_int_equal(strncmp(text, "host there", 10), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(take_slowly(&c), PL_OK);
+    assert_int_equal(unlink(path), 0);
+    assert_false(pl_claim_held(c));
+    pl_claim_drop(c);
+}
+
+static void what_is_no_claim_is_left_as_it_is(void **state)
+{
+    char text[700], target[320];
+    pl_error err = { 0 };
+    pl_claim *c;
+
+    (void)state;
+    write_claim("three years of work");
+    assert_int_equal(take(&c, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "no claim of a run"));
+    read_claim(text);
+    assert_string_equal(text, "three years of work");
+    (void)snprintf(target, sizeof target, "%s.target", path);
+    assert_int_equal(rename(path, target), 0);
+    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(take(&c, &err), PL_EIO);
+    read_claim(text);
+    assert_string_equal(text, "three years of work");
+}
+
 static void a_directory_in_the_way_is_an_error(void **state)
 {
     pl_error err = { 0 };
@@ -203,6 +250,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_was_taken_for_dead_ends_at_once_when_it_wakes, make, drop),
         cmocka_unit_test_setup_teardown(a_dead_claim_is_taken_over_once, make, drop),
         cmocka_unit_test_setup_teardown(half_a_claim_waits_and_holds_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(a_claim_that_is_gone_or_anothers_is_not_held, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_no_claim_is_left_as_it_is, make, drop),
         cmocka_unit_test_setup_teardown(a_directory_in_the_way_is_an_error, make, drop),
     };
 

@@ -230,6 +230,101 @@ static void a_file_in_the_way_is_an_io_error(void **state)
     assert_int_equal(pl_lock_take(&lock, path, &err), PL_EIO);
 }
 
+/* ---- a lock file that somebody deletes, and what is no lock file ---- */
+
+static void who_deletes_the_lock_takes_it_from_its_holder(void **state)
+{
+    pl_workflow a = uses("a", "x/r.db", "y/f.db");
+    static const char *const files[] = { "a/.lock", "x/r.db.lock", "y/f.db.lock", "x/.lock", "y/.lock" };
+    char path[300], other[320];
+    pl_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        pl_locks locks;
+        assert_int_equal(pl_locks_take(&locks, &a, NULL), PL_OK);
+        assert_int_equal(pl_locks_held(&locks, &err), PL_OK);
+        (void)snprintf(path, sizeof path, "%s/%s", dir, files[i / 2]);
+        (void)snprintf(other, sizeof other, "%s.other", path);
+        if (i % 2 == 0)
+            assert_int_equal(unlink(path), 0);
+        else { /* another file with the same text */
+            FILE *f = fopen(other, "w");
+            assert_non_null(f);
+            (void)fputs("host here, pid 1, since today\n", f);
+            (void)fclose(f);
+            assert_int_equal(rename(other, path), 0);
+        }
+        assert_int_equal(pl_locks_held(&locks, &err), PL_ELOCK);
+        assert_non_null(strstr(err.text, path));
+        pl_locks_drop(&locks);
+    }
+}
+
+static pl_stage meddled;
+static char meddled_path[300];
+
+static pl_code commit_without_lock(void *state, pl_unit *unit, pl_error *err)
+{
+    if (unit->index == 3)
+        (void)unlink(meddled_path);
+    return toy_count.commit(state, unit, err);
+}
+
+static void a_run_without_its_lock_commits_nothing_more(void **state)
+{
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 20);
+    meddled = toy_count;
+    meddled.commit = commit_without_lock;
+    t.step[0].stage = &meddled;
+    (void)snprintf(meddled_path, sizeof meddled_path, "%s/.lock", dir);
+    assert_int_equal(toy_run(&t, 1, &err), PL_ELOCK);
+    assert_non_null(strstr(err.text, "its lock file was deleted or replaced"));
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit JOIN stage USING(stage_id) WHERE name='count'"), 3);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM run WHERE state='running'"), 1); /* as after a kill */
+    t.step[0].stage = &toy_count;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+}
+
+static void what_is_no_lock_is_left_as_it_is(void **state)
+{
+    static const char *const names[] = { "w/.lock", "w/.reserve" };
+    char path[300], target[300], work[300], text[60] = "";
+    FILE *f;
+
+    (void)state;
+    (void)snprintf(target, sizeof target, "%s/thesis.txt", dir);
+    (void)snprintf(work, sizeof work, "%s/w", dir);
+    assert_int_equal(mkdir(work, 0777), 0);
+    for (int i = 0; i < 6; i++) { /* a link, a hard link, a file; twice */
+        pl_error err = { 0 };
+        toy t;
+        (void)snprintf(path, sizeof path, "%s/%s", dir, names[i / 3]);
+        f = fopen(target, "w");
+        assert_non_null(f);
+        (void)fputs("three years of work\n", f);
+        (void)fclose(f);
+        assert_int_equal(i % 3 == 0 ? symlink(target, path) : i % 3 == 1 ? link(target, path) : rename(target, path), 0);
+        toy_make(&t, work, 4);
+        assert_int_equal(toy_run(&t, 1, &err), i < 3 ? PL_EIO : PL_OK);
+        assert_true(i >= 3 || strstr(err.text, path) != NULL);
+        toy_free(&t);
+        f = fopen(i % 3 == 2 ? path : target, "r");
+        assert_non_null(f);
+        assert_int_equal(fread(text, 1, sizeof text, f), 20);
+        (void)fclose(f);
+        assert_int_equal(strncmp(text, "three years of work\n", 20), 0);
+        assert_int_equal(unlink(path), 0);
+        (void)unlink(target);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +336,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_work_directory_may_be_named_in_two_ways, make, drop),
         cmocka_unit_test_setup_teardown(a_job_name_of_any_length_is_one_short_line, make, drop),
         cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),
+        cmocka_unit_test_setup_teardown(who_deletes_the_lock_takes_it_from_its_holder, make, drop),
+        cmocka_unit_test_setup_teardown(a_run_without_its_lock_commits_nothing_more, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_no_lock_is_left_as_it_is, make, drop),
     };
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema and its documents, blocks of records, conditions, objectives. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 #include <sqlite3.h>
@@ -17,6 +19,7 @@
 #include "stages/rank.h"
 #include "stages/read.h"
 #include "stages/record_block.h"
+#include "stages/run_words.h"
 #include "stages/schema.h"
 #include "stages/split.h"
 #include "stages/where.h"
@@ -293,6 +296,26 @@ static void a_file_that_grows_while_it_is_read_is_read_again(void **state)
         .count = "SELECT count(*) FROM record JOIN stage ON state='done'", .known = { known, plain }, .rows = 3 });
 }
 
+/* ---- how long a job has ---- */
+
+static void auto_keeps_what_the_warning_says_and_a_quarter_at_most(void **state)
+{
+    static const double left[][3] = { { 7200, 300, 6900 }, { 7200, 30, 7170 }, { 60, 300, 45 }, { 60, 5, 55 }, { -9, 300, 1 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        char end[32];
+        double got;
+        (void)snprintf(end, sizeof end, "%lld", (long long)time(NULL) + (long long)left[i][0]);
+        (void)setenv("SLURM_JOB_END_TIME", end, 1);
+        got = st_time_left(-1, left[i][1]);
+        if (!(fabs(got - left[i][2]) <= 3))
+            fail_msg("%g s left, %g s of warning: %g", left[i][0], left[i][1], got);
+    }
+    (void)unsetenv("SLURM_JOB_END_TIME");
+    assert_true(st_time_left(100, 300) == 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_condition_may_not_read_or_change_anything_else),
         cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread_or_the_interval),
         cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
+        cmocka_unit_test(auto_keeps_what_the_warning_says_and_a_quarter_at_most),
         cmocka_unit_test(a_split_file_that_changes_under_its_key_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,12 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "chem/chem.h"
 
@@ -40,6 +44,56 @@ static int teardown(void **state)
 static pl_code prepare(bench_side *b, const char *smiles, ch_prepared *out, pl_error *err)
 {
     return ch_worker_prepare(b->w, smiles, strlen(smiles), "smi", NULL, out, b->mem, err);
+}
+
+static double seconds_of_children(void)
+{
+    struct rusage use;
+
+    assert_int_equal(getrusage(RUSAGE_CHILDREN, &use), 0);
+    return (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec + 1e-6 * ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec);
+}
+
+static void kill_children(void)
+{
+    char path[64];
+    int pid, n = 0;
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    f = fopen(path, "r");
+    assert_non_null(f);
+    while (fscanf(f, "%d", &pid) == 1)
+        n += kill(pid, SIGKILL) == 0;
+    (void)fclose(f);
+    assert_true(n > 0);
+}
+
+/* What `time` and a cluster's accounting see, also of a worker that is killed. */
+static void cpu_seconds_of_building_are_those_of_a_child(void **state)
+{
+    static const char *const smiles[] = { "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "CC(=O)OC1CC2CCC(C1)N2C", "CCN(CC)CCNC(=O)c1ccc(N)cc1",
+                                          "CN1CCC[C@H]1c1cccnc1", "COc1ccc2nccc(C(O)C3CC4CCN3CC4C=C)c2c1" };
+
+    (void)state;
+    for (int kill_it = 0; kill_it < 2; kill_it++) {
+        const double before = seconds_of_children();
+        double said = 0, seen;
+        bench_side b = { .mem = pl_arena_new(0) };
+        assert_int_equal(ch_worker_open(&b.w, NULL, NULL), PL_OK);
+        for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
+            ch_prepared p;
+            assert_int_equal(prepare(&b, smiles[i], &p, NULL), PL_OK);
+            said += p.cpu_s;
+        }
+        if (kill_it)
+            kill_children();
+        ch_worker_close(b.w);
+        pl_arena_free(b.mem);
+        seen = seconds_of_children() - before;
+        if (!(said > 0.05) || !(seen >= 0.9 * said))
+            fail_msg("%g s of work, %g s seen", said, seen);
+    }
 }
 
 static void aspirin_gets_its_known_properties(void **state)
@@ -213,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(aspirin_gets_its_known_properties),
+        cmocka_unit_test(cpu_seconds_of_building_are_those_of_a_child),
         cmocka_unit_test(a_nitrile_is_relaxed_although_it_is_built_on_a_line),
         cmocka_unit_test(counter_ions_go_even_when_they_are_bigger),
         cmocka_unit_test(every_failure_has_its_own_word),
