@@ -135,6 +135,10 @@ typedef struct pl_stage {
      * stage then runs again, as make would have it; one with rows (reset_sql) goes on, as after a kill. One stat a file; the answer is no where stat cannot tell. */
     pl_code (*missing)(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err);
 
+    /* Optional: what the last digits of the result depend on that its key does not know, such as the kind of processor, in
+     * mem; NULL: no memory. Stored with the run; who goes on with another level, or merges unlike ones, is warned. */
+    const char *(*level)(const pl_step *step, pl_arena *mem);
+
     /* The result depends on the workflow's `seed`: it becomes part of the key. */
     bool uses_seed;
 } pl_stage;
