@@ -28,6 +28,7 @@ typedef enum nn_precision { NN_PREC_FP32, NN_PREC_BF16X3, NN_PREC_BF16, NN_PREC_
 
 typedef struct nn_engine_conf {
     int threads;
+    const char *kernels;           /* cpu: name of the set (models/cpu/choose.h); NULL: the best */
     nn_radial radial;
     double width;                  /* Angstrom between two radial nodes              */
     nn_precision of_radial;        /* last layer of the radial networks (ops 4, 5)   */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "pipeline/base/log.h"
+#include "pipeline/level.h"
 #include "pipeline/stop.h"
 
 static pl_code bury_the_dead(pl_runner *r, int64_t *resumed_from, pl_error *err)
@@ -77,9 +78,9 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
 {
     static const char sql[] =
         "INSERT INTO run(uuid,command,argv_json,config_yaml,config_sha256,resumed_from,state,started_utc,host,scheduler,"
-        "scheduler_job_id,array_task,ranks,workers,seed,program_version,git_commit,openbabel_version,sqlite_version)"
+        "scheduler_job_id,array_task,ranks,workers,seed,program_version,git_commit,openbabel_version,sqlite_version,kernels)"
         " VALUES(:uuid,:command,:argv,:config,:sha,:from,'running',:now,:host,:scheduler,:job,:task,:ranks,:workers,:seed,"
-        ":version,:commit,:babel,:sqlite)";
+        ":version,:commit,:babel,:sqlite,:kernels)";
     sqlite3_stmt *st;
     pl_text argv = { 0 };
     char uuid[40], now[32];
@@ -104,6 +105,7 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
     bind(st, ":commit", r->opts->git_commit);
     bind(st, ":babel", r->opts->openbabel_version);
     bind(st, ":sqlite", sqlite3_libversion());
+    bind(st, ":kernels", pl_levels_json(r->wf, r->mem));
     code = pl_db_run(st, err);
     (void)sqlite3_finalize(st);
     pl_text_free(&argv);

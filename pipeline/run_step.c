@@ -3,6 +3,7 @@
 
 #include "pipeline/base/log.h"
 #include "pipeline/engine.h"
+#include "pipeline/level.h"
 #include "pipeline/progress.h"
 #include "pipeline/stop.h"
 
@@ -138,7 +139,7 @@ static pl_code prepare_env(pl_runner *r, int at, pl_env *env, pl_error *err)
 
 static pl_code active_open(pl_runner *r, pl_active *a, int at, pl_error *err)
 {
-    bool again;
+    bool again, resumes = r->plan[at].state == PL_STEP_RESUME;
     pl_code code;
 
     a->stage = r->wf->step[at].stage;
@@ -152,7 +153,9 @@ static pl_code active_open(pl_runner *r, pl_active *a, int at, pl_error *err)
     r->plan[at].state = PL_STEP_RESUME; /* if it has to be opened once more in this run */
     pl_log(again ? PL_INFO : PL_DEBUG, "stage %s: %s%.160s", a->stage->name, again ? "runs again: " : "", r->plan[at].reason);
     pl_event_row(r->store, r->run_id, "info", a->stage->name, r->plan[at].reason);
-    return a->stage->open ? a->stage->open(a->state, &a->env, err) : PL_OK;
+    if (resumes)
+        code = pl_level_resume(&a->env, err);
+    return code == PL_OK && a->stage->open ? a->stage->open(a->state, &a->env, err) : code;
 }
 
 static void active_close(pl_active *a)

@@ -139,6 +139,10 @@ typedef struct pl_stage {
      * mem, or NULL. With a reason it runs again from the start. */
     pl_code (*doubt)(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **why, pl_arena *mem, pl_error *err);
 
+    /* Optional: what the last digits of the result depend on that its key does not know, such as the kind of processor, in
+     * mem; NULL: no memory. Stored with the run; who goes on with another level, or merges unlike ones, is warned. */
+    const char *(*level)(const pl_step *step, pl_arena *mem);
+
     /* The result depends on the workflow's `seed`: it becomes part of the key. */
     bool uses_seed;
 } pl_stage;

@@ -50,6 +50,31 @@ static pl_code check_identity(const identity *is, const char *path, int want_id,
     return PL_OK;
 }
 
+/* A database may come from somebody else: its views and triggers can neither call what reaches out of it nor change rows when ours do. */
+static void distrust(sqlite3 *db)
+{
+    static const struct { int what, value; } set[] = {
+#ifdef SQLITE_DBCONFIG_ENABLE_TRIGGER
+        { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
+#endif
+#ifdef SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER
+        { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
+#endif
+#ifdef SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION
+        { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
+#endif
+#ifdef SQLITE_DBCONFIG_DEFENSIVE
+        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+#endif
+#ifdef SQLITE_DBCONFIG_TRUSTED_SCHEMA
+        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+#endif
+    };
+
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        (void)sqlite3_db_config(db, set[i].what, set[i].value, NULL);
+}
+
 static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms, pl_error *err)
 {
     pl_code code = PL_OK;
@@ -60,6 +85,7 @@ static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms,
         *db = NULL;
         return code;
     }
+    distrust(*db);
     (void)sqlite3_extended_result_codes(*db, 1);
     (void)sqlite3_busy_timeout(*db, wait_ms);
     return code;

@@ -96,7 +96,7 @@ static void apply(pl_node *root, const char *text, char *path, bool add, pl_node
 /* Lines and columns of a command line help nobody. */
 static void forget_place(pl_node *node)
 {
-    node->line = node->column = 0;
+    node->line = node->column = node->verbatim = 0;
     for (int i = 0; i < node->n; i++) {
         if (node->key != NULL)
             forget_place(node->key[i]);
@@ -139,6 +139,7 @@ typedef struct context {
     int n_vars;          /* how many may be used yet */
     pl_problems *problems;
     pl_arena *mem;
+    size_t *filled;      /* bytes made so far        */
 } context;
 
 static void add_var(const context *c, const pl_node *at, const char *name, pl_text *out)
@@ -176,6 +177,17 @@ static void add_env(const context *c, const pl_node *at, char *name, pl_text *ou
     else
         pl_problem_add(c->problems, at, "${env:%s}: the environment has no %s; a default is written ${env:%s:-default}",
                        name, name, name);
+}
+
+/* A few variables, each of ten of the one above it, would be gigabytes. */
+static bool is_too_long(const context *c, const pl_node *node, const pl_text *out)
+{
+    if (*c->filled + out->len <= PL_YAML_MAX_FILLED)
+        return false;
+    if (*c->filled <= PL_YAML_MAX_FILLED) /* once */
+        pl_problem_add(c->problems, node, "texts with ${...} come to more than 1 MiB once the variables are written out");
+    *c->filled = PL_YAML_MAX_FILLED + 1;
+    return true;
 }
 
 /* Adds what ${name} stands for. */
@@ -217,11 +229,17 @@ static void replace(const context *c, pl_node *node)
         else
             out.refused = true;
         s = end + 1;
+        if (is_too_long(c, node, &out)) {
+            pl_text_reset(&out);
+            s = "";
+        }
     }
     pl_text_add(&out, s);
+    *c->filled += out.len;
     node->text = pl_text_ok(&out) ? pl_strdup(c->mem, pl_text_str(&out)) : NULL;
     pl_text_free(&out);
     node->faulty = c->problems->n != before;
+    node->verbatim = 0;
     node->quoted = false; /* inside { } the quotes are only there for YAML's sake */
     if (node->text == NULL) {
         pl_problem_add(c->problems, node, "out of memory");
@@ -231,6 +249,8 @@ static void replace(const context *c, pl_node *node)
 
 static void substitute(const context *c, pl_node *node)
 {
+    if (*c->filled > PL_YAML_MAX_FILLED)
+        return; /* refused already */
     if (node->kind == PL_SCALAR && strstr(node->text, "${") != NULL)
         replace(c, node);
     for (int i = 0; i < node->n; i++)
@@ -264,7 +284,8 @@ static void substitute_vars(context *c, pl_node *vars)
 
 void pl_tree_substitute(pl_node *root, pl_problems *problems, pl_arena *mem)
 {
-    context c = { .problems = problems, .mem = mem };
+    size_t filled = 0;
+    context c = { .problems = problems, .mem = mem, .filled = &filled };
     pl_node *vars = pl_node_get(root, "vars");
 
     if (vars != NULL && vars->kind == PL_MAPPING) {

@@ -21,6 +21,7 @@ typedef struct reader {
     pl_arena *mem;
     anchor *anchors;
     int n_nodes;
+    size_t n_copied; /* bytes of texts that aliases repeat */
     bool failed; /* a problem after which reading on makes no sense */
 } reader;
 
@@ -129,6 +130,9 @@ static pl_node *copy(reader *r, const pl_node *from, yaml_mark_t at)
 
     if (to == NULL)
         return NULL;
+    r->n_copied += from->kind == PL_SCALAR ? strlen(from->text) : 0;
+    if (r->n_copied > PL_YAML_MAX_BYTES)
+        return give_up(r, at, "the file has more than 10 MiB of text once its aliases are written out");
     *to = *from;
     to->n = 0;
     to->key = to->item = NULL;
@@ -160,6 +164,18 @@ static void keep_anchor(reader *r, const char *name, const pl_node *node)
 
 static pl_node *take(reader *r, const yaml_event_t *e, int depth);
 
+/* The column of a text that stands in the file character by character: one line, no escapes. */
+static int verbatim_column(const yaml_event_t *e, const char *text)
+{
+    size_t quotes = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? 0 : 2, n = 0;
+
+    for (const char *s = text; *s != '\0'; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    if (e->start_mark.line != e->end_mark.line || e->end_mark.index - e->start_mark.index != n + quotes)
+        return 0;
+    return (int)(e->start_mark.column + quotes / 2 + 1);
+}
+
 static pl_node *take_scalar(reader *r, const yaml_event_t *e)
 {
     pl_node *node = node_new(r, PL_SCALAR, e->start_mark);
@@ -170,6 +186,7 @@ static pl_node *take_scalar(reader *r, const yaml_event_t *e)
     node->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     if (node->text == NULL)
         return give_up(r, e->start_mark, "out of memory");
+    node->verbatim = verbatim_column(e, node->text);
     if (strlen(node->text) != e->data.scalar.length)
         pl_problem_add(r->problems, node, "a NUL character inside a text");
     return node;

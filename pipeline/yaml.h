@@ -18,6 +18,7 @@ enum {
     PL_YAML_MAX_BYTES = 10 << 20,
     PL_YAML_MAX_NODES = 100000, /* after aliases are written out */
     PL_YAML_MAX_DEPTH = 64,
+    PL_YAML_MAX_FILLED = 1 << 20, /* bytes of all texts in which ${...} was replaced */
     PL_PROBLEMS_MAX = 500       /* more are not kept             */
 };
 
@@ -27,6 +28,7 @@ typedef struct pl_node {
     pl_node_kind kind;
     const char *text;        /* scalar                                         */
     bool quoted;             /* scalar written in quotes: never a number       */
+    int verbatim;            /* scalar: the column of its first character, 0: not in one line as it is written */
     bool faulty;             /* a problem of this value has been told: be silent */
     const char *origin;      /* file name as the user gave it, or "command line" */
     int line, column;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "stages/cmd.h"
@@ -21,6 +22,18 @@ static const char examples[] =
     "  molsieve query --csv \"SELECT inchikey, smiles, mw, logp FROM molecule WHERE logp < 3 ORDER BY mw\"\n"
     "  molsieve query \"SELECT * FROM column_doc WHERE tbl='molecule'\"\n";
 
+/* Of those that SQLite, its shell or a build of it may have: what gives an address of memory, reads files or changes the process. */
+static bool is_dangerous(const char *function)
+{
+    static const char *const names[] = { "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "icu_load_collation",
+                                         "sqlite_log", "fts5" };
+    bool yes = false;
+
+    for (size_t i = 0; function != NULL && i < sizeof names / sizeof *names; i++)
+        yes = yes || strcasecmp(function, names[i]) == 0;
+    return yes;
+}
+
 /* Reading, and nothing that reaches another file or changes the connection. */
 static int only_reading(void *unused, int action, const char *a, const char *b, const char *c, const char *d)
 {
@@ -33,7 +46,7 @@ static int only_reading(void *unused, int action, const char *a, const char *b, 
     case SQLITE_SELECT:
     case SQLITE_READ:
     case SQLITE_RECURSIVE: return SQLITE_OK;
-    case SQLITE_FUNCTION: return b != NULL && strcmp(b, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+    case SQLITE_FUNCTION: return is_dangerous(b) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_PRAGMA:
         for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
             if (strcmp(a, pragmas[i]) == 0 && (b == NULL || strstr(pragmas[i], "_list") || strstr(pragmas[i], "_info") ||
@@ -104,6 +117,16 @@ static pl_code read_stdin(const char **out, pl_arena *mem, pl_error *err)
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "standard input: out of memory");
 }
 
+/* The name may hold quotes. */
+static pl_code select_all(const char **sql, const char *name, pl_arena *mem, pl_error *err)
+{
+    char *text = sqlite3_mprintf("SELECT * FROM \"%w\"", name);
+
+    *sql = text ? pl_strdup(mem, text) : NULL;
+    sqlite3_free(text);
+    return *sql ? PL_OK : pl_fail(err, PL_ENOMEM, "a query");
+}
+
 /* What to run: a file, standard input, the name of a table or view, or SQL. */
 static pl_code get_sql(const pl_args *args, sqlite3 *db, const char **sql, pl_arena *mem, pl_error *err)
 {
@@ -120,8 +143,8 @@ static pl_code get_sql(const pl_args *args, sqlite3 *db, const char **sql, pl_ar
         return code;
     }
     code = pl_db_int(db, &is_name, err, "SELECT count(*) FROM sqlite_master WHERE type IN('table','view') AND name=%Q", word);
-    *sql = is_name ? pl_sprintf(mem, "SELECT * FROM \"%s\"", word) : word;
-    return code;
+    *sql = word;
+    return code == PL_OK && is_name ? select_all(sql, word, mem, err) : code;
 }
 
 static pl_code list_tables(sqlite3 *db, pl_error *err)

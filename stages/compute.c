@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "models/cpu/kernels.h"
+#include "models/cpu/choose.h"
 #include "models/cuda/plugin.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
@@ -14,11 +14,19 @@ static nn_precision precision_of(const st_compute *c, int32_t own)
     return (nn_precision)(own ? own - 1 : c->precision);
 }
 
+/* The pinned set, or NULL. */
+static const char *kernels_of(const st_compute *c)
+{
+    static const char *const names[] = { NULL, "portable", "avx2", "avx512", "amx" };
+
+    return names[c->kernels];
+}
+
 nn_engine_conf st_compute_conf(const st_compute *c, int threads)
 {
     nn_radial radial = c->radial == 0 && c->engine != ST_ENGINE_REF ? NN_RADIAL_NODES : NN_RADIAL_EXACT;
 
-    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .radial = radial, .width = c->width,
+    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .kernels = kernels_of(c), .radial = radial, .width = c->width,
                              .of_radial = precision_of(c, c->of_radial), .of_contract = precision_of(c, c->of_contract),
                              .of_linear = precision_of(c, c->of_linear) };
 }
@@ -106,13 +114,48 @@ pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t 
     return PL_OK;
 }
 
+/* ---- what the last digits depend on ---------------------------------------- */
+
+static bool is_float32(const nn_engine_conf *conf)
+{
+    return conf->of_radial == NN_PREC_FP32 && conf->of_contract == NN_PREC_FP32 && conf->of_linear == NN_PREC_FP32;
+}
+
+/* The set amx is avx512 but for its products of bf16. */
+static const char *set_name(const st_compute *c)
+{
+    const nn_engine_conf conf = st_compute_conf(c, 1);
+    const nn_cpu_kernels *k = NULL;
+
+    if (nn_cpu_kernels_pick(&k, conf.kernels, NULL) != PL_OK)
+        return "none";
+    return !strcmp(k->name, "amx") && is_float32(&conf) ? "avx512" : k->name;
+}
+
+const char *st_compute_level(const st_compute *c, pl_arena *mem)
+{
+    const nn_engine_kind *kind = st_compute_engine(c);
+    const nn_gpu_ops *ops;
+    char text[256] = "no GPU", machine[64];
+
+    if (kind == &nn_engine_cuda) {
+        if (nn_cuda_plugin(&ops, NULL) == PL_OK)
+            (void)ops->find(0, text, sizeof text);
+        return pl_sprintf(mem, "cuda (%s)", text);
+    }
+    return pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", kind == &nn_engine_cpu ? set_name(c) : "",
+                      nn_cpu_machine(machine));
+}
+
 static bool is_of_bf16(nn_precision p) { return p == NN_PREC_BF16 || p == NN_PREC_BF16X3; }
 
 /* bf16 on a processor without tiles for it: the same numbers, at up to twice the time of fp32. */
 static bool is_slow(const st_compute *c, const nn_engine_conf *conf)
 {
-    const nn_cpu_kernels *k = nn_cpu_kernels_choose();
+    const nn_cpu_kernels *k = NULL;
 
+    if (nn_cpu_kernels_pick(&k, conf->kernels, NULL) != PL_OK)
+        return false;
     return st_compute_engine(c) == &nn_engine_cpu && k && strcmp(k->name, "amx") != 0 &&
            (is_of_bf16(conf->of_radial) || is_of_bf16(conf->of_contract) || is_of_bf16(conf->of_linear));
 }
@@ -137,6 +180,13 @@ void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *pro
     pl_error err = { 0 };
     int n;
 
+    const pl_node *pin = pl_node_get(step->node, "kernels");
+    const nn_cpu_kernels *k;
+
+    if (conf.kernels && c->engine != ST_ENGINE_CPU)
+        pl_problem_add(problems, pin, "%s: kernels: %s is a set of engine cpu, and engine is another", step->stage->name, conf.kernels);
+    else if (c->engine == ST_ENGINE_CPU && nn_cpu_kernels_pick(&k, conf.kernels, &err) != PL_OK)
+        pl_problem_add(problems, pin ? pin : step->node, "%s: %s", step->stage->name, err.text);
     if (st_compute_engine(c)->check(&conf, &err) || st_compute_devices(c, device, &n, &err))
         pl_problem_add(problems, step->node, "%s", err.text);
 }

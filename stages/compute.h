@@ -11,11 +11,12 @@
 #include "pipeline/stage.h"
 #include "pipeline/workflow.h"
 
-enum { ST_ENGINE_REF = 1, ST_ENGINE_AUTO = 3 };
+enum { ST_ENGINE_CPU, ST_ENGINE_REF = 1, ST_ENGINE_AUTO = 3 };
 
 typedef struct st_compute {
     int32_t engine;           /* of st_compute_engine                        */
     int32_t radial;           /* of radial.mode                              */
+    int32_t kernels;          /* 0: the best; else of st_compute_kernels     */
     double width;             /* Angstrom, of the grid of radial nodes       */
     int32_t precision;        /* nn_precision of all operations ..           */
     int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
@@ -34,6 +35,9 @@ enum { ST_DEVICES = 64 };
                       "cpu; plain loops in double to check by, always exact; a GPU; a GPU if there is one, else cpu", PL_HOW), \
     ST_COMPUTE_CHOICE(type, "radial.mode", radial, "nodes|exact", \
                       "radial networks at the nodes of a grid with interpolation between, or at every distance", 0), \
+    ST_COMPUTE_CHOICE(type, "kernels", kernels, "auto|portable|avx2|avx512|amx", \
+                      "engine cpu: the set of kernels; auto: the best of the processor; results of unlike sets differ from the seventh digit on", \
+                      PL_LATER), \
     { PL_TEXTS, "devices", offsetof(type, compute.devices), 0, 0, 0, NULL, NULL, NULL, \
       "all, or numbers of visible GPUs ([0, 1]); score uses each, a rank of train one, evaluate the first", PL_HOW, NULL, 0 }, \
     { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \
@@ -56,6 +60,8 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads);
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
 /* One line of log: what `auto` is on this machine, and why; a warning where the precision costs time and gains none. */
 void st_compute_say(const st_compute *c, const char *stage);
+/* What the last digits depend on beside the settings, in mem: "cpu avx2 (x86_64 with fma, glibc 2.36)". NULL: no memory. */
+const char *st_compute_level(const st_compute *c, pl_arena *mem);
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems);
 
 #endif

@@ -430,9 +430,15 @@ static void evaluate_close(void *state)
 static const char *const needs[] = { "train", NULL };
 static const char *const reset_sql[] = { "DELETE FROM evaluation", "DELETE FROM evaluated", NULL };
 
+/* What the last digits depend on (stages/compute.h). */
+static const char *evaluate_level(const pl_step *step, pl_arena *mem)
+{
+    return st_compute_level(&((const evaluate_conf *)step->conf)->compute, mem);
+}
+
 const pl_stage st_evaluate = {
     .name = "evaluate", .help = "errors of the trained model beside those of trivial predictions", .scope = PL_WHOLE,
     .version = 2, .fields = fields, .conf_size = sizeof(evaluate_conf), .state_size = sizeof(evaluate_state),
     .needs = needs, .item = "molecules", .check = check, .open = evaluate_open, .finish = evaluate_finish,
-    .close = evaluate_close, .reset_sql = reset_sql,
+    .close = evaluate_close, .reset_sql = reset_sql, .level = evaluate_level,
 };

@@ -6,43 +6,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stages/expression.h"
+
 struct st_keep {
     sqlite3 *db;
     sqlite3_stmt *ask;
 };
 
-static const char columns[] =
-    "SELECT ?1 AS inchikey, ?2 AS smiles, ?3 AS formula, ?4 AS n_heavy, ?5 AS charge, ?6 AS mw, ?7 AS logp, ?8 AS tpsa, ?9 AS hbd, "
-    "?10 AS hba, ?11 AS rotb, ?12 AS rings, ?13 AS removed, ?14 AS neutralised, ?15 AS undefined_stereo";
+static const st_column columns[] = {
+    { "inchikey", ST_STRING }, { "smiles", ST_STRING }, { "formula", ST_STRING }, { "n_heavy", ST_WHOLE }, { "charge", ST_WHOLE },
+    { "mw", ST_REAL },         { "logp", ST_REAL },     { "tpsa", ST_REAL },      { "hbd", ST_WHOLE },     { "hba", ST_WHOLE },
+    { "rotb", ST_WHOLE },      { "rings", ST_WHOLE },   { "removed", ST_STRING }, { "neutralised", ST_WHOLE },
+    { "undefined_stereo", ST_WHOLE }, { NULL, ST_ANY },
+};
 
-/* Nothing is there to be read, and chance must not decide. */
-static int only_columns(void *ctx, int action, const char *a, const char *b, const char *db, const char *source)
+/* CAST, so that values compare as those of a table's columns do. */
+static const char values[] =
+    "SELECT CAST(?1 AS TEXT) AS inchikey, CAST(?2 AS TEXT) AS smiles, CAST(?3 AS TEXT) AS formula, CAST(?4 AS INTEGER) AS n_heavy, "
+    "CAST(?5 AS INTEGER) AS charge, CAST(?6 AS REAL) AS mw, CAST(?7 AS REAL) AS logp, CAST(?8 AS REAL) AS tpsa, CAST(?9 AS INTEGER) AS hbd, "
+    "CAST(?10 AS INTEGER) AS hba, CAST(?11 AS INTEGER) AS rotb, CAST(?12 AS INTEGER) AS rings, CAST(?13 AS TEXT) AS removed, "
+    "CAST(?14 AS INTEGER) AS neutralised, CAST(?15 AS INTEGER) AS undefined_stereo";
+
+static pl_code prepare(st_keep *k, const char *expression, size_t *at, pl_error *err)
 {
-    (void)ctx, (void)a, (void)db, (void)source;
-    if (action == SQLITE_FUNCTION)
-        return strcmp(b, "load_extension") == 0 || strncmp(b, "random", 6) == 0 ? SQLITE_DENY : SQLITE_OK;
-    return action == SQLITE_SELECT || action == SQLITE_READ ? SQLITE_OK : SQLITE_DENY;
-}
+    pl_error said = { 0 };
+    pl_code code = st_expression_check(expression, columns, NULL, at, &said);
+    char *sql;
 
-static pl_code prepare(st_keep *k, const char *expression, pl_error *err)
-{
-    const char *tail = "";
-    char *sql = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE (%s\n)", columns, expression);
-    pl_code code = PL_OK;
-
+    if (code != PL_OK)
+        return pl_fail(err, code, "keep: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, charge, "
+                       "n_heavy, formula, smiles, inchikey, removed, neutralised, undefined_stereo", said.text);
+    sql = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE (%s\n)", values, expression);
     if (sql == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a condition");
-    (void)sqlite3_set_authorizer(k->db, only_columns, NULL);
-    if (sqlite3_prepare_v2(k->db, sql, -1, &k->ask, &tail) != SQLITE_OK)
-        code = pl_fail(err, PL_ECONFIG, "keep: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, charge, "
-                       "n_heavy, formula, smiles, inchikey, removed, neutralised, undefined_stereo", sqlite3_errmsg(k->db));
-    else if (tail[strspn(tail, " \n\t")] != '\0' || sqlite3_bind_parameter_count(k->ask) != 15)
-        code = pl_fail(err, PL_ECONFIG, "keep: one expression only, no \";\" and no parameters");
+    (void)sqlite3_set_authorizer(k->db, st_expression_only, NULL);
+    if (sqlite3_prepare_v2(k->db, sql, -1, &k->ask, NULL) != SQLITE_OK)
+        code = pl_fail(err, PL_ECONFIG, "keep: %s", sqlite3_errmsg(k->db));
     sqlite3_free(sql);
     return code;
 }
 
-pl_code st_keep_open(st_keep **out, const char *expression, pl_error *err)
+pl_code st_keep_open(st_keep **out, const char *expression, size_t *at, pl_error *err)
 {
     st_keep *k = calloc(1, sizeof *k);
     pl_code code;
@@ -51,7 +55,7 @@ pl_code st_keep_open(st_keep **out, const char *expression, pl_error *err)
     if (k == NULL || sqlite3_open(":memory:", &k->db) != SQLITE_OK)
         code = pl_fail(err, PL_ENOMEM, "no memory for a condition");
     else
-        code = prepare(k, expression, err);
+        code = prepare(k, expression, at, err);
     if (code != PL_OK) {
         st_keep_close(k);
         *out = NULL;

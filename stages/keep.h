@@ -9,8 +9,8 @@
 
 typedef struct st_keep st_keep;
 
-/* ECONFIG says what SQLite finds wrong with the expression. */
-pl_code st_keep_open(st_keep **out, const char *expression, pl_error *err);
+/* ECONFIG says what is wrong with the expression, and *at (or NULL) at which byte. */
+pl_code st_keep_open(st_keep **out, const char *expression, size_t *at, pl_error *err);
 void st_keep_close(st_keep *k); /* NULL is fine */
 
 /* *yes: it is true; not when it is false or NULL. EINPUT where it cannot be computed, as with sums that overflow. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "pipeline/base/file.h"
+#include "stages/own_files.h"
 
 static const char *folder_of(const char *path, pl_arena *mem)
 {
@@ -39,6 +40,8 @@ pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
     if (st_is_database(path))
         return pl_fail(err, PL_ECONFIG, "%s: a database, which is not replaced by another kind of file", path);
+    if (st_is_beside_results(path))
+        return pl_fail(err, PL_ECONFIG, "%s: a file of the run itself; choose another name", path);
     code = pl_mkdirs(folder, err);
     if (code != PL_OK)
         return code;

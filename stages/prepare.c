@@ -11,6 +11,7 @@
 #include "pipeline/workflow.h"
 #include "stages/alerts.h"
 #include "stages/blocks.h"
+#include "stages/expression.h"
 #include "stages/keep.h"
 #include "stages/structures.h"
 
@@ -94,10 +95,11 @@ static void check_keep(const pl_step *step, pl_problems *problems)
 {
     const st_prepare_conf *c = step->conf;
     st_keep *keep = NULL;
+    size_t at = 0;
     pl_error err = { 0 };
 
-    if (c->keep != NULL && st_keep_open(&keep, c->keep, &err) != PL_OK)
-        pl_problem_add(problems, pl_node_get(step->node, "keep"), "prepare: %s", err.text);
+    if (c->keep != NULL && st_keep_open(&keep, c->keep, &at, &err) != PL_OK)
+        st_expression_problem(problems, pl_node_get(step->node, "keep"), "prepare", at, &err);
     st_keep_close(keep);
 }
 
@@ -331,7 +333,7 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     pl_code code;
 
     w->state = state;
-    code = c->keep ? st_keep_open(&w->keep, c->keep, err) : PL_OK;
+    code = c->keep ? st_keep_open(&w->keep, c->keep, NULL, err) : PL_OK;
     return code == PL_OK ? ch_worker_open(&w->chem, &w->state->budget, err) : code;
 }
 

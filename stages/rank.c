@@ -11,6 +11,7 @@
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/alerts.h"
+#include "stages/expression.h"
 #include "stages/prepare.h"
 #include "stages/rank_parts.h"
 #include "stages/score.h"
@@ -281,10 +282,11 @@ static void check_where(const pl_workflow *wf, const pl_step *step, pl_problems 
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
     const pl_node *at = pl_node_get(step->node, "where");
     bool alerts = false;
+    size_t byte = 0;
     pl_error err = { 0 };
 
-    if (st_where_check(c->where, &alerts, &err) != PL_OK)
-        pl_problem_add(problems, at, "rank: %s", err.text);
+    if (st_where_check(c->where, &alerts, &byte, &err) != PL_OK)
+        st_expression_problem(problems, at, "rank", byte, &err);
     else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
         pl_problem_add(problems, at, "rank: where: nobody looks for alerts, so they are NULL; set stages.prepare.alerts");
 }

@@ -104,6 +104,28 @@ static pl_code team_check(st_team *team, const nn_launch *l, const st_train_conf
     return rc ? pl_fail(err, PL_ECONFIG, "ranks of different builds: this one is molsieve %s; %s", text, why.text) : PL_OK;
 }
 
+/* Sums of unlike kernels would be a model that depends on which rank had which molecules. */
+static pl_code team_level(st_team *team, const st_train_conf *c, pl_error *err)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    const char *level = mem ? st_compute_level(&c->compute, mem) : NULL;
+    pl_error why = { 0 };
+    char text[384];
+    pl_code rc = level ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+
+    memset(text, 0, sizeof text);
+    snprintf(text, sizeof text, "%s", level ? level : "");
+    pl_arena_free(mem);
+    if (!rc)
+        rc = nn_ranks_agree(&team->ranks, text, sizeof text, "kernels", &why);
+    if (rc && rc != PL_EDATA) {
+        team->state = ST_TEAM_BUSY;
+        return pl_fail(err, rc, "%s", why.text);
+    }
+    return rc ? pl_fail(err, PL_ECONFIG, "ranks compute with unlike kernels: this one has %s; stages.train.kernels pins a set that all "
+                        "machines have", text) : PL_OK;
+}
+
 /* NCCL over what carries bytes already; that is closed with it. */
 static pl_code sum_open(st_team *team, const st_train_conf *c, nn_join *join, pl_error *err)
 {
@@ -141,6 +163,8 @@ static pl_code team_start(st_team *team, const pl_workflow *wf, const st_train_c
         pl_stop_begin(&team->stop, 0, 0);
     team->state = ST_TEAM_REFUSED;
     rc = team_check(team, &join->launch, c, err);
+    if (!rc)
+        rc = team_level(team, c, err);
     return rc || which != ST_RANKS_NCCL ? rc : sum_open(team, c, join, err);
 }
 

@@ -75,10 +75,13 @@ static const char *const migrate[] = {
     "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts, "
     "m.undefined_stereo FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
-    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
+    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id; "
+    "ALTER TABLE run ADD COLUMN kernels TEXT;",
 };
 
 /* What a reader of an older version sees in place of the columns and tables that it lacks. */
+#define RUN_6 "CREATE TEMP VIEW run AS SELECT *, NULL AS kernels FROM main.run;"
+
 #define SINCE_3 \
     "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised, NULL AS alerts, NULL AS structures, NULL AS undefined_stereo FROM " \
     "main.molecule;" \
@@ -95,12 +98,12 @@ static const char *const migrate[] = {
 
 static const char *const older[] = {
     NULL,
-    SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT NULL AS model_id, NULL AS property_id, NULL AS mol_id, NULL AS part, "
+    RUN_6 SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT NULL AS model_id, NULL AS property_id, NULL AS mol_id, NULL AS part, "
     "NULL AS measured, NULL AS predicted, NULL AS similarity WHERE 0;",
-    SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT *, NULL AS similarity FROM main.evaluated;",
-    SINCE_5 "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90, NULL AS domain, NULL AS reasons FROM main.score;",
-    SINCE_5 SINCE_6,
-    SINCE_6,
+    RUN_6 SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT *, NULL AS similarity FROM main.evaluated;",
+    RUN_6 SINCE_5 "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90, NULL AS domain, NULL AS reasons FROM main.score;",
+    RUN_6 SINCE_5 SINCE_6,
+    RUN_6 SINCE_6,
 };
 
 const pl_schema st_schema = {

@@ -607,11 +607,17 @@ static const char *const reset_sql[] = {
     "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
     "IN (SELECT property_id FROM evaluation)" NOT_TRAINED, NULL };
 
+/* What the last digits depend on (stages/compute.h). */
+static const char *score_level(const pl_step *step, pl_arena *mem)
+{
+    return st_compute_level(&((const score_conf *)step->conf)->compute, mem);
+}
+
 const pl_stage st_score = {
     .name = "score", .help = "predictions of one or several models for every molecule", .scope = PL_PER_UNIT,
     .version = 1, .fields = fields, .conf_size = sizeof(score_conf), .state_size = sizeof(score_state),
     .worker_size = sizeof(score_worker), .needs = needs, .item = "molecules", .check = check, .key = key,
     .estimate = estimate, .open = score_open, .next = score_next, .worker_open = worker_open, .work = score_work,
     .worker_close = worker_close, .commit = st_score_commit, .finish = score_finish, .close = score_close,
-    .reset_sql = reset_sql,
+    .reset_sql = reset_sql, .level = score_level,
 };

@@ -420,6 +420,16 @@ static pl_code learn(train_state *t, pl_error *err)
     return rc;
 }
 
+/* What to lower. */
+static pl_code say_less(const train_state *t, pl_error *err)
+{
+    const st_train_conf *c = t->conf;
+    pl_error what = *err;
+
+    return pl_fail(err, PL_ENOMEM, "%.200s; lower stages.train.batch.molecules (now %lld) or batch.max_edges (now %lld)%s", what.text,
+                   (long long)c->loop.molecules, (long long)c->loop.max_edges, c->recompute ? "" : ", or set recompute: true");
+}
+
 static pl_code train_finish(void *state, pl_error *err)
 {
     train_state *t = state;
@@ -429,6 +439,8 @@ static pl_code train_finish(void *state, pl_error *err)
         (void)pl_event_add(t->env, PL_INFO, "training with %d ranks", t->team->ranks.size);
     if (!rc)
         rc = learn(t, err);
+    if (rc == PL_ENOMEM)
+        rc = say_less(t, err);
     if (!rc || rc == PL_ESTOP || rc == PL_ELIMIT) /* all ranks came to the same end */
         t->team->state = ST_TEAM_READY;
     return rc ? rc : train_end(t, err);
@@ -484,10 +496,16 @@ static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const c
     return PL_OK;
 }
 
+/* What the last digits depend on (stages/compute.h). */
+static const char *train_level(const pl_step *step, pl_arena *mem)
+{
+    return st_compute_level(&((const st_train_conf *)step->conf)->compute, mem);
+}
+
 const pl_stage st_train = {
     .name = "train", .help = "fits an SE(3)-Transformer to a label, or to several at once", .scope = PL_WHOLE, .version = 1,
     .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
     .item = "molecules", .settle = st_train_settle, .check = st_train_check, .key = st_start_key, .estimate = train_estimate,
-    .open = train_open, .finish = train_finish, .close = train_close,
+    .open = train_open, .finish = train_finish, .close = train_close, .level = train_level,
     .missing = train_missing, .reset_sql = reset_sql, .uses_seed = true,
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pipeline/base/text.h"
+#include "pipeline/level.h"
 #include "pipeline/run.h"
 #include "stages/classes.h"
 #include "stages/domain.h"
@@ -165,8 +166,14 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
 {
     const pl_env *env = t->env;
     json_t *errors = json_targets(t, e), *all;
+    const char *levels = "";
+    pl_code rc = pl_levels_of(env->store, env->stage_id, &levels, env->mem, err);
     char *text, form[32];
 
+    if (rc) {
+        json_decref(errors);
+        return rc;
+    }
     all = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I}",
                     "program", "molsieve",
                     "version", text_of(env, "SELECT program_version FROM run WHERE run_id=?", env->run_id),
@@ -176,6 +183,8 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
                     "seed", (json_int_t)st_train_seed(env, t->member));
     if (all)
         (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
+    if (all)
+        (void)json_object_set_new(all, "kernels", json_string(levels));
     if (all && t->start)
         (void)json_object_set_new(all, "start", json_pack("{s:s, s:s}", "model", t->start->name, "sha256", t->start->sha256));
     text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

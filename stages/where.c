@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
+#include "stages/expression.h"
 #include "stages/schema.h"
 
 const char *const st_where_columns[] = { "n_atoms", "n_heavy", "charge", "mw",    "logp",   "tpsa",
@@ -18,24 +19,21 @@ const char *st_where_column(const char *name)
     return NULL;
 }
 
-static int only_molecules(void *ctx, int action, const char *a, const char *b, const char *db, const char *source)
-{
-    bool *alerts = ctx;
+static const st_column columns[] = {
+    { "alerts", ST_STRING },   { "charge", ST_WHOLE },     { "energy", ST_REAL },     { "formula", ST_STRING },
+    { "geometry", ST_STRING }, { "hba", ST_WHOLE },        { "hbd", ST_WHOLE },       { "inchikey", ST_STRING },
+    { "logp", ST_REAL },       { "mol_id", ST_WHOLE },     { "mw", ST_REAL },         { "n_atoms", ST_WHOLE },
+    { "n_heavy", ST_WHOLE },   { "neutralised", ST_WHOLE }, { "removed", ST_STRING }, { "rings", ST_WHOLE },
+    { "rotb", ST_WHOLE },      { "smiles", ST_STRING },    { "structures", ST_WHOLE }, { "tpsa", ST_REAL },
+    { "undefined_stereo", ST_WHOLE }, { NULL, ST_ANY },
+};
+enum { ALERTS = 0 }; /* its place above */
 
-    (void)db, (void)source;
-    *alerts = *alerts || (action == SQLITE_READ && strcmp(b, "alerts") == 0);
-    switch (action) {
-    case SQLITE_SELECT: return SQLITE_OK;
-    case SQLITE_READ: return strcmp(a, "molecule") == 0 ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_FUNCTION: return strcmp(b, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
-    default: return SQLITE_DENY;
-    }
-}
-
-static pl_code try_where(sqlite3 *db, const char *expression, bool *alerts, pl_error *err)
+/* SQLite's own look at it: this build may lack a function. */
+static pl_code prepare(sqlite3 *db, const char *expression, pl_error *err)
 {
+    static char table[] = "molecule";
     sqlite3_stmt *st = NULL;
-    const char *tail = NULL;
     char *sql = sqlite3_mprintf("SELECT 1 FROM molecule WHERE (%s\n)", expression);
     pl_code code = PL_OK;
 
@@ -43,29 +41,39 @@ static pl_code try_where(sqlite3 *db, const char *expression, bool *alerts, pl_e
         return pl_fail(err, PL_ENOMEM, "no memory for a condition");
     if (sqlite3_exec(db, st_schema.sql, NULL, NULL, NULL) != SQLITE_OK)
         code = pl_fail(err, PL_EBUG, "the schema: %s", sqlite3_errmsg(db));
-    (void)sqlite3_set_authorizer(db, only_molecules, alerts);
-    if (code == PL_OK && sqlite3_prepare_v2(db, sql, -1, &st, &tail) != SQLITE_OK)
-        code = pl_fail(err, PL_ECONFIG, "where: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, "
-                       "charge, n_heavy, n_atoms, formula, smiles, inchikey, removed, neutralised, alerts, structures, undefined_stereo", sqlite3_errmsg(db));
-    else if (code == PL_OK && tail[strspn(tail, " \n\t")] != '\0')
-        code = pl_fail(err, PL_ECONFIG, "where: one expression only, no \";\"");
+    (void)sqlite3_set_authorizer(db, st_expression_only, table);
+    if (code == PL_OK && sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
+        code = pl_fail(err, PL_ECONFIG, "where: %s", sqlite3_errmsg(db));
     (void)sqlite3_finalize(st);
     sqlite3_free(sql);
     return code;
 }
 
-pl_code st_where_check(const char *expression, bool *alerts, pl_error *err)
+static pl_code parse(const char *expression, bool *alerts, size_t *at, pl_error *err)
 {
-    bool reads = false;
-    sqlite3 *db = NULL;
-    pl_code code;
+    uint64_t used = 0;
+    pl_error said = { 0 };
+    pl_code code = st_expression_check(expression, columns, &used, at, &said);
 
+    if (code != PL_OK)
+        return pl_fail(err, code, "where: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, charge, n_heavy, "
+                       "n_atoms, formula, smiles, inchikey, removed, neutralised, alerts, structures, undefined_stereo", said.text);
+    if (alerts != NULL)
+        *alerts = used >> ALERTS & 1;
+    return PL_OK;
+}
+
+pl_code st_where_check(const char *expression, bool *alerts, size_t *at, pl_error *err)
+{
+    sqlite3 *db = NULL;
+    pl_code code = parse(expression, alerts, at, err);
+
+    if (code != PL_OK)
+        return code;
     if (sqlite3_open(":memory:", &db) != SQLITE_OK)
         code = pl_fail(err, PL_ENOMEM, "no memory to check a condition");
     else
-        code = try_where(db, expression, &reads, err);
+        code = prepare(db, expression, err);
     (void)sqlite3_close(db);
-    if (alerts != NULL)
-        *alerts = reads;
     return code;
 }

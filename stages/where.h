@@ -1,17 +1,18 @@
 /* stages/where.h - a condition on molecules, written by the user in SQL.
  *
- * "mw between 200 and 450 and logp <= 4": an expression over the columns of
- * `molecule`. Checked before any work by preparing it on an empty database that
- * lets it read nothing but that table and change nothing. */
+ * "mw between 200 and 450 and logp <= 4": an expression (stages/expression.h)
+ * over columns of `molecule`. Checked before any work: parsed, then prepared
+ * on an empty database where it can read nothing but that table. */
 #ifndef ST_WHERE_H
 #define ST_WHERE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "pipeline/base/error.h"
 
-/* ECONFIG says what SQLite finds wrong with it. *alerts: it reads that column (alerts may be NULL). */
-pl_code st_where_check(const char *expression, bool *alerts, pl_error *err);
+/* ECONFIG says what is wrong with it, and *at at which byte. *alerts: it reads that column. Both may be NULL. */
+pl_code st_where_check(const char *expression, bool *alerts, size_t *at, pl_error *err);
 
 /* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */
 #define ST_WHERE_COLUMNS "n_atoms, n_heavy, charge, mw, logp, tpsa, hbd, hba, rotb, rings or energy"

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "chem/sdf_write.h"
 #include "pipeline/base/file.h"
@@ -12,6 +14,7 @@
 #include "pipeline/workflow.h"
 #include "stages/conformers.h"
 #include "stages/out_file.h"
+#include "stages/own_files.h"
 #include "stages/read_input.h"
 #include "stages/rows.h"
 #include "stages/score_columns.h"
@@ -64,58 +67,77 @@ static const char hits_sql[] =
     "m.energy, m.mol_id, m.unit";
 static const char from_sql[] = " FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
 
-/* Two names of one file, both as they are in the workdir. */
-static bool is_same(const pl_workflow *wf, const char *a, const char *b)
-{
-    b = pl_path_is_in(b, wf->workdir) && a[0] != '/' ? b + strlen(wf->workdir) + 1 : b;
-    while (a[0] == '.' && a[1] == '/')
-        a += 2;
-    return strcmp(a, b) == 0;
-}
-
-static bool is_taken(const pl_workflow *wf, const write_conf *c, int i)
-{
-    static const char *const own[] = { ".lock", ".reserve" };
-
-    for (int k = 0; k < i; k++)
-        if (c->path[k] != NULL && is_same(wf, c->path[i], c->path[k]))
-            return true;
-    for (size_t k = 0; k < sizeof own / sizeof *own; k++)
-        if (is_same(wf, c->path[i], own[k]))
-            return true;
-    return is_same(wf, c->path[i], wf->storage.results) || is_same(wf, c->path[i], wf->storage.features);
-}
-
 static bool is_wanted(const write_conf *c, int i) { return c->path[i] != NULL && c->path[i][0] != '\0'; }
 
-static bool is_read(const pl_workflow *wf, const char *path)
+/* The file by its one name; NULL: the path is too long. */
+static const char *canonical(const pl_workflow *wf, const char *path, char out[PATH_MAX])
 {
     char full[PATH_MAX];
 
-    (void)snprintf(full, sizeof full, "%s/%s", path[0] == '/' ? "" : wf->workdir, path);
-    return st_is_read(wf, full);
+    if (snprintf(full, sizeof full, "%s%s%s", path[0] == '/' ? "" : wf->workdir, path[0] == '/' ? "" : "/", path) >= (int)sizeof full)
+        return NULL;
+    return st_path_canonical(out, full) ? out : NULL;
+}
+
+/* Two outputs are one file, or one is the other until that is whole; some file systems see no difference between A and a. */
+static bool is_twice(const pl_workflow *wf, const write_conf *c, int i)
+{
+    char a[PATH_MAX], b[PATH_MAX];
+    const size_t tmp = sizeof ".tmp" - 1;
+    bool same = false;
+
+    for (int k = 0; k < i && !same; k++) {
+        if (!is_wanted(c, k) || canonical(wf, c->path[i], a) == NULL || canonical(wf, c->path[k], b) == NULL)
+            continue;
+        size_t na = strlen(a), nb = strlen(b);
+        same = strcasecmp(a, b) == 0 || (na == nb + tmp && strncasecmp(a, b, nb) == 0 && strcasecmp(a + nb, ".tmp") == 0) ||
+               (nb == na + tmp && strncasecmp(a, b, na) == 0 && strcasecmp(b + na, ".tmp") == 0);
+    }
+    return same;
+}
+
+static void check_place(const pl_workflow *wf, const pl_node *at, const char *path, pl_problems *problems)
+{
+    char full[PATH_MAX];
+    struct stat there;
+    const size_t n = strlen(path);
+
+    if (canonical(wf, path, full) == NULL) {
+        pl_problem_add(problems, at, "write: %.100s...: the path is too long", path);
+        return;
+    }
+    if (st_is_own(wf, full))
+        pl_problem_add(problems, at, "write: %s is a file of the run itself", path);
+    else if (st_is_read(wf, full))
+        pl_problem_add(problems, at, "write: %s is a file that the run reads", path);
+    else if (path[n - 1] == '/' || (stat(full, &there) == 0 && S_ISDIR(there.st_mode)))
+        pl_problem_add(problems, at, "write: %s is a folder; name a file", path);
+}
+
+static void check_path(const pl_workflow *wf, const pl_step *step, int i, pl_problems *problems)
+{
+    const write_conf *c = step->conf;
+    const char *path = c->path[i];
+    const pl_node *own = pl_node_get(step->node, fields[i].key), *at = own ? own : step->node;
+
+    if (strncmp(path, "~/", 2) == 0 || path[0] == '$')
+        pl_problem_add(problems, at, "write: %s: only a shell knows what that is; write ${env:HOME} for ~", path);
+    if (is_twice(wf, c, i))
+        pl_problem_add(problems, at, "write: %s is written twice", path);
+    if (pl_path_leaves(path))
+        pl_problem_add(problems, at, "write: %s leads out of the workdir; give an absolute path if that is meant", path);
+    check_place(wf, at, path, problems);
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
-    const write_conf *c = step->conf;
     int n = 0;
 
-    for (int i = 0; i < FORMATS; i++) {
-        const char *path = c->path[i];
-        if (!is_wanted(c, i))
-            continue;
-        n++;
-        if (strncmp(path, "~/", 2) == 0 || path[0] == '$')
-            pl_problem_add(problems, step->node, "write: %s: only a shell knows what that is; write ${env:HOME} for ~", path);
-        if (is_taken(wf, c, i))
-            pl_problem_add(problems, step->node, "write: %s is a file of the run itself, or written twice", path);
-        if (is_read(wf, path))
-            pl_problem_add(problems, step->node, "write: %s is a file that the run reads", path);
-        if (pl_path_leaves(path))
-            pl_problem_add(problems, step->node, "write: %s leads out of the workdir; give an absolute path if that is meant",
-                           path);
-    }
+    for (int i = 0; i < FORMATS; i++)
+        if (is_wanted(step->conf, i)) {
+            n++;
+            check_path(wf, step, i, problems);
+        }
     if (n == 0)
         pl_problem_add(problems, step->node, "write: nothing to write; set csv, sdf or smi");
 }

@@ -30,6 +30,10 @@ foreach(case numbers_that_not_every_molecule_has_are_learned_together classes_th
         a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property what_does_not_go_together_is_told_before_any_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
+foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resumed_runs_of_unlike_kernels_are_told
+        a_model_says_with_which_kernels_it_was_trained)
+  molsieve_script_test(kernels.${case} cli/kernels_e2e.py LABEL cli ARGS ${case})
+endforeach()
 foreach(case a_training_starts_from_another_model members_start_from_one_model_in_orders_of_their_own what_cannot_be_a_start_is_told_before_any_work
         a_model_of_molecules_in_another_form_is_warned_of)
   molsieve_script_test(start.${case} cli/start_e2e.py LABEL cli ARGS ${case})

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "models/cpu/choose.h"
 #include "models/cpu/inner.h"
 
 #include <stdlib.h>
@@ -99,10 +100,9 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
 
     if (rc)
         return rc;
-    e->kernels = nn_cpu_kernels_choose();
-    if (!e->kernels)
-        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU=%s is not a set of kernels of this processor",
-                       getenv("MOLSIEVE_CPU"));
+    rc = nn_cpu_kernels_pick(&e->kernels, conf->kernels, err);
+    if (rc)
+        return rc;
     e->mem = pl_arena_new(1 << 16);
     e->pool = nn_pool_new(conf->threads);
     if (!e->mem || !e->pool)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "models/cpu/kernels.h"
+#include "models/cpu/choose.h"
 
 #include "models/cpu/amx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
 
 static bool has_any(void)
 {
@@ -73,4 +77,48 @@ const char *nn_cpu_kernels_name(void)
     const nn_cpu_kernels *k = nn_cpu_kernels_choose();
 
     return k ? k->name : "none";
+}
+
+static const char *needs_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (!strcmp(name, choices[i].kernels->name))
+            return choices[i].needs;
+    return "another kind of processor";
+}
+
+pl_code nn_cpu_kernels_pick(const nn_cpu_kernels **out, const char *pinned, pl_error *err)
+{
+    const char *forced = getenv("MOLSIEVE_CPU");
+
+    *out = pinned ? nn_cpu_kernels_find(pinned) : nn_cpu_kernels_choose();
+    if (!pinned && !*out)
+        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU=%s is not a set of kernels of this processor", forced ? forced : "");
+    if (!*out)
+        return pl_fail(err, PL_ECONFIG, "kernels: %s needs %s, which this processor lacks; `molsieve doctor` lists the sets that run here",
+                       pinned, needs_of(pinned));
+    if (pinned && forced && *forced && strcmp(forced, pinned) != 0)
+        return pl_fail(err, PL_ECONFIG, "kernels: %s, but MOLSIEVE_CPU=%s forces another set; unset MOLSIEVE_CPU", pinned, forced);
+    return PL_OK;
+}
+
+static const char *machine_name(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("fma") ? "x86_64 with fma" : "x86_64";
+#elif defined(__aarch64__)
+    return "aarch64";
+#else
+    return "other processor";
+#endif
+}
+
+const char *nn_cpu_machine(char buf[64])
+{
+#if defined(__GLIBC__)
+    (void)snprintf(buf, 64, "%s, glibc %s", machine_name(), gnu_get_libc_version());
+#else
+    (void)snprintf(buf, 64, "%s", machine_name());
+#endif
+    return buf;
 }

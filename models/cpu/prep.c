@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cpu/prep.h"
+#include "pipeline/base/refused.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,10 @@ bool nn_buf_grow(nn_buf *b, size_t n, size_t size)
     page = bytes < LARGE_PAGE ? 64 : LARGE_PAGE;
     bytes = (bytes + page - 1) / page * page;
     p = aligned_alloc(page, bytes);
-    if (!p)
+    if (!p) {
+        pl_refused(bytes);
         return false;
+    }
     if (page == LARGE_PAGE)
         (void)madvise(p, bytes, MADV_HUGEPAGE); /* rows are read in any order */
     memset(p, 0, bytes);

@@ -23,7 +23,7 @@
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/text.h"
 
-enum { KEY = 33, ANSWER_S = 5, ADDRESSES = 16 };
+enum { KEY = 33, ANSWER_S = 5, ADDRESSES = 16, GUESTS = 64 };
 
 /* What a rank says of itself. */
 typedef struct hello {
@@ -78,7 +78,7 @@ static pl_code listen_open(int *out, const char *port, pl_error *err)
 
     if (fd >= 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    waits = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 64) == 0;
+    waits = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
     *out = waits ? fd : -1;
     if (!waits)
         (void)pl_fail(err, PL_ECONFIG, "rank 0 cannot wait at port %s: %s", port[0] ? port : "(any)",
@@ -233,29 +233,95 @@ static bool is_wanted(const hello *h, const nn_wires *w, const nn_meeting *m, co
     return why->text[0] == '\0';
 }
 
-/* Somebody who connected: a rank that was missing, or nobody of ours. */
-static void guest_take(nn_wires *w, const nn_meeting *m, const char *key, int fd)
+/* ---- those who connected and have not said who they are ---- */
+
+/* Connections in any order; each has until its deadline to say hello, and the oldest makes room for a new one. */
+typedef struct guests {
+    int n, fd[GUESTS];
+    double until[GUESTS];
+} guests;
+
+/* fd[i] is another's now, or closed. */
+static void guest_forget(guests *g, int i)
+{
+    g->n--;
+    g->fd[i] = g->fd[g->n];
+    g->until[i] = g->until[g->n];
+}
+
+static void guest_drop(guests *g, int i)
+{
+    (void)close(g->fd[i]);
+    guest_forget(g, i);
+}
+
+static int oldest(const guests *g)
+{
+    int first = 0;
+
+    for (int i = 1; i < g->n; i++)
+        first = g->until[i] < g->until[first] ? i : first;
+    return first;
+}
+
+static void guests_accept(guests *g, int listening)
+{
+    for (int k = 0; k < GUESTS; k++) {
+        int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        if (g->n == GUESTS)
+            guest_drop(g, oldest(g));
+        socket_tune(fd);
+        (void)nn_wires_whole(fd, sizeof(hello));
+        g->fd[g->n] = fd;
+        g->until[g->n++] = nn_wires_clock() + ANSWER_S;
+    }
+}
+
+/* Its hello, or its end, is there: a rank that was missing, or none of ours. True: w has the connection. */
+static bool guest_hear(nn_wires *w, const nn_meeting *m, const char *key, int fd)
 {
     nn_wires *one = nn_wires_new(0, 1);
+    bool wanted = false;
     hello h;
     refusal why;
 
-    if (one && fd >= 0) {
-        socket_tune(fd);
-        one->fd[0] = fd;
-        one->patience = ANSWER_S;
-        /* One that has hung up already is taken when it comes again. */
-        if (nn_wires_came(fd, sizeof h, ANSWER_S) && nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK
-            && nn_wires_watch(one, NULL) == PL_OK) {
-            bool wanted = is_wanted(&h, w, m, key, &why);
-            pl_code rc = nn_wires_send(one, 0, wanted ? NN_WIRE_WELCOME : NN_WIRE_REFUSED, &why, sizeof why, NULL);
-            if (wanted && !rc) {
-                w->fd[h.rank] = fd;
-                one->fd[0] = -1;
-            }
-        }
+    if (one == NULL)
+        return false;
+    one->fd[0] = fd;
+    one->patience = 1;
+    /* One that has hung up already is taken when it comes again. */
+    if (nn_wires_whole(fd, 0) && nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK && nn_wires_watch(one, NULL) == PL_OK) {
+        wanted = is_wanted(&h, w, m, key, &why);
+        wanted = nn_wires_send(one, 0, wanted ? NN_WIRE_WELCOME : NN_WIRE_REFUSED, &why, sizeof why, NULL) == PL_OK && wanted;
     }
+    if (wanted)
+        w->fd[h.rank] = fd;
+    one->fd[0] = -1;
     nn_wires_free(one);
+    return wanted;
+}
+
+/* Waits a little for news, and answers all who have said hello. */
+static void guests_serve(guests *g, nn_wires *w, const nn_meeting *m, int listening, const char *key)
+{
+    struct pollfd p[GUESTS + 1];
+    int n = g->n;
+
+    for (int i = 0; i < n; i++)
+        p[i] = (struct pollfd){ .fd = g->fd[i], .events = POLLIN };
+    p[n] = (struct pollfd){ .fd = listening, .events = POLLIN };
+    if (poll(p, (nfds_t)n + 1, 200) < 0)
+        return;
+    for (int i = n - 1; i >= 0; i--) { /* the last takes the place of one that goes */
+        if (p[i].revents != 0 && guest_hear(w, m, key, g->fd[i]))
+            guest_forget(g, i);
+        else if (p[i].revents != 0 || nn_wires_clock() > g->until[i])
+            guest_drop(g, i);
+    }
+    if (p[n].revents != 0)
+        guests_accept(g, listening);
 }
 
 static int missing(const nn_wires *w, pl_text *names)
@@ -287,16 +353,17 @@ static pl_code somebody_missing(nn_wires *w, const nn_meeting *m, pl_error *err)
 static pl_code all_take(nn_wires *w, const nn_meeting *m, int listening, const char *key, pl_error *err)
 {
     double end = nn_wires_clock() + m->patience;
+    guests g = { .n = 0 };
     pl_code rc = PL_OK;
 
     while (!rc && missing(w, NULL) > 0) {
-        struct pollfd p = { .fd = listening, .events = POLLIN };
-        if (poll(&p, 1, 200) > 0)
-            guest_take(w, m, key, accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        guests_serve(&g, w, m, listening, key);
         rc = nn_wires_watch(w, err);
         if (!rc && nn_wires_clock() > end && missing(w, NULL) > 0)
             rc = somebody_missing(w, m, err);
     }
+    while (g.n > 0)
+        guest_drop(&g, g.n - 1);
     for (int i = 1; !rc && i < w->size; i++)
         rc = nn_wires_send(w, i, NN_WIRE_START, NULL, 0, err);
     return rc;

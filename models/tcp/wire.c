@@ -100,13 +100,11 @@ pl_code nn_wires_watch(nn_wires *w, pl_error *err)
     return look(w, -1, 0, 0, &ready, err);
 }
 
-bool nn_wires_came(int fd, size_t n, double seconds)
+bool nn_wires_whole(int fd, size_t n)
 {
-    struct pollfd p = { .fd = fd, .events = POLLIN };
-    int whole = (int)(sizeof(head) + n), any = 1;
-    bool came = setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &whole, sizeof whole) == 0 && poll(&p, 1, (int)(1000 * seconds)) == 1;
+    int bytes = n > 0 ? (int)(sizeof(head) + n) : 1;
 
-    return setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &any, sizeof any) == 0 && came;
+    return setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0;
 }
 
 /* ---- bytes --------------------------------------------------------------- */

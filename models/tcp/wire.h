@@ -32,8 +32,8 @@ void nn_wires_free(nn_wires *w);
 pl_code nn_wires_send(nn_wires *w, int to, uint32_t kind, const void *bytes, size_t n, pl_error *err);
 /* Exactly n bytes of that kind. */
 pl_code nn_wires_recv(nn_wires *w, int from, uint32_t kind, void *bytes, size_t n, pl_error *err);
-/* Whether a message of n bytes, or an end, is there within that many seconds, however slowly it comes. */
-bool nn_wires_came(int fd, size_t n, double seconds);
+/* From now on poll() says POLLIN only when a whole message of n bytes, or an end, is there; n 0: any byte. */
+bool nn_wires_whole(int fd, size_t n);
 /* A message of any kind of at most `most` bytes, NUL-terminated if shorter. */
 pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t most, pl_error *err);
 /* Whether all connections stand; waits for nothing. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/base/arena.h"
+#include "pipeline/base/refused.h"
 
 #include <stdalign.h>
 #include <stdint.h>
@@ -25,8 +26,10 @@ void pl_arena_refuse(long nth) { refuse_nth = nth; }
 static block *block_new(size_t cap)
 {
     block *b = malloc(sizeof *b + cap);
-    if (b == NULL)
+    if (b == NULL) {
+        pl_refused(cap);
         return NULL;
+    }
     b->next = NULL;
     b->cap = cap;
     b->used = 0;

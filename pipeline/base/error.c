@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/base/error.h"
+#include "pipeline/base/refused.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 static const int exit_status[PL_NCODES] = {
     [PL_OK] = 0,
@@ -31,6 +34,24 @@ static void keep_one_line(char *s)
             *s = ' ';
 }
 
+/* ---- no memory ---- */
+
+static atomic_size_t last_refused;
+
+void pl_refused(size_t bytes) { atomic_store(&last_refused, bytes); }
+
+/* "training" -> "training: out of memory (the system refused 512.0 MB)" */
+static void say_memory(char *text, size_t size)
+{
+    size_t bytes = atomic_exchange(&last_refused, 0), n = strlen(text);
+
+    if (strstr(text, "memory") == NULL)
+        (void)snprintf(text + n, size - n, ": out of memory");
+    n = strlen(text);
+    if (bytes > 0)
+        (void)snprintf(text + n, size - n, " (the system refused %.1f MB)", 1e-6 * (double)bytes);
+}
+
 pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)
 {
     if (err != NULL) {
@@ -40,6 +61,8 @@ pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)
         va_start(ap, fmt);
         (void)vsnprintf(err->text, sizeof err->text, fmt, ap);
         va_end(ap);
+        if (code == PL_ENOMEM)
+            say_memory(err->text, sizeof err->text);
         keep_one_line(err->text);
     }
     return code;

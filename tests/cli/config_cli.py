@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -122,6 +123,17 @@ def syntax_that_is_not_a_workflow_is_refused_in_one_line():
         p.put("w.yaml", bomb)
         _, _, err = p.run("check", "w.yaml", expect=2)
         assert "more than 100,000 values" in err, err
+        # Variables of variables, long values that aliases repeat, and values of the environment: a refusal, and little memory.
+        head = "format: 1\nname: x\nvars:\n  v0: %s\n" % ("x" * 100)
+        grow = head + "".join("  v%d: %s\n" % (i, ("${vars.v%d}" % (i - 1)) * 10) for i in range(1, 8)) + "inputs: []\nstages: {read: {}}\n"
+        many = head + "inputs: [%s]\nstages: {read: {}}\n" % ", ".join(['"%s"' % ("${env:LONG}" * 9)] * 5)
+        alias = "a: &a %s\nb: [%s]\n" % ("y" * 100000, ",".join(["*a"] * 5000))
+        for text, want in ((grow, "w.yaml:8:7: texts with ${...} come to more than 1 MiB"), (many, "come to more than 1 MiB"),
+                           (alias, "more than 10 MiB of text once its aliases")):
+            p.put("w.yaml", text)
+            _, _, err = p.run("check", "w.yaml", expect=2, env=dict(os.environ, LONG="z" * 100000),
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20)))
+            assert want in err and len(err) < 20000, (want, err[:2000])
 
 
 GOOD = """\
@@ -499,7 +511,7 @@ def results_can_be_asked_and_exported():
                     "CREATE VIRTUAL TABLE temp.f USING csv(filename='/etc/passwd')", "CREATE VIEW w AS SELECT 1",
                     "SELECT fts3_tokenizer('a', x'0000000000000000')", "EXPLAIN DELETE FROM hit", "CREATE TRIGGER t "
                     "AFTER INSERT ON hit BEGIN SELECT 1; END", "WITH x AS (SELECT 1) DELETE FROM hit", "ALTER TABLE hit RENAME TO h",
-                    "UPDATE sqlite_master SET sql=''", "SELECT * FROM pragma_writable_schema(1)"):
+                    "UPDATE sqlite_master SET sql=''", "SELECT * FROM pragma_writable_schema(1)", "SELECT hex(fts3_tokenizer('simple'))", "SELECT FTS3_Tokenizer('porter')"):
             _, out, err = p.run("query", sql, expect=2)
             assert out == "" and "SQL:" in err, (sql, err)
         assert open(p.path("runs/small/results.db"), "rb").read() == before

@@ -345,5 +345,113 @@ def mistakes_in_the_settings_are_all_reported_at_once():
         assert "no molecule satisfies" in err, err
 
 
-main([pareto_fronts_are_those_of_the_definition, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_what_they_say,
+def a_condition_is_refused_with_its_line_and_column():
+    with Project() as p:
+        p.put("a.smi", "CCO\n")
+        cases = (('"mv" > 1', 1, "single quotes"), ("mw < 5 and mv > 1", 11, "did you mean mw"), ("1) UNION SELECT 1 FROM (molecule", 1, "goes on with"),
+                 ("1) LIMIT (1", 1, "goes on with"), ("mw > ?1", 5, "no parameters"), ("random() > 0", 0, "no such function here: random"),
+                 ("200 < mw < 500", 9, "write a < b and b < c"), ("mw = 200 or 300", 12, "compare it with something"),
+                 ("mw > (SELECT 5)", 6, "no query"), ("logp > 'high'", 0, "compared with"), ("removed = null", 0, "is null"))
+        for expression, at, says in cases:
+            for stage, line, key in (("prepare", 10, "keep"), ("rank", 12, "where")):
+                own, other = ("", "# ") if stage == "prepare" else ("# ", "")
+                quoted = '"%s"' % expression if '"' not in expression else "'%s'" % expression
+                w = p.workflow([p.path("a.smi")], "  read: {}\n  prepare:\n    %skeep: %s\n  rank:\n    %swhere: %s\n    objectives: "
+                               "[{property: mw, goal: maximise}]\n" % (own, quoted, other, quoted))
+                _, _, err = p.run("check", w, expect=2)
+                place = "w.yaml:%d:%d: %s: %s: " % (line, 5 + len(key) + 3 + at, stage, key)
+                assert place in err and says in err, (place, says, err)
+                p.run("check", w, "stages.%s.%s=mw < 500" % (stage, key))
+        # From the command line there is no place, but the reason.
+        assert "did you mean mw" in p.run("check", w, "stages.rank.where=mv > 1", expect=2)[2]
+
+
+RANKED = READ + "  rank: {objectives: [{property: mw, goal: maximise}], top: 3}\n"
+
+
+def outputs_are_never_files_of_the_run():
+    with Project() as p:
+        p.put("a.smi", "CCO one\nCCN two\n")
+        os.makedirs(p.path("run", "sub"))
+        os.symlink("sub", p.path("run", "link"))
+        os.symlink("../run", p.path("run", "self"))
+        os.symlink("results.db", p.path("run", "alias.csv"))
+        os.symlink(p.path("a.smi"), p.path("run", "input.csv"))
+
+        def says(settings, want):
+            w = p.workflow(["a.smi"], RANKED + "  write: {%s}\n" % settings)
+            _, _, err = p.run("check", w, expect=2 if want else 0)
+            assert want in err and (not want or re.search(r"w\.yaml:\d+:\d+: write: ", err)), (settings, want, err)
+
+        own = "is a file of the run itself"
+        for name in ("results.db", "results.db-wal", "results.db-shm", "results.db-journal", "RESULTS.DB-WAL", "./results.db-wal", "self/results.db",
+                     "sub/../results.db-wal", "link/../results.db-wal", p.path("run/results.db-wal"), p.path("run/./sub/../results.db-wal"),
+                     p.path("run/new/../results.db"), "self/self/heartbeat.json", "results.db.format4", "results.previous.db", "results.merging.db-wal",
+                     "results.db.lock", "features.db", "features.db-wal", ".lock", ".lock.tmp", ".reserve", "Heartbeat.json", "models/e2e.safetensors",
+                     "checkpoints/a/b.csv", "models/../models/x", "shards/00000-of-00001/results.db", "ranks-0123456789ab.txt"):
+            says("csv: '%s'" % name, "leads out" if name.startswith(("sub/../", "link/../", "models/..")) else own)
+        says("csv: input.csv", "is a file that the run reads")
+        says("csv: '%s'" % p.path("w.yaml"), "is a file that the run reads")
+        for a, b in (("x.csv", "x.csv"), ("x.csv", "./x.csv"), ("sub/x.csv", "link/x.csv"), ("x.csv", p.path("run/x.csv")), ("x.csv", "X.CSV"),
+                     ("x.csv", "self/x.csv"), ("x.csv", "x.csv.tmp"), ("x.csv.tmp", "x.csv"), ("new/x", "new/./x")):
+            says("csv: '%s', sdf: '%s'" % (a, b), "is written twice")
+        says("csv: sub", "is a folder")
+        says("csv: new/", "is a folder")
+        for good in ("hits.csv", "sub/hits.csv", "link/hits.csv", "results.csv", "a/models/x.csv", "model.csv", p.path("elsewhere/results.db-wal")):
+            says("csv: '%s'" % good, "")
+        # Other commands that write, and the log.
+        w = p.workflow(["a.smi"], RANKED)
+        p.run("run", w, "-q")
+        was = sorted(os.listdir(p.path("run")))
+        for name in ("results.db-wal", "results.db", ".lock", "heartbeat.json", "self/features.db-shm", "link/../results.db-journal"):
+            for command in (("export", "csv", "--all", "run", "-o"), ("report", "run", "-o")):
+                assert "choose another name" in p.run(*command, "run/" + name, expect=2)[2] or name == "results.db"
+            assert "name another file" in p.run("run", w, "--log", "run/" + name, expect=2)[2]
+        assert sorted(os.listdir(p.path("run"))) == was
+
+
+def a_database_from_somebody_else_reaches_nothing():
+    with Project() as p:
+        p.put("a.smi", "CCO one\nCCN two\nCCOC three\n")
+        w = p.workflow(["a.smi"], RANKED)
+        p.run("run", w, "-q")
+        db = sqlite3.connect(p.path("run/results.db"))
+        db.executescript("""CREATE VIEW v_pointer AS SELECT hex(fts3_tokenizer('simple')) AS p;
+            CREATE VIEW v_file AS SELECT load_extension('x') AS p;
+            CREATE TABLE "a"" b"(x); INSERT INTO "a"" b" VALUES(7);
+            CREATE TRIGGER t1 AFTER INSERT ON event BEGIN DELETE FROM molecule; END;
+            CREATE TRIGGER t2 AFTER DELETE ON hit BEGIN UPDATE molecule SET mw=0; END;""")
+        db.close()
+        before = p.rows("SELECT * FROM molecule")
+        for view in ("v_pointer", "v_file"):
+            _, out, err = p.run("query", view, expect=2)
+            assert out == "" and "SQL:" in err, (out, err)
+        assert p.run("query", "--csv", 'a" b')[1].split() == ["x", "7"]
+        assert "v_pointer" in p.run("query")[1]
+        p.run("run", w, "-q", "--force", "rank", "stages.rank.top=2")
+        assert p.rows("SELECT * FROM molecule") == before and p.one("SELECT count(*) FROM hit") == 2
+        # A table that a run reads and that is a view of what gives an address.
+        db = sqlite3.connect(p.path("run/results.db"))
+        db.executescript("DROP TABLE hit; CREATE VIEW hit AS SELECT 1 AS rank, 1 AS mol_id, hex(fts3_tokenizer('simple')) AS objective, NULL AS "
+                         "front, NULL AS cluster, NULL AS n_similar;")
+        db.close()
+        _, out, err = p.run("top", "run", expect=None)
+        assert "unsafe use" in err or "not authorized" in err or "fts3_tokenizer" in err, (out, err)
+
+
+def a_condition_before_building_means_what_it_means_in_the_ranking():
+    with Project() as p:
+        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 150))
+        p.run("run", p.workflow([p.path("a.smi")], READ), "-q")
+        for expression in ("logp <= 3 and not (hbd > 1)", "1.0 * hba / n_heavy < 0.2", "(mw < 350) + (logp < 3) + (rotb < 4) >= 2",
+                           "formula like '%Cl%' or smiles glob '*[sS]*'", "charge in (0) and round(logp) between 1 and 3"):
+            w = p.workflow([p.path("a.smi")], "  read: {unit: 100}\n  prepare: {conformers: {source: none}, keep: \"%s\"}\n" % expression,
+                           workdir="kept")
+            p.run("run", w, "-q")
+            kept = {k for k, in p.rows("SELECT inchikey FROM molecule", workdir="kept")}
+            assert kept == {k for k, in p.rows("SELECT inchikey FROM molecule WHERE " + expression)}, expression
+            assert 5 < len(kept) < 145, (expression, len(kept))
+
+
+main([outputs_are_never_files_of_the_run, a_database_from_somebody_else_reaches_nothing, a_condition_is_refused_with_its_line_and_column, a_condition_before_building_means_what_it_means_in_the_ranking, pareto_fronts_are_those_of_the_definition, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_what_they_say,
       conformers_of_hits_are_written_as_sdf, a_model_that_is_exchanged_leaves_nothing_behind, mistakes_in_the_settings_are_all_reported_at_once])

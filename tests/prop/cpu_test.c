@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "models/cpu/kernels.h"
+#include "models/cpu/choose.h"
 #include "models/engine.h"
 #include "models/frame.h"
 #include "pipeline/base/rng.h"
@@ -145,6 +145,25 @@ static void every_set_of_kernels_gives_nearly_the_same(void **state)
     }
     unsetenv("MOLSIEVE_CPU");
     pl_arena_free(f.mem);
+}
+
+static void a_pinned_set_of_kernels_computes_or_is_refused(void **state)
+{
+    const nn_cpu_kernels *k;
+    pl_error err = { 0 };
+    (void)state;
+
+    assert_int_equal(nn_cpu_kernels_pick(&k, "portable", NULL), PL_OK);
+    assert_string_equal(k->name, "portable");
+    assert_int_equal(nn_cpu_kernels_pick(&k, "mmx", &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "kernels: mmx needs"));
+    setenv("MOLSIEVE_CPU", "portable", 1);
+    assert_int_equal(nn_cpu_kernels_pick(&k, NULL, NULL), PL_OK);
+    assert_string_equal(k->name, "portable");
+    assert_int_equal(nn_cpu_kernels_pick(&k, "portable", NULL), PL_OK);
+    if (nn_cpu_kernels_find("avx2"))
+        assert_int_equal(nn_cpu_kernels_pick(&k, "avx2", &err), PL_ECONFIG);
+    unsetenv("MOLSIEVE_CPU");
 }
 
 /* Graph g of a batch as a batch of its own; arrays in mem. */
@@ -461,6 +480,7 @@ int main(void)
         cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, nodes),
         cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, natural_exact),
         cmocka_unit_test_setup(one_two_and_five_threads_give_the_same_bits, natural_nodes),
+        cmocka_unit_test(a_pinned_set_of_kernels_computes_or_is_refused),
         cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, exact),
         cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, nodes),
         cmocka_unit_test_setup(every_set_of_kernels_gives_nearly_the_same, natural_exact),

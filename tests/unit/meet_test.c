@@ -396,6 +396,37 @@ static void a_rank_that_left_while_it_waited_may_come_again(void **state)
     (void)close(left);
 }
 
+/* Strangers that connect and say nothing, or begin a hello and do not end it: before and while the ranks come. */
+static void idle_connections_do_not_keep_ranks_from_meeting(void **state)
+{
+    enum { BEFORE = 14, ALL = 150 };
+    const struct { uint32_t kind, zero; uint64_t n; } head = { NN_WIRE_HELLO, 0, 204 };
+    bench *b = *state;
+    int fd[ALL];
+    struct timespec began, ended;
+
+    masters_set(b);
+    for (int i = 0; i < 3; i++)
+        b->rank[i].launch.size = 3, b->rank[i].work = work_sum;
+    rank_start(&b->rank[0]);
+    nap(0.5);
+    for (int i = 0; i < ALL; i++) {
+        if (i == BEFORE)
+            rank_start(&b->rank[1]);
+        fd[i] = connect_silently(b->rank[0].launch.port);
+        if (i % 2)
+            assert_int_equal(send(fd[i], &head, sizeof head, MSG_NOSIGNAL), sizeof head);
+    }
+    rank_start(&b->rank[2]);
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &began), 0);
+    for (int i = 0; i < 3; i++)
+        check_end(&b->rank[i], 0, "");
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &ended), 0);
+    assert_true(ended.tv_sec - began.tv_sec < 10);
+    for (int i = 0; i < ALL; i++)
+        (void)close(fd[i]);
+}
+
 /* ---- they are lost ---- */
 
 /* The last rank dies, or stops; the others are in a sum. */
@@ -478,6 +509,7 @@ int main(void)
         WITH_BENCH(two_jobs_share_a_folder),
         WITH_BENCH(a_second_rank_of_the_same_number_is_refused),
         WITH_BENCH(a_rank_that_left_while_it_waited_may_come_again),
+        WITH_BENCH(idle_connections_do_not_keep_ranks_from_meeting),
         WITH_BENCH(a_dead_rank_ends_all_at_once),
         WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
         WITH_BENCH(a_rank_that_gives_up_ends_all),

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Scores depend on the set of kernels from the seventh digit on: the set is stored, told of and can be pinned."""
+import itertools
+import json
+import os
+import shutil
+
+import sieve
+from targets_e2e import STAGES, labelled
+from train_e2e import tensors
+
+TRAIN = """  train:
+    targets: [{name: gap}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8}
+    epochs: 2
+    domain: 0
+"""
+
+
+def sets(p):
+    """The sets of kernels of this processor, best first."""
+    found = {x["name"]: x["text"] for x in json.loads(p.run("doctor", "--json", expect=None)[1])["findings"]}
+    return found["kernels"].split(": ")[1].split(";")[0].split(", ")
+
+
+def begin(p):
+    p.put("in.sdf", labelled(60)[0])
+    p.workflow(["in.sdf"], STAGES + TRAIN)
+    p.run("run", "w.yaml", "-q", "stages.train.kernels=portable")
+    shutil.move(p.path("run/models/e2e.safetensors"), p.path("m.safetensors"))
+    return p.workflow(["in.sdf"], "  read: {unit: 10}\n  prepare: {conformers: {source: keep}}\n  graph: {edges: bonds}\n  score: {}\n",
+                      name="s.yaml", workdir="score", extra="models:\n  m: {path: m.safetensors}\n")
+
+
+def env(name):
+    return dict(os.environ, MOLSIEVE_CPU=name)
+
+
+def levels(p, workdir):
+    return {json.loads(k)["score"] for k, in p.rows("SELECT kernels FROM run WHERE kernels LIKE '%score%'", workdir=workdir)}
+
+
+def scores(p, workdir):
+    return p.rows("SELECT mol_id, value FROM prediction ORDER BY mol_id", workdir=workdir)
+
+
+def a_set_of_kernels_gives_the_same_bytes_for_any_jobs():
+    with sieve.Project() as p:
+        s = begin(p)
+        here, got = sets(p), {}
+        for name in here:
+            p.run("run", s, "-q", "-j", "1", "stages.score.kernels=" + name, "workdir=pin-" + name)
+            p.run("run", s, "-q", "-j", "2", "workdir=env-" + name, env=env(name))
+            got[name] = scores(p, "pin-" + name)
+            assert len(got[name]) == 60 and got[name] == scores(p, "env-" + name)
+            level, = levels(p, "pin-" + name)
+            assert level.startswith("cpu " + ("avx512" if name == "amx" else name) + " ("), level  # in float32 they are the same
+            assert levels(p, "env-" + name) == {level}
+        if "amx" in here:
+            assert got["amx"] == got["avx512"]
+        for a, b in itertools.combinations([n for n in here if n != "amx"], 2):
+            assert got[a] != got[b], (a, b)
+            assert all(abs(x - y) <= 1e-4 * (1 + abs(x)) for (_, x), (_, y) in zip(got[a], got[b]))
+        # Pinned, it is another result; a set that the machine lacks, or that something else overrides, is refused with its place.
+        assert "kernels: auto -> portable" in p.run("explain", s, "score", "stages.score.kernels=portable", "workdir=env-" + here[0])[1]
+        assert "MOLSIEVE_CPU=portable forces another set" in p.run("check", s, "stages.score.kernels=avx2", env=env("portable"), expect=2)[2]
+        assert "is a set of engine cpu" in p.run("check", s, "stages.score.kernels=portable", "stages.score.engine=ref", expect=2)[2]
+        for name in {"avx2", "avx512", "amx"} - set(here):
+            assert "which this processor lacks" in p.run("check", s, "stages.score.kernels=" + name, expect=2)[2]
+
+
+def shards_and_resumed_runs_of_unlike_kernels_are_told():
+    with sieve.Project() as p:
+        s = begin(p)
+        best = sets(p)[0]
+        if best == "portable":
+            sieve.skip("one set of kernels only")
+        told, pins = "computed on", "`kernels`"
+        p.run("run", s, "-q", "--shard", "0/2", env=env("portable"))
+        p.run("run", s, "-q", "--shard", "1/2")
+        _, _, err = p.run("merge", s)
+        assert told in err and pins in err and "cpu portable" in err, err
+        assert len(levels(p, "score")) == 2
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND stage='score'", workdir="score") == 1
+        # Pinned: no word, and the rows of a single run on another machine.
+        for k in "01":
+            p.run("run", s, "-q", "--shard", k + "/2", "stages.score.kernels=portable", "workdir=pinned")
+        assert told not in p.run("merge", s, "stages.score.kernels=portable", "workdir=pinned")[2]
+        p.run("run", s, "-q", "workdir=alone", env=env("portable"))
+        assert scores(p, "pinned") == scores(p, "alone")
+        # A run that was killed goes on with other kernels; then with those that it had.
+        for again, says in ((best, True), ("portable", False)):
+            workdir = "workdir=killed-" + again
+            p.run("run", s, "-q", workdir, env=dict(env("portable"), MOLSIEVE_FAULT="score.unit.after_commit:2"), expect=137)
+            _, _, err = p.run("run", s, workdir, env=env(again))
+            assert (told in err) == says, err
+
+
+def a_model_says_with_which_kernels_it_was_trained():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(60)[0])
+        w = p.workflow(["in.sdf"], STAGES + TRAIN)
+        p.run("run", w, "-q", env=env("portable"))
+        _, meta = tensors(p.path("run/models/e2e.safetensors"))
+        assert json.loads(meta["provenance"])["kernels"].startswith("cpu portable ("), meta["provenance"]
+        best = sets(p)[0]
+        if best == "portable":
+            return
+        p.run("run", w, "-q", "workdir=two", env=dict(env("portable"), MOLSIEVE_FAULT="train.checkpoint.after:1"), expect=137)
+        _, _, err = p.run("run", w, "workdir=two")
+        assert "cpu portable (" in err and "computed on" in err, err
+        _, meta = tensors(p.path("two/models/e2e.safetensors"))
+        assert len(json.loads(meta["provenance"])["kernels"].split("; ")) == 2
+
+
+sieve.main([a_set_of_kernels_gives_the_same_bytes_for_any_jobs, shards_and_resumed_runs_of_unlike_kernels_are_told,
+            a_model_says_with_which_kernels_it_was_trained])
