@@ -4,6 +4,7 @@ add_dependencies(test_stages molsieve-chem)
 molsieve_test(keep unit/keep_test.c LABEL unit USES molsieve::stages toy)
 target_link_options(test_keep PRIVATE ${seen_calls})
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
+molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
 
