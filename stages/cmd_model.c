@@ -9,6 +9,7 @@
 #include "chem/element.h"
 #include "models/model_file.h"
 #include "stages/cmd.h"
+#include "stages/verdict.h"
 
 enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */
 
@@ -62,6 +63,30 @@ static void print_size(const json_t *e)
     (void)printf(")\n");
 }
 
+static double measure_of(const json_t *fit, bool classes)
+{
+    const json_t *value = json_object_get(fit, classes ? "roc_auc" : "mae");
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* By the test part, or the validation part where there is no other. */
+static void print_verdict(const json_t *errors, const char *unit, bool classes)
+{
+    const char *part = json_object_get(errors, "test") ? "test" : "valid", *who;
+    const json_t *e = json_object_get(errors, part);
+    st_verdict v = st_verdict_of(classes, measure_of(e, classes));
+    pl_text text = { 0 };
+    json_t *base;
+
+    json_object_foreach(json_object_get(e, "baselines"), who, base)
+        st_verdict_compare(&v, who, measure_of(base, classes));
+    st_verdict_add(&text, &v, part, unit);
+    if (text.len > 0)
+        (void)printf("  %s\n", pl_text_str(&text));
+    pl_text_free(&text);
+}
+
 /* On the parts that it was not trained on. */
 static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
 {
@@ -86,6 +111,21 @@ static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
             (void)printf("\n");
         }
     }
+}
+
+/* The molecules that intervals and range come from, where they are not those of the training. */
+static void print_calibration(const json_t *p, pl_arena *mem)
+{
+    json_t *c = json_object_get(p, "calibration"), *n;
+    const char *name;
+
+    if (!c)
+        return;
+    (void)printf("  calibrated  %s, by workflow %s:", plain(json_string_value(json_object_get(c, "date")), mem),
+                 plain(json_string_value(json_object_get(c, "workflow")), mem));
+    json_object_foreach(json_object_get(c, "molecules"), name, n)
+        (void)printf(" %lld molecules with %s", (long long)json_integer_value(n), plain(name, mem));
+    (void)printf("; range and intervals are theirs\n");
 }
 
 static void print_graph(const nn_model_file *m)
@@ -198,6 +238,7 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
             (void)printf("%s\n", plain(t->name, mem));
         print_interval(t);
         print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
+        print_verdict(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, m->classifies);
     }
 }
 
@@ -218,6 +259,7 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     (void)printf("  sha256      %s\n", m->sha256);
     print_training(p, mem);
     print_domain(m);
+    print_calibration(p, mem);
     print_range(&m->range);
     print_all_errors(m, p, mem);
     json_decref(p);

@@ -133,34 +133,6 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
     (void)sqlite3_finalize(st);
 }
 
-/* How wrong the trained model is, or its members together, where that was found out. */
-static void print_errors(pl_store *s)
-{
-    static const char sql[] =
-        "SELECT min(m.name)||CASE WHEN count(*)>1 THEN ' and '||(count(*)-1)||' more' ELSE '' END||': '||p.name||', '||e.part,coalesce(max(t.value),e.value),"
-        "coalesce(nullif(' '||e.unit,' '),''),e.n,count(*),min(e.value),max(e.value),(SELECT min(b.value) FROM evaluation b WHERE"
-        " b.model_id=e.model_id AND b.property_id=e.property_id AND b.part=e.part AND b.metric LIKE '%.mae' AND b.metric<>'ensemble.mae')"
-        " FROM evaluation e JOIN model m USING(model_id) JOIN property p USING(property_id) LEFT JOIN evaluation t ON t.model_id=e.model_id"
-        " AND t.property_id=e.property_id AND t.part=e.part AND t.metric='ensemble.mae' WHERE e.metric='mae' AND e.part="
-        "(SELECT min(part) FROM evaluation WHERE part IN('test','valid')) GROUP BY e.property_id,CASE WHEN t.value IS NULL THEN e.model_id END"
-        " ORDER BY e.property_id LIMIT 64";
-    sqlite3_stmt *st;
-    bool row = false;
-    char n[32];
-
-    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
-        return;
-    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
-        (void)printf("model %s MAE %.4g%s", (const char *)sqlite3_column_text(st, 0), sqlite3_column_double(st, 1),
-                     (const char *)sqlite3_column_text(st, 2));
-        if (sqlite3_column_int64(st, 4) > 1)
-            (void)printf(" together, each %.4g to %.4g", sqlite3_column_double(st, 5), sqlite3_column_double(st, 6));
-        (void)printf(" (%s molecules); the best trivial prediction: %.4g\n", pl_count_str(sqlite3_column_int64(st, 3), n),
-                     sqlite3_column_double(st, 7));
-    }
-    (void)sqlite3_finalize(st);
-}
-
 static void print_top(pl_store *s)
 {
     static const char sql[] = "SELECT rank,smiles,coalesce(property,'objective'),coalesce(nullif(' '||unit,' '),''),coalesce(score,objective),"
@@ -246,7 +218,7 @@ void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
         (void)printf("everything is done already: nothing ran\n");
     print_top(s);
     print_domain(s);
-    print_errors(s);
+    st_model_errors_print(s);
     (void)printf("results: %s\n", from_here(wf->storage.results));
     print_all_next(wf, has_rows(s, "hit"));
     pl_store_close(s);

@@ -8,10 +8,11 @@
 #include "chem/graph_block.h"
 #include "pipeline/workflow.h"
 #include "stages/blocks.h"
+#include "stages/neighbours.h"
 #include "stages/prepare.h"
 
-const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration" };
-const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "descriptors" };
+const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration", "new" };
+const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "descriptors", "neighbours" };
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -56,7 +57,8 @@ static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *labe
     *out = "";
     for (int32_t k = 0; k < n && !rc; k++) {
         int64_t id = -1;
-        rc = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", label[k].name);
+        if (label[k].name)
+            rc = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", label[k].name);
         *out = *out ? pl_sprintf(env->mem, "%s%s%lld", *out, k ? "," : "", (long long)id) : NULL;
     }
     return rc || *out ? rc : pl_fail(err, PL_ENOMEM, "labels");
@@ -72,13 +74,13 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
     pl_code rc = ids_of(&ids, env, label, d->n_targets, err);
 
     if (!rc)
-        rc = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM split s WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id "
-                       "AND l.property_id IN (%s))", ids);
+        rc = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM %s s WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id "
+                       "AND l.property_id IN (%s))", d->from, ids);
     if (!rc)
         rc = rows_alloc(d, n, err);
-    sql = rc ? NULL : pl_sprintf(env->mem, "SELECT s.mol_id, s.part, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM split s "
+    sql = rc ? NULL : pl_sprintf(env->mem, "SELECT s.mol_id, s.part, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM %s s "
                                  "CROSS JOIN molecule m USING(mol_id) WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND "
-                                 "l.property_id IN (%s)) ORDER BY s.mol_id", ids);
+                                 "l.property_id IN (%s)) ORDER BY s.mol_id", d->from, ids);
     if (!rc)
         rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
     while (!rc && row && d->n < n) {
@@ -93,12 +95,12 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
 /* Molecules and labels both grow by id. */
 static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t k, pl_error *err)
 {
-    static const char sql[] = "SELECT s.mol_id, l.value FROM split s JOIN label l USING(mol_id) "
-                              "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id";
+    const char *sql = pl_sprintf(env->mem, "SELECT s.mol_id, l.value FROM %s s JOIN label l USING(mol_id) "
+                                 "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id", d->from);
     sqlite3_stmt *st = NULL;
     int64_t at = 0, found = 0;
     bool row = true;
-    pl_code rc = pl_db_prepare(env->store->db, &st, sql, err);
+    pl_code rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
 
     if (!rc)
         (void)sqlite3_bind_text(st, 1, label->name, -1, SQLITE_STATIC);
@@ -148,7 +150,7 @@ static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *labe
     pl_code rc = r->rank == 0 ? rows_query(d, env, label, err) : PL_OK;
 
     for (int32_t k = 0; k < d->n_targets && r->rank == 0 && !rc; k++)
-        rc = label_query(d, env, &label[k], k, err);
+        rc = !label[k].name ? PL_OK : label_query(d, env, &label[k], k, err);
     return rc ? rc : rows_tell(d, r, err);
 }
 
@@ -305,12 +307,12 @@ static void without_graph_drop(st_dataset *d)
     d->n_no_graph = n - d->n;
 }
 
-pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
+static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
 {
     nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks ? ranks : &alone;
     pl_code rc;
 
-    *d = (st_dataset){ .n_targets = n, .mem = pl_arena_new(1 << 20) };
+    *d = (st_dataset){ .n_targets = n, .from = from, .mem = pl_arena_new(1 << 20) };
     if (!d->mem)
         return pl_fail(err, PL_ENOMEM, "a data set");
     rc = rows_read(d, env, label, r, err);
@@ -319,6 +321,17 @@ pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label
     if (!rc)
         without_graph_drop(d);
     return rc;
+}
+
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
+{
+    return open_from(d, env, "split", label, n, ranks, err);
+}
+
+pl_code st_dataset_open_all(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
+{
+    return open_from(d, env, "(SELECT mol_id, iif(part='calibration',part,'new') AS part FROM molecule LEFT JOIN split USING(mol_id))", label, n,
+                     NULL, err);
 }
 
 void st_dataset_close(st_dataset *d)
@@ -451,6 +464,8 @@ pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t targe
     if (!y || !count || !descriptor)
         return pl_fail(err, PL_ENOMEM, "baselines of %lld molecules", (long long)n);
     b->inputs = train->inputs;
+    b->target = target;
+    b->pool = NULL;
     for (int64_t i = 0; i < n; i++) {
         int64_t at = train->at[i];
         y[used] = st_dataset_value(d, at, target);
@@ -464,12 +479,31 @@ pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t targe
     return rc ? rc : nn_metric_linear(b->descriptors, descriptor, y, used, ST_DESCRIPTORS, mem, err);
 }
 
+pl_code st_baselines_fit_all(st_baselines *b, const st_samples *train, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0; k < train->d->n_targets && !rc; k++) {
+        rc = st_baselines_fit(&b[k], train, k, train->d->mem, err);
+        if (!rc)
+            rc = st_pool_make(&b[k].pool, train, k, k ? b[k - 1].pool : NULL, err);
+    }
+    return rc;
+}
+
+pl_code st_baselines_look(const st_baselines *b, st_part part, pl_error *err)
+{
+    return b->pool ? st_pool_find(b->pool, part, err) : PL_OK;
+}
+
 double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at)
 {
     double count[NN_MAX_ELEMENTS];
 
     if (kind == ST_BY_MEAN)
         return b->mean;
+    if (kind == ST_BY_NEIGHBOURS)
+        return st_pool_mean(b->pool, at, b->target, b->mean);
     if (kind == ST_BY_DESCRIPTORS)
         return nn_metric_apply(b->descriptors, d->descriptor[at], ST_DESCRIPTORS);
     counts_of(count, b->inputs, d->item[at].graph);

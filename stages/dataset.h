@@ -12,14 +12,16 @@
 #include "models/train.h"
 #include "pipeline/store.h"
 
-typedef enum st_part { ST_TRAIN, ST_VALID, ST_TEST, ST_CALIBRATION, ST_PARTS } st_part;
+/* ST_NEW: labelled molecules that an existing model was not trained on; no part of a split. */
+typedef enum st_part { ST_TRAIN, ST_VALID, ST_TEST, ST_CALIBRATION, ST_NEW, ST_PARTS } st_part;
+enum { ST_SPLIT_PARTS = ST_NEW };  /* those that a split has: the ones before ST_NEW */
 extern const char *const st_part_name[ST_PARTS];
 
 enum { ST_DESCRIPTORS = 7 };     /* mw logp tpsa hbd hba rotb rings */
 
 /* A label to learn, by its name in the property table. */
 typedef struct st_wanted_label {
-    const char *name;
+    const char *name;            /* NULL: no molecule has it                          */
     double factor;               /* label times this is the target                    */
 } st_wanted_label;
 
@@ -27,6 +29,7 @@ typedef struct st_dataset {
     int64_t n;                   /* molecules with a part, a label at least, and a graph */
     int32_t n_targets;
     int64_t n_no_graph;          /* had a part and a label, but no graph              */
+    const char *from;            /* SQL: the rows (mol_id, part)                      */
     int64_t *mol_id;             /* [n] growing                                       */
     double *value;               /* [n][n_targets] in the unit of each; NaN: not measured */
     double (*descriptor)[ST_DESCRIPTORS]; /* [n]                                      */
@@ -42,6 +45,8 @@ typedef struct st_dataset {
 /* ECONFIG when no molecule has one of the n labels. ranks: all call, rank 0 reads (env->store of the
  * others may be NULL), all have it; NULL: alone. */
 pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err);
+/* The labelled molecules of a workflow that trains nothing. Part: ST_CALIBRATION of those that a split gives to it, else ST_NEW. */
+pl_code st_dataset_open_all(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err);
 void    st_dataset_close(st_dataset *d); /* zeroed is fine */
 
 /* The target k of molecule i. */
@@ -77,17 +82,24 @@ typedef struct st_samples {
 pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err);
 void    st_samples_close(st_samples *s); /* zeroed is fine */
 
-/* Trivial predictions of one target to hold against a model's: the mean of the training
- * molecules that have it, least squares on their element counts, and on their descriptors. */
-typedef enum st_baseline { ST_BY_MEAN, ST_BY_COMPOSITION, ST_BY_DESCRIPTORS, ST_BASELINES } st_baseline;
+/* Simple predictions of one target to compare a model with: the mean of the training molecules that have it, least
+ * squares on their element counts and on their descriptors, and the nearest of them (stages/neighbours.h). */
+typedef enum st_baseline { ST_BY_MEAN, ST_BY_COMPOSITION, ST_BY_DESCRIPTORS, ST_BY_NEIGHBOURS, ST_BASELINES } st_baseline;
 extern const char *const st_baseline_name[ST_BASELINES];
 
 typedef struct st_baselines {
     const nn_inputs *inputs;
     double mean, composition[1 + NN_MAX_ELEMENTS], descriptors[1 + ST_DESCRIPTORS];
+    int32_t target;
+    struct st_pool *pool;        /* NULL without neighbours */
 } st_baselines;
 
+/* Without neighbours. */
 pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t target, pl_arena *mem, pl_error *err);
+/* b [d->n_targets], all of them. */
+pl_code st_baselines_fit_all(st_baselines *b, const st_samples *train, pl_error *err);
+/* For a part's molecules; call it before st_baseline_value is asked for ST_BY_NEIGHBOURS. */
+pl_code st_baselines_look(const st_baselines *b, st_part part, pl_error *err);
 double  st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at);
 
 #endif

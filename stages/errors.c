@@ -63,24 +63,37 @@ static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_sa
     out->model.n = n;
 }
 
-static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, pl_arena *mem,
+static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_part part, pl_arena *mem, pl_error *err)
+{
+    double *p = PL_NEW(mem, double, out->model.n + 1);
+    pl_code rc = p ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
+
+    for (int b = 0; b < ST_BASELINES && !rc && !j->base; b++)
+        rc = nn_metric_fit(&out->baseline[b], p, p, 0, mem, err); /* of no molecule: nothing is known */
+    if (rc || !j->base)
+        return rc;
+    rc = st_baselines_look(&j->base[k], part, err);
+    for (int b = 0; b < ST_BASELINES && !rc; b++) {
+        for (int64_t i = 0; i < out->model.n; i++)
+            p[i] = st_baseline_value(&j->base[k], (st_baseline)b, j->d, out->at[i]);
+        rc = fit_one(&out->baseline[b], j, out, p, b == ST_BY_MEAN || b == ST_BY_NEIGHBOURS, mem, err);
+    }
+    return rc;
+}
+
+static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, st_part part, pl_arena *mem,
                        pl_error *err)
 {
     const int64_t most = s->n;
-    double *y = PL_NEW(mem, double, most + 1), *p = PL_NEW(mem, double, most + 1), *b_p = PL_NEW(mem, double, most + 1);
+    double *y = PL_NEW(mem, double, most + 1), *p = PL_NEW(mem, double, most + 1);
     int64_t *at = PL_NEW(mem, int64_t, most + 1);
     pl_code rc;
 
-    if (!y || !p || !b_p || !at)
+    if (!y || !p || !at)
         return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)most);
     pairs_take(out, j, k, s, raw, at, y, p);
     rc = fit_one(&out->model, j, out, p, true, mem, err);
-    for (int b = 0; b < ST_BASELINES && !rc; b++) {
-        for (int64_t i = 0; i < out->model.n; i++)
-            b_p[i] = st_baseline_value(&j->base[k], (st_baseline)b, j->d, at[i]);
-        rc = fit_one(&out->baseline[b], j, out, b_p, b == ST_BY_MEAN, mem, err);
-    }
-    return rc;
+    return rc ? rc : baselines_of(out, j, k, part, mem, err);
 }
 
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err)
@@ -100,7 +113,7 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
         rc = raw ? predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
                  : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
         for (int32_t k = 0; k < n_targets && !rc; k++)
-            rc = fits_of(&out[k], j, k, &s, raw, mem, err);
+            rc = fits_of(&out[k], j, k, &s, raw, part, mem, err);
     }
     st_samples_close(&s);
     return rc;

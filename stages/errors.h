@@ -11,6 +11,7 @@ typedef struct st_errors {
     const int64_t *at;                 /* [model.n] positions in the data set             */
     const double *measured, *predicted; /* [model.n] in the target's unit                 */
     const double *alike;               /* [model.n] by st_domain_alike; NULL until somebody asks */
+    const bool *outside;               /* [model.n] of the model's domain; NULL: not known */
     nn_fit model, baseline[ST_BASELINES];
 } st_errors;
 
@@ -19,7 +20,7 @@ typedef struct st_judge {
     const nn_engine_kind *kind;
     nn_engine *engine;                 /* has the parameters of m                         */
     const st_dataset *d;
-    const st_baselines *base;          /* [d->n_targets]                                  */
+    const st_baselines *base;          /* [d->n_targets]; NULL: compare with nothing      */
     const nn_train_host *host;         /* for stop; may be NULL                           */
     int64_t molecules, max_edges;      /* of a batch                                      */
     nn_mirror_mode mirror;

@@ -5,28 +5,42 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/base/text.h"
 #include "pipeline/progress.h"
+#include "stages/calibrate.h"
 #include "stages/classes.h"
 #include "stages/compute.h"
 #include "stages/domain.h"
 #include "stages/errors.h"
+#include "stages/evaluate_models.h"
+#include "stages/evaluate_rows.h"
 #include "stages/model_row.h"
 #include "stages/score_models.h"
 #include "stages/train.h"
 #include "stages/unseen.h"
 
-typedef struct evaluate_conf {
-    pl_list on;
-    int64_t molecules, max_edges, threads;
-    int32_t mirror; /* nn_mirror_mode */
-    st_compute compute;
-} evaluate_conf;
+typedef st_evaluate_conf evaluate_conf;
 
-#define ENSEMBLE "ensemble" /* before the point of a metric */
 #define AT(member) offsetof(evaluate_conf, member)
+#define TARGET(member) offsetof(st_evaluate_target, member)
+static const pl_field target_fields[] = {
+    { PL_TEXT, "name", TARGET(name), 0, 0, 0, NULL, NULL, NULL, "target of a model", PL_REQUIRED, NULL, 0 },
+    { PL_TEXT, "column", TARGET(column), 0, 0, 0, NULL, NULL, NULL, "label with the measured values, if it is called otherwise", 0, NULL, 0 },
+    { PL_REAL, "factor", TARGET(factor), 0, 0, 0, NULL, NULL, NULL, "label times this is in the unit of the target; 0: as it is, units must be the same", 0,
+      NULL, 0 },
+    { 0 }
+};
+
 static const pl_field fields[] = {
-    { PL_TEXTS, "on", AT(on), 0, 0, 0, NULL, NULL, NULL, "parts: train, valid, test, calibration; valid and test if none is given",
+    { PL_TEXTS, "on", AT(on), 0, 0, 0, NULL, NULL, NULL, "parts: train, valid, test, calibration, of `models` train, calibration, new; valid and test, or new, if none is given",
       0, NULL, 0 },
+    { PL_TEXTS, "models", AT(models), 0, 0, 0, NULL, NULL, NULL,
+      "names from the workflow's `models` to evaluate on the labels of the input, in a workflow that trains none; if none: all of them", PL_LATER, NULL, 0 },
+    { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "of `models`: labels that are called otherwise or have another unit", PL_LATER,
+      target_fields, sizeof(st_evaluate_target) },
+    { PL_BOOL, "calibrate", AT(calibrate), 0, 0, 0, NULL, NULL, NULL,
+      "of `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those of the part calibration "
+      "where there is a split, else all it was not trained on", PL_LATER, NULL, 0 },
     { PL_INT, "batch.molecules", AT(molecules), 240, 1, 100000, NULL, NULL, "molecules", "in a batch; same bits for any",
       PL_HOW, NULL, 0 },
     { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
@@ -57,16 +71,8 @@ typedef struct evaluate_state {
     st_samples train;
     st_baselines *base;            /* [targets] */
     nn_train_host host;
-    sqlite3_stmt *put, *put_one;
+    st_evaluation rows;
 } evaluate_state;
-
-/* Errors of one target on one part, and where they go. */
-typedef struct found {
-    const nn_target *target;
-    int64_t model_id, property_id;
-    st_part part;
-    const st_errors *e, *together; /* together: NULL of one network */
-} found;
 
 static int part_of(const char *word)
 {
@@ -86,16 +92,35 @@ static bool part_wanted(const evaluate_conf *c, st_part part)
     return c->on.n == 0 && (part == ST_VALID || part == ST_TEST);
 }
 
+bool st_evaluate_wants(const st_evaluate_conf *c, st_part part)
+{
+    return c->on.n == 0 ? part == ST_NEW : part_wanted(c, part);
+}
+
+/* Of a workflow that trains, a model is evaluated on the parts of its split; of others on what it was not trained on. */
+static bool is_part(const pl_workflow *wf, int part)
+{
+    const bool trains = pl_workflow_step(wf, "train") != NULL;
+
+    return part >= 0 && (trains ? part != ST_NEW : part != ST_VALID && part != ST_TEST);
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const evaluate_conf *c = step->conf;
+    const bool trains = pl_workflow_step(wf, "train") != NULL;
     const char *const *word = c->on.items;
 
-    (void)wf;
     st_compute_check(&c->compute, step, problems);
     for (int32_t k = 0; k < c->on.n; k++)
-        if (part_of(word[k]) < 0)
-            pl_problem_add(problems, step->node, "on: %s is not train, valid, test or calibration", word[k]);
+        if (!is_part(wf, part_of(word[k])))
+            pl_problem_add(problems, step->node, "on: %s is not %s", word[k],
+                           trains ? "train, valid, test or calibration" : "train, calibration or new");
+    if (trains && (c->models.n || c->targets.n || c->calibrate))
+        pl_problem_add(problems, step->node, "evaluate: models, targets and calibrate are for a workflow without a train stage; this one evaluates "
+                       "the model that it trains");
+    else if (!trains)
+        st_evaluate_models_check(wf, step, problems);
 }
 
 static bool host_stop(void *ctx)
@@ -166,99 +191,14 @@ static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
         rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->member->m->inputs, err);
     if (!rc && !(s->base = PL_NEW(s->d.mem, st_baselines, s->d.n_targets)))
         rc = pl_fail(err, PL_ENOMEM, "baselines");
-    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
-        rc = st_baselines_fit(&s->base[k], &s->train, k, s->d.mem, err);
-    return rc;
-}
-
-static pl_code row_put(evaluate_state *s, const found *f, const char *metric, bool has_unit, double value, int64_t n,
-                       pl_error *err)
-{
-    if (!isfinite(value))
-        return PL_OK;
-    (void)sqlite3_bind_int64(s->put, 1, f->model_id);
-    (void)sqlite3_bind_int64(s->put, 2, f->property_id);
-    (void)sqlite3_bind_text(s->put, 3, st_part_name[f->part], -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(s->put, 4, metric, -1, SQLITE_TRANSIENT);
-    if (has_unit)
-        (void)sqlite3_bind_text(s->put, 5, f->target->unit, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_double(s->put, 6, value);
-    (void)sqlite3_bind_int64(s->put, 7, n);
-    return pl_db_run(s->put, err);
-}
-
-/* "mae", or "mean.mae" of somebody else than the model. */
-static pl_code fit_put(evaluate_state *s, const found *f, const char *who, const nn_fit *fit, pl_error *err)
-{
-    pl_code rc = PL_OK;
-
-    for (int k = 0; k < ST_ERROR_KINDS && !rc; k++) {
-        char name[48];
-        (void)snprintf(name, sizeof name, "%s%s%s", who ? who : "", who ? "." : "", st_error_name(k));
-        rc = row_put(s, f, name, st_error_has_unit(k), st_error_value(fit, k), f->e->model.n, err);
-    }
-    return rc;
-}
-
-static pl_code fits_put(evaluate_state *s, const found *f, pl_error *err)
-{
-    pl_code rc = fit_put(s, f, NULL, &f->e->model, err);
-
-    if (!rc && f->together)
-        rc = fit_put(s, f, ENSEMBLE, &f->together->model, err);
-    for (int b = 0; b < ST_BASELINES && !rc; b++)
-        rc = fit_put(s, f, st_baseline_name[b], &f->e->baseline[b], err);
-    return rc;
-}
-
-/* The error of those that are little, somewhat and much like the training; and how error goes with likeness. */
-static pl_code bands_put(evaluate_state *s, const found *f, pl_error *err)
-{
-    const st_errors *e = f->e;
-    static const char *const name[] = { "mae.similarity<0.3", "mae.similarity 0.3-0.5", "mae.similarity>=0.5" };
-    double sum[3] = { 0 }, *error = PL_NEW(s->d.mem, double, e->model.n + 1);
-    int64_t n[3] = { 0 };
-    nn_fit fit;
-    pl_code rc = error ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
-
-    for (int64_t i = 0; i < e->model.n && !rc; i++) {
-        const int k = nn_interval_band(e->alike[i]);
-        error[i] = fabs(e->predicted[i] - e->measured[i]);
-        sum[k] += error[i];
-        n[k]++;
-    }
-    for (int k = 0; k < 3 && !rc; k++)
-        rc = row_put(s, f, name[k], true, n[k] ? sum[k] / (double)n[k] : NAN, n[k], err);
-    if (!rc)
-        rc = nn_metric_fit(&fit, e->alike, error, e->model.n, s->d.mem, err);
-    return rc ? rc : row_put(s, f, "spearman.similarity", false, fit.spearman, e->model.n, err);
-}
-
-/* Every molecule of the part, measured and predicted. */
-static pl_code molecules_put(evaluate_state *s, const found *f, pl_error *err)
-{
-    const st_errors *e = f->e;
-    pl_code rc = PL_OK;
-
-    for (int64_t i = 0; i < e->model.n && !rc; i++) {
-        if (!isfinite(e->predicted[i]))
-            continue;
-        (void)sqlite3_bind_int64(s->put_one, 1, f->model_id);
-        (void)sqlite3_bind_int64(s->put_one, 2, f->property_id);
-        (void)sqlite3_bind_int64(s->put_one, 3, s->d.mol_id[e->at[i]]);
-        (void)sqlite3_bind_text(s->put_one, 4, st_part_name[f->part], -1, SQLITE_STATIC);
-        (void)sqlite3_bind_double(s->put_one, 5, e->measured[i]);
-        (void)sqlite3_bind_double(s->put_one, 6, e->predicted[i]);
-        (void)sqlite3_bind_double(s->put_one, 7, e->alike[i]); /* NaN is NULL */
-        rc = pl_db_run(s->put_one, err);
-    }
-    return rc;
+    return rc ? rc : st_baselines_fit_all(s->base, &s->train, err);
 }
 
 static pl_code target_put(evaluate_state *s, const member *one, int32_t k, pl_error *err)
 {
     const st_target *target = st_train_target(pl_workflow_step(s->env->wf, "train")->conf);
-    found f = { .target = &one->m->target[k], .model_id = one->model_id };
+    st_found f = { .target = &one->m->target[k], .model_id = one->model_id, .classifies = one->m->classifies,
+                   .has_domain = one->m->domain.n > 0, .d = &s->d };
     pl_code rc = st_property_put(s->env->store, one->m, k, st_target_converts(&target[k]), &f.property_id, s->env->mem, err);
 
     for (int p = 0; p < ST_PARTS && !rc; p++) {
@@ -267,11 +207,7 @@ static pl_code target_put(evaluate_state *s, const member *one, int32_t k, pl_er
         f.part = (st_part)p;
         f.e = &one->e[p][k];
         f.together = s->together[p] ? &s->together[p][k] : NULL;
-        rc = fits_put(s, &f, err);
-        if (!rc && one->m->domain.n > 0)
-            rc = bands_put(s, &f, err);
-        if (!rc)
-            rc = molecules_put(s, &f, err);
+        rc = st_evaluation_put(&s->rows, &f, err);
     }
     return rc;
 }
@@ -297,17 +233,8 @@ static pl_code unseen_put(const evaluate_state *s, pl_error *err)
 
 static pl_code rows_put(evaluate_state *s, pl_error *err)
 {
-    sqlite3 *db = s->env->store->db;
-    pl_code rc = pl_db_begin(db, err);
+    pl_code rc = st_evaluation_begin(&s->rows, s->env->store->db, err);
 
-    if (!rc)
-        rc = pl_db_exec(db, "DELETE FROM evaluation; DELETE FROM evaluated", err);
-    if (!rc)
-        rc = pl_db_prepare(db, &s->put, "INSERT INTO evaluation(model_id,property_id,part,metric,unit,value,n) "
-                           "VALUES(?,?,?,?,?,?,?)", err);
-    if (!rc)
-        rc = pl_db_prepare(db, &s->put_one, "INSERT INTO evaluated(model_id,property_id,mol_id,part,measured,predicted,"
-                           "similarity) VALUES(?,?,?,?,?,?,?)", err);
     for (int64_t k = 0; k < s->n_members && !rc; k++)
         rc = member_put(s, &s->member[k], err);
     return rc ? rc : unseen_put(s, err);
@@ -335,18 +262,21 @@ static void note_put(const evaluate_state *s)
     const nn_model_file *m = s->member->m;
     const int kind = m->classifies ? ST_ERROR_ROC_AUC : 0;
     const nn_fit *by = e[part] ? e[part]->baseline : NULL;
-    char note[280], more[64] = "", range[80];
+    char more[64] = "", range[80];
+    pl_text note = { 0 };
 
     if (!by || !e[part]->model.n)
         return;
     range_of_members(s, part, kind, range, sizeof range);
     if (s->d.n_targets > 1)
         snprintf(more, sizeof more, "; %d targets, here %.20s", (int)s->d.n_targets, m->target->name);
-    snprintf(note, sizeof note, "%s %s %.4g%s%.20s%s (mean %.4g, composition %.4g, descriptors %.4g%s)", st_part_name[part],
-             m->classifies ? "ROC-AUC" : "MAE", st_error_value(&e[part]->model, kind), m->target->unit[0] ? " " : "", m->target->unit, range,
-             st_error_value(&by[ST_BY_MEAN], kind), st_error_value(&by[ST_BY_COMPOSITION], kind),
-             st_error_value(&by[ST_BY_DESCRIPTORS], kind), more);
-    pl_progress_set(s->env->progress, s->d.n, s->d.n, note);
+    pl_text_addf(&note, "%s %s %.4g%s%.20s%s (", st_part_name[part], m->classifies ? "ROC-AUC" : "MAE",
+                 st_error_value(&e[part]->model, kind), m->target->unit[0] ? " " : "", m->target->unit, range);
+    for (int b = 0; b < ST_BASELINES; b++)
+        pl_text_addf(&note, "%s%s %.4g", b ? ", " : "", st_baseline_name[b], st_error_value(&by[b], kind));
+    pl_text_addf(&note, "%s)", more);
+    pl_progress_set(s->env->progress, s->d.n, s->d.n, pl_text_str(&note));
+    pl_text_free(&note);
 }
 
 static st_judge judge_of(const evaluate_state *s, const member *one)
@@ -358,11 +288,15 @@ static st_judge judge_of(const evaluate_state *s, const member *one)
 /* All members learned from the same molecules: the first looks for the nearest. */
 static pl_code likeness_find(evaluate_state *s, member *one, st_part part, pl_error *err)
 {
+    pl_code rc = PL_OK;
+
     if (one == s->member)
-        return st_domain_alike(one->e[part], &s->d, part, &one->m->domain, err);
-    for (int32_t k = 0; k < s->d.n_targets; k++)
+        rc = st_domain_alike(one->e[part], &s->d, part, &one->m->domain, err);
+    for (int32_t k = 0; k < s->d.n_targets && one != s->member; k++)
         one->e[part][k].alike = s->member->e[part][k].alike;
-    return PL_OK;
+    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
+        rc = st_errors_domain(&one->e[part][k], k, s->env, &s->d, one->m, err);
+    return rc;
 }
 
 static pl_code member_find(evaluate_state *s, member *one, pl_error *err)
@@ -402,8 +336,11 @@ static pl_code evaluate_finish(void *state, pl_error *err)
 {
     evaluate_state *s = state;
     const pl_step *train = pl_workflow_step(s->env->wf, "train");
-    pl_code rc = models_open(s, train, err);
+    pl_code rc;
 
+    if (!train)
+        return st_evaluate_models(s->env, &s->rows, &s->host, err);
+    rc = models_open(s, train, err);
     if (!rc)
         rc = data_open(s, train, err);
     for (int64_t k = 0; k < s->n_members && !rc; k++)
@@ -419,16 +356,20 @@ static void evaluate_close(void *state)
 {
     evaluate_state *s = state;
 
-    sqlite3_finalize(s->put);
-    sqlite3_finalize(s->put_one);
+    st_evaluation_end(&s->rows);
     if (s->kind)
         s->kind->close(s->engine);
     st_samples_close(&s->train);
     st_dataset_close(&s->d);
 }
 
-static const char *const needs[] = { "train", NULL };
-static const char *const reset_sql[] = { "DELETE FROM evaluation", "DELETE FROM evaluated", NULL };
+static const char *const needs[] = { "graph", "(train)", "(split)", "(basis)", NULL };
+/* Names that models brought go with them; those of a train stage are its own. */
+#define NOT_TRAINED " AND NOT EXISTS(SELECT 1 FROM stage WHERE name='train')"
+static const char *const reset_sql[] = {
+    "DELETE FROM evaluation", "DELETE FROM evaluated", "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM prediction)" NOT_TRAINED,
+    "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
+    "IN (SELECT property_id FROM score)" NOT_TRAINED, NULL };
 
 /* What the last digits depend on (stages/compute.h). */
 static const char *evaluate_level(const pl_step *step, pl_arena *mem)
@@ -437,8 +378,8 @@ static const char *evaluate_level(const pl_step *step, pl_arena *mem)
 }
 
 const pl_stage st_evaluate = {
-    .name = "evaluate", .help = "errors of the trained model beside those of trivial predictions", .scope = PL_WHOLE,
-    .version = 2, .fields = fields, .conf_size = sizeof(evaluate_conf), .state_size = sizeof(evaluate_state),
-    .needs = needs, .item = "molecules", .check = check, .open = evaluate_open, .finish = evaluate_finish,
+    .name = "evaluate", .help = "errors of the trained model beside those of simple predictions, or of existing models on new labels", .scope = PL_WHOLE,
+    .version = 3, .fields = fields, .conf_size = sizeof(evaluate_conf), .state_size = sizeof(evaluate_state),
+    .needs = needs, .item = "molecules", .check = check, .key = st_evaluate_models_key, .missing = st_evaluate_missing, .open = evaluate_open, .finish = evaluate_finish,
     .close = evaluate_close, .reset_sql = reset_sql, .level = evaluate_level,
 };

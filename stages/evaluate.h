@@ -1,12 +1,12 @@
 /* stages/evaluate.h - the stage `evaluate`: how good the trained model is, and
- * how good predictions would be that need no model.
+ * how good simple predictions would be.
  *
  * For each part MAE, RMSE, R2 and Spearman's rho of the model file as stored (of a class ROC-AUC and what
- * else models/enrichment.h has, log loss and Brier score), and of three trivial predictions fitted on the training molecules: their mean,
- * least squares on element counts ("composition") and on mw, logp, tpsa, hbd,
- * hba, rotb, rings ("descriptors"). Table `evaluation`; metrics of the trivial
- * ones are called "mean.mae" and so on. Each molecule's measured and predicted
- * value: table `evaluated`. */
+ * else models/enrichment.h has, log loss and Brier score), and of four simple predictions from the training
+ * molecules: their mean, least squares on element counts ("composition") and on mw, logp, tpsa, hbd,
+ * hba, rotb, rings ("descriptors"), and the mean of the five nearest molecules ("neighbours",
+ * stages/neighbours.h). Table `evaluation`; metrics of the simple ones are called "mean.mae" and so on.
+ * Each molecule's measured and predicted value: table `evaluated`. */
 #ifndef ST_EVALUATE_H
 #define ST_EVALUATE_H
 

@@ -9,6 +9,7 @@
 
 #include "stages/errors.h"
 #include "stages/plot.h"
+#include "stages/verdict.h"
 
 enum { N_WORST = 8, POINTS_MAX = 100000, FACT_MAX = 600, MODELS_MAX = 20 }; /* FACT_MAX: characters */
 
@@ -123,7 +124,7 @@ static void add_recipe(st_report *r, const json_t *metadata)
     free(text);
 }
 
-/* ---- errors beside those of trivial predictions ---- */
+/* ---- errors beside those of simple predictions ---- */
 
 /* What the errors of a number and of a class are called, and which they are (stages/errors.h). */
 typedef struct measures {
@@ -175,19 +176,58 @@ static void add_error_row(st_report *r, const measures *m, const errors_row *row
     pl_text_add(r->out, "</td></tr>\n");
 }
 
+/* Says so where a simple prediction is as good. */
+static void add_verdict(st_report *r, const st_verdict *v, const char *part, const char *unit)
+{
+    pl_text text = { 0 };
+
+    st_verdict_add(&text, v, part, unit);
+    if (text.len > 0) {
+        pl_text_add(r->out, "<p class=\"warn\">");
+        st_html_cut(r->out, pl_text_str(&text), FACT_MAX);
+        pl_text_add(r->out, "</p>\n");
+    }
+    pl_text_free(&text);
+}
+
+/* By the part that says most of molecules to come: new, test, valid. The mean of an ensemble counts, where there is one. */
+static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_id, bool classes)
+{
+    const char *metric = classes ? "roc_auc" : "mae", *part = NULL, *unit = "";
+    st_verdict v = st_verdict_of(classes, NAN);
+
+    for (sqlite3_stmt *st = st_report_query(r,
+             "SELECT part, coalesce(unit,''), value, substr(metric,1,instr(metric,'.')-1) FROM evaluation WHERE model_id=%lld AND "
+             "property_id=%lld AND (metric=%Q OR metric LIKE '%%.%q') AND part=(SELECT min(part) FROM evaluation WHERE model_id=%lld AND "
+             "property_id=%lld AND part IN('new','test','valid')) ORDER BY metric<>%Q, metric<>'ensemble.%q'", (long long)model_id, (long long)property_id,
+             metric, metric, (long long)model_id, (long long)property_id, metric, metric); st_report_row(r, &st);) {
+        const char *who = pl_strdup(r->mem, st_column(st, 3));
+        if (part == NULL) {
+            part = pl_strdup(r->mem, st_column(st, 0));
+            unit = pl_strdup(r->mem, st_column(st, 1));
+        }
+        if (who && (!who[0] || strcmp(who, "ensemble") == 0))
+            v.model = sqlite3_column_double(st, 2);
+        else if (who)
+            st_verdict_compare(&v, who, sqlite3_column_double(st, 2));
+    }
+    if (part && unit)
+        add_verdict(r, &v, part, unit);
+}
+
 /* As the stage `evaluate` stored them: a row of the table is several of the database. */
 static void add_errors(st_report *r, int64_t model_id, int64_t property_id, const measures *m)
 {
     errors_row row = { .n = -1 };
 
-    st_report_table(r, "", m == &of_class ? "How well the classes are told apart, beside trivial predictions made from the same training molecules. "
+    st_report_table(r, "", m == &of_class ? "How well the classes are told apart, beside simple predictions made from the same training molecules. "
                                             "EF: enrichment of class 1 among the most probable."
-                                          : "Errors in the unit of the property, beside those of trivial predictions made from the same training molecules.");
+                                          : "Errors in the unit of the property, beside those of simple predictions made from the same training molecules.");
     st_report_heads(r, m->heads);
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
              "substr(metric,instr(metric,'.')+1), value, n FROM evaluation WHERE model_id=%lld AND property_id=%lld AND metric NOT LIKE "
-             "'%%.similarity%%' ORDER BY part, who<>'the model', instr('ensemble mean composition descriptors',who), who", (long long)model_id,
+             "'%%.similarity%%' AND metric NOT LIKE '%%.domain %%' AND metric NOT LIKE 'coverage90%%' ORDER BY part, who<>'the model', instr('ensemble mean composition descriptors neighbours',who), who", (long long)model_id,
              (long long)property_id); st_report_row(r, &st);) {
         if (row.n >= 0 && (strcmp(row.part, st_column(st, 0)) != 0 || strcmp(row.who, st_column(st, 1)) != 0)) {
             add_error_row(r, m, &row);
@@ -201,6 +241,29 @@ static void add_errors(st_report *r, int64_t model_id, int64_t property_id, cons
     }
     if (row.n >= 0)
         add_error_row(r, m, &row);
+    st_report_table_end(r);
+}
+
+/* Where the model holds: coverage of its intervals, errors inside and outside of its domain and by similarity. */
+static void add_by_domain(st_report *r, int64_t model_id, int64_t property_id)
+{
+    static const char *const heads[] = { "part", "measure", "#value", "unit", "#molecules", NULL };
+    static const char of[] = "FROM evaluation WHERE model_id=%lld AND property_id=%lld AND part<>'train' AND (metric LIKE 'coverage90%%' OR metric "
+                             "LIKE '%%.domain %%' OR metric LIKE 'mae.similarity%%')";
+    char sql[400];
+
+    (void)snprintf(sql, sizeof sql, "SELECT EXISTS(SELECT 1 %s)", of);
+    if (!st_report_int(r, sql, (long long)model_id, (long long)property_id))
+        return;
+    st_report_table(r, "", "Coverage of interval90 (it promises 0.9 inside of the domain, and gives none outside), and errors by domain and similarity.");
+    st_report_heads(r, heads);
+    (void)snprintf(sql, sizeof sql, "SELECT part, metric, value, coalesce(unit,''), n %s ORDER BY part, metric", of);
+    for (sqlite3_stmt *st = st_report_query(r, sql, (long long)model_id, (long long)property_id); st_report_row(r, &st);) {
+        pl_text_add(r->out, "<tr>");
+        for (int i = 0; i < 5; i++)
+            st_report_cell(r, st, i);
+        pl_text_add(r->out, "</tr>\n");
+    }
     st_report_table_end(r);
 }
 
@@ -223,7 +286,7 @@ static void add_known_errors(st_report *r, const json_t *errors, const measures 
 
     if (json_object_size(errors) == 0)
         return;
-    st_report_table(r, "", "Held-out errors when it was trained, from the file of the model, beside those of trivial predictions.");
+    st_report_table(r, "", "Held-out errors when it was trained, from the file of the model, beside those of simple predictions.");
     st_report_heads(r, m->heads);
     json_object_foreach((json_t *)errors, part, e) {
         add_known_row(r, m, part, "the model", e);
@@ -333,6 +396,8 @@ static void add_found(st_report *r, int64_t model, bool classes)
         if (n > 1)
             add_title(r, st_column(st, 1));
         add_errors(r, model, sqlite3_column_int64(st, 0), classes ? &of_class : &of_number);
+        add_found_verdict(r, model, sqlite3_column_int64(st, 0), classes);
+        add_by_domain(r, model, sqlite3_column_int64(st, 0));
         add_evaluated(r, model, sqlite3_column_int64(st, 0), classes);
     }
 }

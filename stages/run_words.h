@@ -29,6 +29,9 @@ double st_time_left(double limit, double warn);
  * After a run in which no stage ran nothing is counted: that reads whole tables. */
 void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran);
 
+/* Of the results: each model's error on new, test or validation molecules, beside the best simple prediction. */
+void st_model_errors_print(pl_store *s);
+
 /* "left out: rank, write": the stages that no shard does; "no stage was left out". */
 const char *st_left_out(const pl_workflow *wf, pl_arena *mem);
 

@@ -199,17 +199,18 @@ const char *const st_schema_docs[][4] = {
       "atomic charge, element, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
-    { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test" },
+    { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; of existing models new, which they were not trained on" },
     { "evaluation", "metric", NULL, "mae, rmse, interval90 (half width about a prediction that holds 90 %), r2, spearman; of a class roc_auc, pr_auc, ef1, ef5, "
-      "bedroc20, log_loss, brier, actives; ensemble.mae, ... of the mean of all members; of baselines NAME.mae, ...; mae.similarity<0.3 and so on: of those alike, spearman.similarity: of "
-      "similarity and error" },
+      "bedroc20, log_loss, brier, actives; ensemble.mae, ... of the mean of all members; of simple predictions mean.mae, composition.mae, descriptors.mae, neighbours.mae, ...; mae.similarity<0.3 and so on: of those alike, spearman.similarity: of "
+      "similarity and error; mae.domain inside, mae.domain outside, ... of the molecules in the domain of the model and outside; coverage90: share of measured "
+      "values within score.interval90 of those inside, coverage90<0.3 and so on by similarity, 'coverage90 before' by the intervals before a calibration" },
     { "evaluation", "unit", NULL, "unit of the value; NULL for none" },
     { "evaluation", "value", "evaluation.unit", "value of the metric" },
     { "evaluation", "n", NULL, "molecules it was computed over" },
     { "evaluated", "model_id", NULL, "model" },
     { "evaluated", "property_id", NULL, "property" },
     { "evaluated", "mol_id", NULL, "molecule" },
-    { "evaluated", "part", NULL, "molecules it was evaluated on: train, valid, test" },
+    { "evaluated", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; of existing models new, which they were not trained on" },
     { "evaluated", "measured", "property.unit", "the label, in the unit of the prediction" },
     { "evaluated", "predicted", "property.unit", "what the model says" },
     { "evaluated", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on; NULL where it does not tell" },

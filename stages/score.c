@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/score.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "chem/element.h"
@@ -85,26 +83,9 @@ int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
     return n;
 }
 
-static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
-                   pl_arena *mem, pl_error *err)
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err)
 {
-    st_model_list l;
-    json_t *all = json_object();
-    char *text;
-    pl_code rc = PL_OK;
-
-    st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
-    for (int k = 0; k < l.n && !l.trained_here && !rc; k++) {
-        char hash[65];
-        rc = pl_file_hash(store, l.path[k], hash, err);
-        if (!rc)
-            json_object_set_new(all, l.name[k], json_string(hash));
-    }
-    text = rc ? NULL : json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
-    *extra_json = text ? pl_strdup(mem, text) : NULL;
-    free(text);
-    json_decref(all);
-    return rc || *extra_json ? rc : pl_fail(err, PL_ENOMEM, "key of score");
+    return st_model_list_key(wf, &((const score_conf *)step->conf)->models, store, extra_json, mem, err);
 }
 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,

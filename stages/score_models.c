@@ -158,6 +158,27 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
     pl_arena_free(mem);
 }
 
+pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err)
+{
+    st_model_list l;
+    json_t *all = json_object();
+    char *text;
+    pl_code rc = PL_OK;
+
+    st_model_list_fill(&l, wf, wanted, mem);
+    for (int k = 0; k < l.n && !l.trained_here && !rc; k++) {
+        char hash[65];
+        rc = pl_file_hash(store, l.path[k], hash, err);
+        if (!rc)
+            json_object_set_new(all, l.name[k], json_string(hash));
+    }
+    text = rc ? NULL : json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    *extra_json = text ? pl_strdup(mem, text) : NULL;
+    free(text);
+    json_decref(all);
+    return rc || *extra_json ? rc : pl_fail(err, PL_ENOMEM, "key of the models");
+}
+
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
 {
     const pl_step *prepare = pl_workflow_step(env->wf, "prepare");

@@ -4,6 +4,7 @@
 
 #include "models/model_file.h"
 #include "pipeline/stage.h"
+#include "pipeline/store.h"
 #include "pipeline/workflow.h"
 
 enum { ST_MODELS_MAX = 64, ST_MEMBERS_MAX = ST_MODELS_MAX, ST_SCORES_MAX = 256 }; /* models; of one ensemble; predictions of a molecule by all of them */
@@ -26,6 +27,9 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
 /* Names that are unknown or too many, files that cannot be read or are not the pinned ones, and
  * graphs that are not the models'. */
 void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems);
+
+/* The hashes of their files as JSON, for the key of a stage. */
+pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err);
 
 /* Adds a warning where m learned from molecules in another form (neutral, at a pH) than this workflow makes. */
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m);

@@ -57,7 +57,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
 
     if (c->method == BY_COLUMN || c->method == BY_TIME)
         st_label_check(wf, step, c->column, problems);
-    for (int p = 0; p < ST_PARTS; p++)
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
         sum += c->fraction[p];
     if (shares && !(fabs(sum - 1.0) <= 1e-6))
         pl_problem_add(problems, step->node, "fractions add up to %g, not to 1", sum);
@@ -146,14 +146,14 @@ static bool same_group(const member *a, const member *b)
 /* A group goes where its first member falls. */
 static void split_random(split_state *s)
 {
-    double end[ST_PARTS], sum = 0;
+    double end[ST_SPLIT_PARTS], sum = 0;
     int part = 0;
 
-    for (int p = 0; p < ST_PARTS; p++)
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
         end[p] = (sum += s->conf->fraction[p]) * (double)s->n;
     for (int64_t i = 0; i < s->n; i++) {
         if (!i || !same_group(&s->m[i], &s->m[i - 1]))
-            while (part < ST_PARTS - 1 && (double)i >= end[part] - 1e-9)
+            while (part < ST_SPLIT_PARTS - 1 && (double)i >= end[part] - 1e-9)
                 part++;
         s->m[i].part = part;
     }
@@ -193,9 +193,9 @@ static pl_code leaks_mend(split_state *s, int64_t *n_leaks, pl_error *err)
 }
 
 /* Sorted by hash, so what stays is a random sample. */
-static void limits_apply(split_state *s, int64_t count[ST_PARTS])
+static void limits_apply(split_state *s, int64_t count[ST_SPLIT_PARTS])
 {
-    for (int p = 0; p < ST_PARTS; p++)
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
         count[p] = 0;
     for (int64_t i = 0; i < s->n; i++) {
         int p = s->m[i].part;
@@ -249,7 +249,7 @@ static pl_code assign(split_state *s, pl_error *err)
 static pl_code finish(void *state, pl_error *err)
 {
     split_state *s = state;
-    int64_t n_leaks = 0, count[ST_PARTS];
+    int64_t n_leaks = 0, count[ST_SPLIT_PARTS];
     char note[128];
     pl_code rc = members_read(s, err);
 

@@ -11,8 +11,8 @@ enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
 
 typedef struct split_conf {
     int32_t method, leaks;
-    double fraction[ST_PARTS];
-    int64_t limit[ST_PARTS];
+    double fraction[ST_SPLIT_PARTS];
+    int64_t limit[ST_SPLIT_PARTS];
     const char *column, *path;
 } split_conf;
 

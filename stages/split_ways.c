@@ -94,7 +94,7 @@ static pl_code times_tell(const split_state *s, int64_t n)
 /* The smallest first, the largest to test; what is equal, as molecules of a year, goes together where the first falls. */
 pl_code st_split_time(split_state *s, pl_error *err)
 {
-    static const int order[ST_PARTS] = { ST_TRAIN, ST_VALID, ST_CALIBRATION, ST_TEST };
+    static const int order[ST_SPLIT_PARTS] = { ST_TRAIN, ST_VALID, ST_CALIBRATION, ST_TEST };
     int64_t n = 0;
     int k = 0;
     double end = s->conf->fraction[order[0]];
@@ -107,7 +107,7 @@ pl_code st_split_time(split_state *s, pl_error *err)
         n++;
     for (int64_t i = 0; i < n; i++) {
         if (i == 0 || s->m[i].value != s->m[i - 1].value)
-            while (k < ST_PARTS - 1 && (double)i >= end * (double)n - 1e-9)
+            while (k < ST_SPLIT_PARTS - 1 && (double)i >= end * (double)n - 1e-9)
                 end += s->conf->fraction[order[++k]];
         s->m[i].part = order[k];
     }
@@ -118,7 +118,7 @@ pl_code st_split_time(split_state *s, pl_error *err)
 
 static int part_of(const char *word)
 {
-    for (int p = 0; p < ST_PARTS; p++)
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
         if (!strcmp(word, st_part_name[p]) || (word[0] == '0' + p && !word[1]))
             return p;
     return NO_PART;
@@ -283,10 +283,10 @@ static int compare_group(const void *a, const void *b)
 /* A group goes to the first part that has room for it; the largest to train, the last part takes the rest. */
 static void groups_deal(split_state *s, const group *g, int64_t n)
 {
-    int64_t have[ST_PARTS] = { 0 };
+    int64_t have[ST_SPLIT_PARTS] = { 0 };
     int last = ST_TRAIN;
 
-    for (int p = 0; p < ST_PARTS; p++)
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
         last = s->conf->fraction[p] > 0 ? p : last;
     for (int64_t i = 0; i < n; i++) {
         int p = ST_TRAIN;

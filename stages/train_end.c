@@ -8,6 +8,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/level.h"
 #include "pipeline/run.h"
+#include "stages/calibrate.h"
 #include "stages/classes.h"
 #include "stages/domain.h"
 #include "stages/errors.h"
@@ -275,8 +276,8 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
                        .molecules = c->loop.molecules, .max_edges = c->loop.max_edges, .mirror = NN_MIRROR_AVERAGE };
     pl_code rc = base ? t->kind->set_params(t->engine, t->m.params, err) : pl_fail(err, PL_ENOMEM, "errors");
 
-    for (int32_t k = 0; k < n && !rc; k++)
-        rc = st_baselines_fit(&base[k], t->train, k, t->d->mem, err);
+    if (!rc)
+        rc = st_baselines_fit_all(base, t->train, err);
     for (int p = 0; p < ST_PARTS && !rc; p++) {
         e[p] = PL_NEW(t->d->mem, st_errors, n);
         if (!e[p])
@@ -300,17 +301,6 @@ static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
     return ST_VALID;
 }
 
-/* A class has no interval; its probability says it. */
-static pl_code interval_find(nn_target *target, const st_errors *by, st_part part, bool classifies, pl_arena *mem, pl_error *err)
-{
-    pl_code rc = nn_interval_lowest(&target->lowest, by->alike, by->model.n, mem, err);
-
-    target->interval.part = st_part_name[part];
-    if (rc || classifies)
-        return rc;
-    return nn_interval_fit(&target->interval, by->measured, by->predicted, by->alike, by->model.n, mem, err);
-}
-
 static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
 {
     pl_code rc = PL_OK;
@@ -320,7 +310,7 @@ static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_er
         if (!e[part][k].alike)
             rc = st_domain_alike(e[part], t->d, part, &t->m.domain, err);
         if (!rc)
-            rc = interval_find(&t->m.target[k], &e[part][k], part, t->m.classifies, t->d->mem, err);
+            rc = st_calibrate(&t->m, k, &e[part][k], part, t->env, t->d, err);
     }
     return rc;
 }

@@ -6,6 +6,7 @@ target_link_options(test_keep PRIVATE ${seen_calls})
 molsieve_test(input_change unit/input_change_test.c LABEL unit USES molsieve::stages toy)
 add_dependencies(test_input_change molsieve-chem)
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
+molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
 

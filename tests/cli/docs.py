@@ -158,7 +158,7 @@ def own_data_is_trained_on_and_screened_as_the_page_says():
             said += "".join(p.run(*shlex.split(command), *more)[1:])
         kept = p.one("SELECT count(*) FROM molecule", workdir="runs/activity")
         assert "labels: %d of %d molecules have a number in pIC50" % (kept - 3, kept) in said, said
-        assert "the best trivial prediction" in said and "screen.yaml: OK" not in said
+        assert "the best simple prediction" in said and "screen.yaml: OK" not in said
         hits = p.one("SELECT count(*) FROM v_hits", workdir="runs/screen")
         assert hits >= 5 and open(p.path("runs/screen/hits.sdf")).read().count("$$$$\n") == hits
         assert 0 < open(p.path("polar.sdf")).read().count("$$$$\n") <= hits

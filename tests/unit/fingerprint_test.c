@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Molecules come from the real chemistry worker. */
-#include "chem/fingerprint.h"
+#include "chem/nearest.h"
 #include "pipeline/base/rng.h"
 #include "tests/unit/smiles.h"
 #include "made_mol.h"
@@ -213,6 +213,47 @@ static void the_nearest_is_the_first_of_those_most_alike(void **state)
     assert_true(sought_in(&none, all, folds, MANY, MANY).at == -1);
 }
 
+/* How many of all[n], without number skip, come before number i in the order of similarity to `to`; of equals the first comes first. */
+static int32_t place_of(int32_t i, const ch_fingerprint *to, const ch_fingerprint *all, int32_t n, int32_t skip)
+{
+    const double own = ch_fingerprint_alike(to, &all[i]);
+    int32_t before = 0;
+
+    for (int32_t k = 0; k < n; k++) {
+        const double other = ch_fingerprint_alike(to, &all[k]);
+        before += k != skip && (other > own || (other == own && k < i));
+    }
+    return before;
+}
+
+static void the_five_nearest_are_those_of_a_full_sort(void **state)
+{
+    enum { MANY = 203 };
+    ch_fingerprint all[MANY];
+    ch_folds folds[MANY / CH_FOLD + 1];
+    pl_rng rng = pl_rng_at(5, 0, 0);
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        all[i] = i % 7 == 6 ? all[i - 5] : made_print(&rng, 1 + i % 90);
+        ch_folds_put(folds, i, &all[i]);
+    }
+    for (int k = 0; k < 200; k++) {
+        const ch_fingerprint to = k < 50 ? all[k] : made_print(&rng, 1 + k % 120);
+        const int32_t n = k % 3 ? MANY : k % 11, skip = k < 50 && k % 2 ? k : -1;
+        ch_nearest s;
+        ch_nearest_open(&s, &to, skip);
+        ch_nearest_in(&s, all, folds, 0, n < 64 ? n : 64);
+        ch_nearest_in(&s, all, folds, 64, n);
+        assert_true(s.n <= n && s.n <= CH_NEAREST);
+        assert_true(n < MANY || s.n == CH_NEAREST);
+        for (int32_t m = 0; m < s.n; m++) {
+            assert_int_equal(place_of(s.near[m].at, &to, all, n, skip), m);
+            assert_true(s.near[m].at != skip && ch_nearest_alike(&s, m) == ch_fingerprint_alike(&to, &all[s.near[m].at]));
+        }
+    }
+}
+
 static void a_refused_allocation_is_an_error(void **state)
 {
     bench_side *b = *state;
@@ -240,6 +281,7 @@ int main(void)
         cmocka_unit_test(a_graph_has_the_bits_of_its_molecule),
         cmocka_unit_test(the_bits_are_those_of_model_files),
         cmocka_unit_test(the_nearest_is_the_first_of_those_most_alike),
+        cmocka_unit_test(the_five_nearest_are_those_of_a_full_sort),
         cmocka_unit_test(a_refused_allocation_is_an_error),
     };
 

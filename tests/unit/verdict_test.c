@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stages/verdict.h"
+
+/* The sentence, or "". */
+static const char *says(bool classes, double model, double mean, double near)
+{
+    static char out[400];
+    st_verdict v = st_verdict_of(classes, model);
+    pl_text text = { 0 };
+
+    st_verdict_compare(&v, "mean", mean);
+    st_verdict_compare(&v, "neighbours", near);
+    st_verdict_add(&text, &v, "test", "eV");
+    (void)snprintf(out, sizeof out, "%s", text.len > 0 ? pl_text_str(&text) : "");
+    pl_text_free(&text);
+    return out;
+}
+
+static void a_model_that_is_beaten_is_said_to_be(void **state)
+{
+    (void)state;
+    assert_string_equal(says(false, 0.5, 1.2, 0.4), "On the test part the model is no better than a simple prediction (nearest neighbours "
+                                                    "MAE 0.4 eV, the model 0.5 eV): do not screen with it.");
+    assert_string_equal(says(true, 0.6, 0.5, 0.8), "On the test part the model is no better than a simple prediction (nearest neighbours "
+                                                   "ROC-AUC 0.8, the model 0.6): do not screen with it.");
+    assert_true(strstr(says(false, 0.4, 0.4, NAN), "the mean MAE 0.4 eV") != NULL);  /* as good is not better */
+    assert_true(strstr(says(false, NAN, 1.2, 0.4), "do not screen") != NULL);        /* no number beats nothing */
+    assert_true(strstr(says(true, NAN, 0.5, NAN), "do not screen") != NULL);
+}
+
+static void a_model_that_wins_is_not_spoken_of(void **state)
+{
+    (void)state;
+    assert_string_equal(says(false, 0.3, 1.2, 0.4), "");
+    assert_string_equal(says(true, 0.9, 0.5, 0.8), "");
+    assert_string_equal(says(false, 0.3, NAN, NAN), "");
+    assert_string_equal(says(true, NAN, NAN, NAN), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_that_is_beaten_is_said_to_be),
+        cmocka_unit_test(a_model_that_wins_is_not_spoken_of),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
