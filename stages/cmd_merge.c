@@ -40,6 +40,7 @@ static int merge(const pl_app *app, const pl_args *args, pl_workflow *wf, int32_
 {
     pl_run_opts o = { .grace = 25, .command = "merge", .argc = args->argc, .argv = args->argv, .program_version = app->version,
                       .git_commit = st_commit };
+    st_log log = { .max = PL_WARN }; /* what a merge warns of goes to standard error */
     pl_error err = { 0 };
     st_shards shards;
     bool already = false;
@@ -50,7 +51,10 @@ static int merge(const pl_app *app, const pl_args *args, pl_workflow *wf, int32_
     if (code == PL_OK && shards.n_missing > 0)
         return refuse(&shards, args->arg[0]);
     if (code == PL_OK)
+        code = st_log_open(&log, wf, NULL, &err);
+    if (code == PL_OK)
         code = st_merge(wf, app->schema, &shards, &o, &already, mem, &err);
+    st_log_close(&log);
     if (code != PL_OK)
         return pl_cmd_fail(&err);
     if (pl_arg(args, "--quiet") == NULL) {
