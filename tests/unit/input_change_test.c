@@ -244,8 +244,8 @@ static void changed_then_the_run_dies_and_the_file_is_restored(void **state)
 {
     (void)state;
     for (how h = TRUNCATED; h <= REWRITTEN; h++)
-        both_runs_are_refused_or_right(&(change){ .how = h, .cut = 15 });
-    both_runs_are_refused_or_right(&(change){ .how = REWRITTEN, .cut = 15, .gzip = true });
+        both_runs_are_refused_or_right(&(change){ .how = h, .cut = 18 });
+    both_runs_are_refused_or_right(&(change){ .how = REWRITTEN, .cut = 18, .gzip = true });
 }
 
 /* ---- other files that a key names ---- */
