@@ -301,7 +301,7 @@ def features_of_shards_may_lie_outside_of_the_work_directory():
     """One file a shard, where the workflow says; the merge finds them there."""
     with Project() as p:
         smiles(p)
-        stages = PLAIN.replace("hits.csv}", "hits.csv, sdf: hits.sdf}").replace("none}", "none}, max_heavy_atoms: 12")
+        stages = PLAIN.replace("hits.csv}", "hits.csv, sdf: hits.sdf}")
         p.workflow(["a.smi"], stages, extra="storage: {features: %s}\n" % p.path("fast/f.db"))
         p.run("run", "w.yaml", "-q", "workdir=one", "storage.features=" + p.path("other/f.db"))
         shards(p, 2, "run")

@@ -20,7 +20,7 @@
 #include "stages/schema.h"
 #include "tests/toy.h"
 
-enum { LINES = 60000, FEW = 3000, UNIT = 500, LINE = 16 };
+enum { LINES = 8000, FEW = 400, UNIT = 400, LINE = 80 }; /* 20 units; three quarters of a.smi are more than the reader is ahead */
 
 typedef enum how { TRUNCATED, APPENDED, REPLACED, REWRITTEN } how;
 
@@ -45,7 +45,7 @@ static void put_line(void *to, bool gzip, int i)
 {
     char line[LINE + 1];
 
-    (void)snprintf(line, sizeof line, "C%.*s one%07d\n", i % 3, "CC", i);
+    (void)snprintf(line, sizeof line, "C%.*s one%07d%*s\n", i % 3, "CC", i, LINE - 16, "");
     if (gzip)
         assert_true(gzputs(to, line) > 0);
     else
@@ -80,10 +80,10 @@ static void flip_letters(void)
     const struct timespec times[] = { now.was.st_atim, now.was.st_mtim };
     int fd = open(now.path, O_RDWR);
 
-    assert_int_equal(pread(fd, some, sizeof some, now.was.st_size / 2), sizeof some);
+    assert_int_equal(pread(fd, some, sizeof some, now.was.st_size * 3 / 4), sizeof some);
     for (size_t i = 0; i < sizeof some; i++)
         some[i] = some[i] == 'C' ? 'N' : some[i] == 'N' ? 'C' : some[i];
-    assert_int_equal(pwrite(fd, some, sizeof some, now.was.st_size / 2), sizeof some);
+    assert_int_equal(pwrite(fd, some, sizeof some, now.was.st_size * 3 / 4), sizeof some);
     assert_int_equal(futimens(fd, times), 0);
     (void)close(fd);
 }
@@ -109,7 +109,7 @@ static void make_change(void)
     switch (now.c.how) {
     case TRUNCATED:
         copy(now.path, now.aside);
-        assert_int_equal(truncate(now.path, now.was.st_size / 2 + 5), 0);
+        assert_int_equal(truncate(now.path, now.was.st_size * 3 / 4 + 5), 0);
         return;
     case APPENDED:
         f = fopen(now.path, "a");
@@ -207,7 +207,7 @@ static void both_runs_are_refused_or_right(const change *c)
     assert_int_equal(go(dir, "calm", c->gzip, &st_read, right, &err), PL_OK);
     code = go(dir, "run", c->gzip, &meddled, first, &err);
     assert_true(now.changed);
-    if (code == PL_OK ? strcmp(first, right) != 0 : code != (c->cut > 0 ? PL_EIO : PL_EINPUT))
+    if (code == PL_OK ? strcmp(first, right) != 0 : code != PL_EINPUT && (code != PL_EIO || c->cut == 0))
         fail_msg("how %d at %d: first run: code %d: %s", (int)c->how, (int)c->at, (int)code, err.text);
     assert_true(code != PL_EINPUT || strstr(err.text, "was changed while it was read") != NULL);
     undo_change();
@@ -237,15 +237,15 @@ static void changed_and_restored_while_the_run_goes_on(void **state)
 {
     (void)state;
     for (how h = TRUNCATED; h <= REWRITTEN; h++)
-        both_runs_are_refused_or_right(&(change){ .how = h, .at = 2, .back = h == REWRITTEN ? 100 : 40 });
+        both_runs_are_refused_or_right(&(change){ .how = h, .at = 1, .back = h == REWRITTEN ? 17 : 8 });
 }
 
 static void changed_then_the_run_dies_and_the_file_is_restored(void **state)
 {
     (void)state;
     for (how h = TRUNCATED; h <= REWRITTEN; h++)
-        both_runs_are_refused_or_right(&(change){ .how = h, .cut = 80 });
-    both_runs_are_refused_or_right(&(change){ .how = REWRITTEN, .cut = 80, .gzip = true });
+        both_runs_are_refused_or_right(&(change){ .how = h, .cut = 18 });
+    both_runs_are_refused_or_right(&(change){ .how = REWRITTEN, .cut = 18, .gzip = true });
 }
 
 /* ---- other files that a key names ---- */
@@ -341,7 +341,7 @@ static void a_reader_that_goes_on_hashes_what_lies_before(void **state)
     put_lines(path, 0, LINES, false);
     assert_int_equal(pl_sha256_file(path, want, NULL), PL_OK);
     assert_int_equal(ch_reader_open(&r, path, "smi", &opts, NULL), PL_OK);
-    assert_int_equal(ch_reader_seek(r, 500000, 40000, 40000, NULL), PL_OK);
+    assert_int_equal(ch_reader_seek(r, 400000, 5000, 5000, NULL), PL_OK);
     while (more)
         assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
     assert_int_equal(ch_reader_hash(r, true, &n, got, NULL), PL_OK);
