@@ -19,17 +19,26 @@ function(molsieve_room name)
     PUBLIC ${arg_USES} PRIVATE molsieve::warnings ${arg_PRIVATE_USES})
 endfunction()
 
+# A test: a program of ours or a command. tests/watch.c runs it, and ends it after a minute in which it does nothing. The
+# TIMEOUT of a test is for those that compute for ever; a busy machine may be twenty times slower than a quiet one.
+function(molsieve_add_test name command)
+  if(TARGET ${command})
+    set(command $<TARGET_FILE:${command}>)
+  endif()
+  add_test(NAME ${name} COMMAND watch ${command} ${ARGN})
+endfunction()
+
 # A cmocka program; exit 77 means skipped, with a message that says why.
 function(molsieve_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABEL;USES")
   list(POP_FRONT arg_UNPARSED_ARGUMENTS source)
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 600) # a hang; a busy machine may be ten times slower than a quiet one
+    set(arg_TIMEOUT 1200)
   endif()
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MOLSIEVE_PATIENCE}")
   add_executable(test_${name} ${source})
   target_link_libraries(test_${name} PRIVATE ${arg_USES} molsieve::warnings PkgConfig::CMOCKA m)
-  add_test(NAME ${name} COMMAND test_${name})
+  molsieve_add_test(${name} test_${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77
     TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1")
 endfunction()
@@ -39,10 +48,10 @@ function(molsieve_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABEL;ARGS")
   list(POP_FRONT arg_UNPARSED_ARGUMENTS script)
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 600)
+    set(arg_TIMEOUT 1200)
   endif()
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MOLSIEVE_PATIENCE}")
-  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${arg_ARGS})
+  molsieve_add_test(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${arg_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "MOLSIEVE=$<TARGET_FILE:molsieve>;MOLSIEVE_SHARED=${MOLSIEVE_SHARED};MOLSIEVE_SOURCE=${PROJECT_SOURCE_DIR}")
 endfunction()

@@ -84,6 +84,7 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
     sqlite3_stmt *st;
     pl_text argv = { 0 };
     char uuid[40], now[32];
+    const char *kernels;
     pl_code code = pl_db_prepare(r->store->db, &st, sql, err);
 
     if (code != PL_OK)
@@ -105,8 +106,9 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
     bind(st, ":commit", r->opts->git_commit);
     bind(st, ":babel", r->opts->openbabel_version);
     bind(st, ":sqlite", sqlite3_libversion());
-    bind(st, ":kernels", pl_levels_json(r->wf, r->mem));
-    code = pl_db_run(st, err);
+    kernels = pl_levels_json(r->wf, r->mem);
+    bind(st, ":kernels", kernels);
+    code = kernels ? pl_db_run(st, err) : pl_fail(err, PL_ENOMEM, "a run");
     (void)sqlite3_finalize(st);
     pl_text_free(&argv);
     return code;

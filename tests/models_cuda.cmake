@@ -33,8 +33,8 @@ molsieve_emulated_test(cuda_together twin/cuda_together_test.c LABEL twin USES m
 
 molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin threads USES molsieve::models)
 
-add_test(NAME cuda_train_engine COMMAND test_train_engine cuda)
-add_test(NAME cuda_golden COMMAND test_cpu_golden cuda)
+molsieve_add_test(cuda_train_engine test_train_engine cuda)
+molsieve_add_test(cuda_golden test_cpu_golden cuda)
 set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
 set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
 set(emulated_tests cuda_train_engine cuda_golden)
@@ -42,17 +42,17 @@ set(emulated_tests cuda_train_engine cuda_golden)
 # A part of them with the sanitizers, which see every access of every kernel. To ThreadSanitizer (cuda_train, too) the
 # threads of a block are threads.
 if(CMAKE_C_FLAGS MATCHES "-fsanitize=")
-  add_test(NAME cuda_races COMMAND test_cuda_together engines*)
-  add_test(NAME cuda_engine_san COMMAND test_cuda_engine tables_in_pieces*)
-  add_test(NAME cuda_train_san COMMAND test_train_engine cuda graphs_fences*)
+  molsieve_add_test(cuda_races test_cuda_together engines*)
+  molsieve_add_test(cuda_engine_san test_cuda_engine tables_in_pieces*)
+  molsieve_add_test(cuda_train_san test_train_engine cuda graphs_fences*)
   set_tests_properties(cuda_races PROPERTIES LABELS threads)
   set_tests_properties(cuda_engine_san cuda_train_san PROPERTIES LABELS san)
   list(APPEND emulated_tests cuda_races cuda_engine_san cuda_train_san)
 endif()
-set_tests_properties(${emulated_tests} PROPERTIES TIMEOUT 600
+set_tests_properties(${emulated_tests} PROPERTIES TIMEOUT 1200
   ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
 
 molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli)
 set_property(TEST cuda_cli APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")
-add_test(NAME cuda_budget COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-budget ${PROJECT_BINARY_DIR}/cuda-budget.log)
+molsieve_add_test(cuda_budget ${PROJECT_SOURCE_DIR}/scripts/cuda-budget ${PROJECT_BINARY_DIR}/cuda-budget.log)
 set_tests_properties(cuda_budget PROPERTIES LABELS budget SKIP_RETURN_CODE 77)

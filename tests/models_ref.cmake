@@ -6,8 +6,8 @@ target_link_libraries(molsieve_golden PUBLIC molsieve::models PkgConfig::CMOCKA 
 molsieve_test(golden_bases golden/bases_test.c LABEL golden USES molsieve_golden)
 molsieve_test(golden_layers golden/layer_test.c LABEL golden USES molsieve_golden)
 molsieve_test(golden_models golden/model_test.c LABEL golden USES molsieve_golden)
-add_test(NAME golden_models_large COMMAND test_golden_models large)
-set_tests_properties(golden_models_large PROPERTIES LABELS golden SKIP_RETURN_CODE 77 TIMEOUT 600
+molsieve_add_test(golden_models_large test_golden_models large)
+set_tests_properties(golden_models_large PROPERTIES LABELS golden SKIP_RETURN_CODE 77 TIMEOUT 1200
   ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED}")
 molsieve_test(golden_appendix golden/appendix_test.c LABEL golden USES molsieve_golden)
 molsieve_test(ref_gradient twin/ref_gradient_test.c LABEL twin USES molsieve_golden)

@@ -11,8 +11,8 @@ molsieve_test(ranks_meet unit/meet_test.c LABEL unit USES molsieve::models)
 add_executable(collective_ranks hpc/collective_ranks.c)
 target_link_libraries(collective_ranks PRIVATE molsieve::models molsieve::warnings PkgConfig::CMOCKA)
 foreach(n 1 2 3 4)
-  add_test(NAME collective_ranks.tcp.${n} COMMAND collective_ranks tcp ${n})
-  set_tests_properties(collective_ranks.tcp.${n} PROPERTIES LABELS hpc TIMEOUT 120)
+  molsieve_add_test(collective_ranks.tcp.${n} collective_ranks tcp ${n})
+  set_tests_properties(collective_ranks.tcp.${n} PROPERTIES LABELS hpc TIMEOUT 300)
 endforeach()
 foreach(case ranks_over_tcp_give_the_same_model a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on
         ranks_that_do_not_fit_are_refused_over_tcp)
@@ -38,8 +38,8 @@ set_target_properties(molsieve_nccl_emulated PROPERTIES OUTPUT_NAME molsieve_ncc
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/emulated)
 add_dependencies(collective_ranks molsieve_nccl_emulated)
 foreach(n 1 2 3 4)
-  add_test(NAME collective_ranks.nccl.${n} COMMAND collective_ranks $<TARGET_FILE:molsieve_nccl_emulated> ${n} nccl)
-  set_tests_properties(collective_ranks.nccl.${n} PROPERTIES LABELS hpc TIMEOUT 120
+  molsieve_add_test(collective_ranks.nccl.${n} collective_ranks $<TARGET_FILE:molsieve_nccl_emulated> ${n} nccl)
+  set_tests_properties(collective_ranks.nccl.${n} PROPERTIES LABELS hpc TIMEOUT 300
     ENVIRONMENT "MOLSIEVE_EMULATOR_DEVICES=${n}")
 endforeach()
 foreach(case ranks_over_nccl_give_the_same_model ranks_on_emulated_gpus_give_the_same_model
@@ -58,9 +58,9 @@ if(NOT TARGET molsieve_mpi)
 endif()
 add_dependencies(collective_ranks molsieve_mpi)
 foreach(n 1 2 3 4)
-  add_test(NAME collective_ranks.${n} COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe -n ${n}
+  molsieve_add_test(collective_ranks.${n} ${MPIEXEC_EXECUTABLE} --oversubscribe -n ${n}
            $<TARGET_FILE:collective_ranks> $<TARGET_FILE:molsieve_mpi> ${n})
-  set_tests_properties(collective_ranks.${n} PROPERTIES LABELS hpc TIMEOUT 120
+  set_tests_properties(collective_ranks.${n} PROPERTIES LABELS hpc TIMEOUT 300
     ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
 endforeach()
 foreach(case any_number_of_ranks_gives_the_same_model a_killed_rank_ends_all_and_the_run_goes_on

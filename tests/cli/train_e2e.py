@@ -198,9 +198,10 @@ def gap_of_2500_molecules_is_learned():
         assert abs(held["mae"] - errors["test", "mae"]) < 1e-4 * held["mae"], (held, errors)
         p.run("model", "verify", "run/models/e2e.safetensors")
         info = json.loads(p.run("model", "info", "--json", "run/models/e2e.safetensors")[1])
-        assert info["target"] == {"name": "gap_ev", "unit": "eV", "better": "high"}, info["target"]
+        similarity = info["target"].pop("similarity_at_least")
+        assert 0 < similarity < 1 and info["target"] == {"name": "gap_ev", "unit": "eV", "better": "high"}, (similarity, info["target"])
         assert p.run("model", "diff", *["run/models/e2e.safetensors"] * 2)[1] == "no difference\n"
-        changed = bytearray(open(p.path("run/models/e2e.safetensors"), "rb").read())
+        changed = bytearray(sieve.without_checksum(open(p.path("run/models/e2e.safetensors"), "rb").read()))
         head = json.loads(changed[8:8 + int.from_bytes(changed[:8], "little")])
         end = max(t["data_offsets"][1] for name, t in head.items() if not name.startswith(("__", "domain.")))
         changed[8 + int.from_bytes(changed[:8], "little") + end - 1] ^= 0x01  # of the last weight: its exponent
@@ -465,8 +466,8 @@ def a_prediction_in_another_unit_than_its_label_is_another_property():
         assert p.rows("SELECT name, unit FROM property ORDER BY 1") == [("gap", ""), ("gap (eV)", "eV")]
         # What the test part loses is said.
         p.run("run", "w.yaml", "-q", "--until", "train", "stages.train.model.elements=[H, C, O]")
-        lost = p.one("SELECT message FROM event WHERE stage='train' AND message LIKE 'left out%' ORDER BY event_id DESC")
-        assert re.search("[1-9][0-9]* test molecules with other elements", lost), lost
+        lost = p.rows("SELECT stage, message FROM event WHERE message LIKE '%element%' ORDER BY event_id DESC")
+        assert any(re.search("[1-9][0-9]* test", message) for _, message in lost), lost
         # One value for all, as rounding sees it.
         p.put("in.sdf", re.sub(rb"<gap>\n[^\n]*", b"<gap>\n0.1", sieve.sdf_records(sieve.data(SDF), 60)))
         assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]
@@ -487,7 +488,7 @@ def another_file_in_the_place_of_the_trained_model_is_refused():
         p.workflow(["in.sdf"], train_stages() + "  score: {models: [e2e]}\n", extra="models: {e2e: {path: right}}\n")
         assert "the model that this workflow trains, too" in p.run("check", "w.yaml", expect=2)[2]
         # As many models as a workflow may have: each has its columns, and can be ranked by.
-        whole = open(p.path("right"), "rb").read()
+        whole = sieve.without_checksum(open(p.path("right"), "rb").read())
         names = ["gap_%02d" % i for i in range(64)]
         for name in names:
             p.put(name, whole.replace(b"gap_ev", name.encode(), 1))

@@ -67,8 +67,14 @@ static void read_everything(const char *path, const char *format, size_t n)
     ch_record rec;
     bool more = true;
     int64_t count = 0;
+    pl_error err = { 0 };
+    pl_code code = ch_reader_open(&r, path, format, &opts, &err);
 
-    assert_int_equal(ch_reader_open(&r, path, format, &opts, NULL), PL_OK);
+    if (code == PL_ECONFIG && strstr(err.text, "the first row, which names the columns, is longer than")) {
+        pl_arena_free(mem); /* a table's first row above the limit cannot be skipped */
+        return;
+    }
+    assert_int_equal(code, PL_OK);
     for (;;) {
         ch_field *fields;
         int n_fields;

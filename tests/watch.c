@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch COMMAND [ARGUMENT...] - runs a test, and ends it when it hangs.
+ *
+ * A test hangs when, for IDLE_S seconds, none of its processes wants a processor. A test on a slow machine does not:
+ * its processes are running or have used some time. Exit status: that of the command, or HANGS after a hang, with a
+ * line for each process that was left. A test that computes for ever is left to the limit of ctest. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { IDLE_S = 60, LOOK_S = 5, HANGS = 124, MOST = 4096 };
+
+/* One hundredth of a processor over the whole time: heartbeats and loops that poll stay below it. */
+static const double IDLE_SHARE = 0.01;
+
+typedef struct process {
+    int pid, parent;
+    char name[64], state;
+    double seconds;             /* of its own and of its children that ended */
+    bool ours;
+} process;
+
+typedef struct family {
+    int n;
+    process all[MOST];
+} family;
+
+static bool process_read(process *p, const char *pid)
+{
+    unsigned long user, system;
+    long children_user, children_system;
+    char path[320], line[1024], *end;
+    bool good;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    f = fopen(path, "r");
+    if (!f)
+        return false;
+    good = fgets(line, sizeof line, f) && (end = strrchr(line, ')')) != NULL;
+    (void)fclose(f);
+    if (!good || sscanf(line, "%d (%63[^)]", &p->pid, p->name) != 2 ||
+        sscanf(end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &p->state, &p->parent, &user, &system,
+               &children_user, &children_system) != 6)
+        return false;
+    p->seconds = (double)(user + system + (unsigned long)(children_user + children_system)) / (double)sysconf(_SC_CLK_TCK);
+    p->ours = false;
+    return true;
+}
+
+/* Marks the descendants of this process; their parents may come after them in the list. */
+static void family_mark(family *f)
+{
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (int i = 0; i < f->n; i++)
+            for (int k = 0; k < f->n && !f->all[i].ours; k++)
+                if (f->all[i].parent == getpid() || (f->all[k].ours && f->all[k].pid == f->all[i].parent))
+                    f->all[i].ours = more = true;
+    }
+}
+
+static void family_read(family *f)
+{
+    DIR *d = opendir("/proc");
+    const struct dirent *e;
+
+    f->n = 0;
+    while (d && f->n < MOST && (e = readdir(d)) != NULL)
+        if (isdigit((unsigned char)e->d_name[0]) && process_read(&f->all[f->n], e->d_name))
+            f->n++;
+    if (d)
+        (void)closedir(d);
+    family_mark(f);
+}
+
+/* Seconds that the processes of the test have used so far; `running`: one of them wants a processor now. */
+static double family_seconds(const family *f, bool *running)
+{
+    struct rusage ended;
+    double sum;
+
+    (void)getrusage(RUSAGE_CHILDREN, &ended);
+    sum = (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) + 1e-6 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
+    *running = false;
+    for (int i = 0; i < f->n; i++) {
+        sum += f->all[i].ours ? f->all[i].seconds : 0;
+        *running = *running || (f->all[i].ours && f->all[i].state == 'R');
+    }
+    return sum;
+}
+
+static void family_end(const family *f)
+{
+    fprintf(stderr, "hangs: for %d s no process of this test wanted a processor:\n", IDLE_S);
+    for (int i = 0; i < f->n; i++)
+        if (f->all[i].ours)
+            fprintf(stderr, "  %d %s, state %c, %.1f s of processor time\n", f->all[i].pid, f->all[i].name, f->all[i].state,
+                    f->all[i].seconds);
+    for (int i = 0; i < f->n; i++)
+        if (f->all[i].ours)
+            (void)kill(f->all[i].pid, SIGKILL);
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The exit status once `child` has ended; -1 while it lives. Orphans of the test come to this process, too. */
+static int reap(pid_t child)
+{
+    int status, found = -1;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == child)
+            found = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return found;
+}
+
+static int watch(pid_t child, const sigset_t *ended)
+{
+    static family f;
+    const struct timespec look = { .tv_sec = LOOK_S };
+    double used = 0, since = now();
+    int status;
+
+    while ((status = reap(child)) < 0) {
+        bool running;
+        double seconds;
+        if (sigtimedwait(ended, NULL, &look) == SIGCHLD)
+            continue;
+        family_read(&f);
+        seconds = family_seconds(&f, &running);
+        if (running || seconds > used + IDLE_SHARE * IDLE_S) {
+            used = seconds;
+            since = now();
+        } else if (now() > since + IDLE_S) {
+            family_end(&f);
+            return HANGS;
+        }
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    sigset_t ended, before;
+    pid_t child;
+
+    if (argc < 2 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return 2;
+    (void)sigemptyset(&ended);
+    (void)sigaddset(&ended, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &ended, &before);
+    child = fork();
+    if (child == 0) {
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* ctest kills this process only */
+        execv(argv[1], argv + 1);
+        fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
+        _exit(127);
+    }
+    return child < 0 ? 2 : watch(child, &ended);
+}
