@@ -138,6 +138,12 @@ void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
 // As on the wire.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 
+// ---- worker_bonds.cpp
+
+// Of atoms with positions: which are connected, bond orders and charges. text: the xyz record, whose comment may state the charge. CH_VALENCE
+// where no assignment has closed shells.
+void bond_atoms(OpenBabel::OBMol &mol, const std::string &text);
+
 // ---- worker_v3000.cpp
 
 struct V3000 {
@@ -203,6 +209,8 @@ struct Placed {
     std::string mol;               // packed
     std::vector<std::string> other; // more structures of it, by growing energy
 };
+
+void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, or are far out or not finite
 
 // Hydrogens and, unless the conformer is none or has to be built, checked positions.
 Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);

@@ -80,7 +80,7 @@ static bool is_real_3d(OBMol &mol, const std::string &format)
     return said && !flat_is_impossible(mol);
 }
 
-static void mol_check_geometry(OBMol &mol)
+void mol_check_geometry(OBMol &mol)
 {
     const unsigned n = mol.NumAtoms();
     std::vector<vector3> at;
