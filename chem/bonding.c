@@ -7,8 +7,7 @@
 #include <string.h>
 
 enum {
-    UNUSUAL = 100000000, /* costs: the sum of |charge| comes before shells, these before places, these beside lengths */
-    PER_CHARGE = 1000000,
+    PER_CHARGE = 1000000, /* costs: the sum of |charge| comes before shells, these before places, these beside lengths */
     EXTENDED = 100000,
     PER_SQUARE_ANGSTROM = 10000,
     DEGREE_MAX = 8,
@@ -22,25 +21,28 @@ enum {
 typedef struct shell {
     uint8_t z;
     int8_t charge;
-    uint8_t valence, unpaired, unusual;
-    int32_t cost; /* beside that of the charge */
+    uint8_t valence, unpaired;
+    bool cation;  /* too few electrons: only where all atoms together are a cation       */
+    int32_t cost; /* beside that of the charge                                         */
 } shell;
 
 /* clang-format off */
 static const shell shells[] = {
-    { 1, 0, 1, 0, 0, 0 }, { 1, 1, 0, 0, 0, 9000 }, { 1, -1, 0, 0, 0, 9000 },
+    { 1, 0, 1, 0, 0, 0 }, { 1, 1, 0, 0, 1, 9000 },
     { 2, 0, 0, 0, 0, 0 }, { 10, 0, 0, 0, 0, 0 }, { 18, 0, 0, 0, 0, 0 }, { 36, 0, 0, 0, 0, 0 },
     { 54, 0, 0, 0, 0, 0 }, { 54, 0, 2, 0, 0, EXTENDED }, { 54, 0, 4, 0, 0, 2 * EXTENDED }, { 54, 0, 6, 0, 0, 3 * EXTENDED },
     { 5, 0, 3, 0, 0, 0 }, { 5, -1, 4, 0, 0, 0 }, { 5, 0, 2, 1, 0, 0 },
-    { 6, 0, 4, 0, 0, 0 }, { 6, -1, 3, 0, 0, 800 }, { 6, 1, 3, 0, 0, 5000 }, { 6, 0, 2, 0, 1, 0 }, { 6, 0, 3, 1, 0, 0 },
+    { 6, 0, 4, 0, 0, 0 }, { 6, -1, 3, 0, 0, 800 }, { 6, 1, 3, 0, 1, 5000 }, { 6, 0, 3, 1, 0, 0 },
     { 7, 0, 3, 0, 0, 0 }, { 7, 1, 4, 0, 0, 0 }, { 7, -1, 2, 0, 0, 300 }, { 7, 0, 2, 1, 0, 0 },
     { 8, 0, 2, 0, 0, 0 }, { 8, -1, 1, 0, 0, 0 }, { 8, 1, 3, 0, 0, 800 }, { 8, -2, 0, 0, 0, 0 }, { 8, 0, 1, 1, 0, 0 },
     { 9, 0, 1, 0, 0, 0 }, { 9, -1, 0, 0, 0, 0 }, { 9, 0, 0, 1, 0, 0 },
+    { 11, 1, 0, 0, 0, 0 }, { 19, 1, 0, 0, 0, 0 }, { 20, 2, 0, 0, 0, 0 }, { 37, 1, 0, 0, 0, 0 }, { 38, 2, 0, 0, 0, 0 }, { 55, 1, 0, 0, 0, 0 },
+    { 56, 2, 0, 0, 0, 0 },
     { 14, 0, 4, 0, 0, 0 }, { 14, -1, 3, 0, 0, 800 }, { 14, -1, 5, 0, 0, EXTENDED }, { 14, -2, 6, 0, 0, 2 * EXTENDED }, { 14, 0, 3, 1, 0, 0 },
     { 15, 0, 3, 0, 0, 0 }, { 15, 1, 4, 0, 0, 0 }, { 15, -1, 2, 0, 0, 500 }, { 15, 0, 5, 0, 0, EXTENDED }, { 15, -1, 6, 0, 0, 2 * EXTENDED },
     { 15, 0, 2, 1, 0, 0 },
     { 16, 0, 2, 0, 0, 0 }, { 16, -1, 1, 0, 0, 100 }, { 16, 1, 3, 0, 0, 100 }, { 16, -2, 0, 0, 0, 0 }, { 16, 0, 4, 0, 0, EXTENDED },
-    { 16, 0, 6, 0, 0, 2 * EXTENDED }, { 16, 1, 5, 0, 0, EXTENDED }, { 16, 0, 1, 1, 0, 0 },
+    { 16, 0, 6, 0, 0, 2 * EXTENDED }, { 16, 1, 5, 0, 1, EXTENDED }, { 16, 0, 1, 1, 0, 0 },
     { 17, 0, 1, 0, 0, 0 }, { 17, -1, 0, 0, 0, 0 }, { 17, 1, 2, 0, 0, 2000 }, { 17, 0, 3, 0, 0, EXTENDED }, { 17, 0, 5, 0, 0, 2 * EXTENDED },
     { 17, 0, 7, 0, 0, 3 * EXTENDED }, { 17, 0, 0, 1, 0, 0 },
     { 32, 0, 4, 0, 0, 0 }, { 32, -1, 3, 0, 0, 800 },
@@ -54,16 +56,9 @@ static const shell shells[] = {
     { 53, 0, 7, 0, 0, 3 * EXTENDED }, { 53, 0, 0, 1, 0, 0 },
 };
 
-/* Covalent radii of single, double and triple bonds, in picometres: Pyykko and Atsumi, Chem. Eur. J. 15 (2009) 186 and 12770. */
-static const struct { uint8_t z, radius[3]; } radii[] = {
-    { 1, { 32, 32, 32 } },    { 5, { 85, 78, 73 } },    { 6, { 75, 67, 60 } },     { 7, { 71, 60, 54 } },    { 8, { 63, 57, 53 } },
-    { 9, { 64, 59, 53 } },    { 14, { 116, 107, 102 } }, { 15, { 111, 102, 94 } }, { 16, { 103, 94, 95 } },  { 17, { 99, 95, 93 } },
-    { 32, { 121, 111, 114 } }, { 33, { 121, 114, 106 } }, { 34, { 116, 107, 107 } }, { 35, { 114, 109, 110 } }, { 52, { 136, 128, 121 } },
-    { 53, { 133, 129, 125 } }, { 54, { 131, 135, 122 } },
-};
 /* clang-format on */
 
-/* What of an assignment the rest still has to know: two bits for each open bond, then the sum of charges, then counts. */
+/* What of an assignment the rest still has to know: two bits for each open bond, then the sum of charges, then unpaired electrons. */
 typedef struct partial {
     uint64_t key;
     int64_t cost;
@@ -98,11 +93,11 @@ typedef struct search {
     uint32_t slots_used; /* a bit for each */
 } search;
 
-enum { CHARGE_AT = 2 * OPEN_MAX, UNPAIRED_AT = CHARGE_AT + 6, UNUSUAL_AT = UNPAIRED_AT + 2 };
+enum { CHARGE_AT = 2 * OPEN_MAX, UNPAIRED_AT = CHARGE_AT + 6 };
 
 static int degree_of(const search *w, int32_t a) { return w->first[a + 1] - w->first[a]; }
 
-static int highest_valence(int z)
+int ch_bonding_valence(int z)
 {
     int high = -1;
 
@@ -112,18 +107,9 @@ static int highest_valence(int z)
     return high;
 }
 
-static double radius_of(int z, int order)
-{
-    for (size_t i = 0; i < sizeof radii / sizeof *radii; i++)
-        if (radii[i].z == z)
-            return 0.01 * radii[i].radius[order - 1];
-    return 1.5; /* noble gases have no bonds */
-}
-
 static int32_t length_cost(const ch_skeleton *s, int32_t b, int order)
 {
-    const double r = radius_of(s->z[s->bond[b][0]], order) + radius_of(s->z[s->bond[b][1]], order);
-    const double off = fmin(fabs(s->length[b] - r), 1);
+    const double off = s->xyz != NULL ? fmin(fabs(ch_bonding_stretch(s, b, order)), 1) : 0;
 
     return (int32_t)lround(PER_SQUARE_ANGSTROM * off * off);
 }
@@ -150,7 +136,7 @@ static ch_bonding bound_orders(search *w)
     const ch_skeleton *s = w->s;
 
     for (int32_t a = 0; a < s->n_atoms; a++) {
-        const int high = highest_valence(s->z[a]);
+        const int high = ch_bonding_valence(s->z[a]);
         if (high < 0)
             return CH_BONDING_ELEMENT;
         if (degree_of(w, a) > high)
@@ -160,7 +146,7 @@ static ch_bonding bound_orders(search *w)
         int most = 3;
         for (int e = 0; e < 2; e++) {
             const int32_t a = s->bond[b][e];
-            const int room = 1 + highest_valence(s->z[a]) - degree_of(w, a);
+            const int room = 1 + ch_bonding_valence(s->z[a]) - degree_of(w, a);
             most = room < most ? room : most;
         }
         w->most[b] = (uint8_t)most;
@@ -248,7 +234,8 @@ static ch_bonding begin_step(search *w, atom_step *t, int32_t a)
     t->atom = a;
     w->done[a] = true;
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
-        if (shells[i].z == z && shells[i].valence >= degree && shells[i].unpaired <= w->s->unpaired)
+        if (shells[i].z == z && shells[i].valence >= degree && shells[i].unpaired <= w->s->unpaired &&
+            (!shells[i].cation || w->s->charge > 0))
             t->shells[t->n_shells++] = &shells[i];
     for (int32_t i = w->first[a]; i < w->first[a + 1]; i++) {
         const int32_t b = w->incident[i];
@@ -262,7 +249,7 @@ static ch_bonding begin_step(search *w, atom_step *t, int32_t a)
             return CH_BONDING_SEARCH;
         }
     }
-    return list_patterns(w, t, highest_valence(z)) ? CH_BONDING_OK : CH_BONDING_SEARCH;
+    return list_patterns(w, t, ch_bonding_valence(z)) ? CH_BONDING_OK : CH_BONDING_SEARCH;
 }
 
 /* ---- partial assignments ---- */
@@ -328,15 +315,14 @@ static bool extend(const search *w, const atom_step *t, const partial *before, c
     uint64_t key = before->key & (((uint64_t)1 << CHARGE_AT) - 1) & ~t->closing;
     const int charge = field_of(before->key, CHARGE_AT, 6) + kind->charge;
     const int unpaired = field_of(before->key, UNPAIRED_AT, 2) + kind->unpaired;
-    const int unusual = field_of(before->key, UNUSUAL_AT, 2) + kind->unusual;
 
-    if (charge < 0 || charge > 2 * CHARGE_SPAN || unpaired > w->s->unpaired || unusual > 1)
+    if (charge < 0 || charge > 2 * CHARGE_SPAN || unpaired > w->s->unpaired)
         return false;
     for (int i = 0; i < t->n_open; i++)
         key |= (uint64_t)(t->pattern[pattern] >> 2 * i & 3) << 2 * t->slot[i];
-    key |= (uint64_t)charge << CHARGE_AT | (uint64_t)unpaired << UNPAIRED_AT | (uint64_t)unusual << UNUSUAL_AT;
+    key |= (uint64_t)charge << CHARGE_AT | (uint64_t)unpaired << UNPAIRED_AT;
     out->key = key;
-    out->cost = before->cost + t->cost[pattern] + kind->cost + (int64_t)PER_CHARGE * abs(kind->charge) + (int64_t)UNUSUAL * kind->unusual;
+    out->cost = before->cost + t->cost[pattern] + kind->cost + (int64_t)PER_CHARGE * abs(kind->charge);
     out->pattern = t->pattern[pattern];
     return true;
 }

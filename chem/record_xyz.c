@@ -101,6 +101,21 @@ static void check_columns(ch_reader *r, const ch_line *line)
         ch_reader_set_problem(r, "xyz: columns other than species:S:1:pos:R:3 first are not understood");
 }
 
+/* charge=-1 or total_charge=-1, which the worker looks for behind the title. */
+static void add_charges(ch_reader *r, const ch_line *line)
+{
+    const char *at = line->s, *end = line->s + line->len, *word;
+    size_t n;
+
+    while ((word = ch_word(&at, end, &n)) != NULL) {
+        const size_t skip = n > 6 && strncasecmp(word, "total_", 6) == 0 ? 6 : 0;
+        if (n > skip + 7 && n < WORD_MAX && strncasecmp(word + skip, "charge=", 7) == 0) {
+            pl_text_add(&r->text, " ");
+            pl_text_add_n(&r->text, word, n);
+        }
+    }
+}
+
 /* The title: "gdb 212" of QM9, the first word of extended xyz, else the whole comment. */
 static void set_comment(ch_reader *r, const ch_line *line)
 {
@@ -119,6 +134,8 @@ static void set_comment(ch_reader *r, const ch_line *line)
         ch_reader_set_title(r, line->s, line->len);
     }
     pl_text_add_n(&r->text, r->title.len ? r->title.s : "", r->title.len);
+    if (!comment_is_qm9(line) && memchr(line->s, '=', line->len) != NULL)
+        add_charges(r, line);
     pl_text_add(&r->text, "\n");
 }
 

@@ -2,14 +2,14 @@
 // chem/worker_bonds.cpp - bonds of a record that has positions only (xyz).
 //
 // Open Babel 3.1.1 gives such atoms no charges, so zwitterions become radicals, and its bond orders depend on the order of
-// the atoms. It only says here which atoms are connected, on a copy whose atoms have an order of their own; orders and charges
-// come from chem/bonding.h. Molecules with metals have what the library makes of that copy.
+// the atoms. Here the atoms get an order of their own, and chem/bonding.h finds bonds, orders and charges. Molecules with metals
+// have what the library makes of a copy in that order.
 #include "chem/worker.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <numeric>
+#include <new>
 #include <vector>
 
 #include <strings.h>
@@ -102,8 +102,81 @@ static std::vector<Place> own_order(OBMol &mol)
     return all;
 }
 
-static void connect(OBMol &copy, const std::vector<Place> &atoms)
+// ---- orders and charges
+
+namespace {
+struct Bonds {
+    std::vector<uint8_t> z, order;
+    std::vector<int32_t> pairs;
+    std::vector<double> xyz;
+    std::vector<int8_t> formal;
+    ch_skeleton s = {};
+    int32_t where[2] = { 0, 0 }; // what does not fit
+};
+} // namespace
+
+static ch_bonding find_bonds(Bonds &b, const std::vector<Place> &atoms, int charge, bool stated)
 {
+    long electrons = -charge;
+    for (const Place &p : atoms) {
+        b.z.push_back(static_cast<uint8_t>(p.z));
+        b.xyz.insert(b.xyz.end(), p.x, p.x + 3);
+        electrons += p.z;
+    }
+    b.pairs.resize(2 * CH_BONDING_PER_ATOM * atoms.size());
+    b.formal.resize(atoms.size());
+    b.s.n_atoms = static_cast<int32_t>(atoms.size());
+    b.s.z = b.z.data();
+    b.s.xyz = reinterpret_cast<const double(*)[3]>(b.xyz.data());
+    b.s.bond = reinterpret_cast<const int32_t(*)[2]>(b.pairs.data());
+    b.s.charge = charge;
+    b.s.unpaired = stated && electrons % 2 != 0; // who states the charge means it
+    ch_bonding end = ch_bonding_connect(b.s.n_atoms, b.s.z, b.s.xyz, reinterpret_cast<int32_t(*)[2]>(b.pairs.data()), &b.s.n_bonds);
+    b.order.resize(static_cast<size_t>(b.s.n_bonds));
+    if (end == CH_BONDING_OK)
+        end = ch_bonding_solve(&b.s, b.order.data(), b.formal.data());
+    return end == CH_BONDING_OK ? ch_bonding_check(&b.s, b.order.data(), b.formal.data(), b.where) : end;
+}
+
+static std::string name_of(const std::vector<Place> &atoms, int32_t i)
+{
+    OBAtom *a = atoms[static_cast<size_t>(i)].atom;
+    return std::string(OBElements::GetSymbol(a->GetAtomicNum())) + number(a->GetIdx());
+}
+
+[[noreturn]] static void refuse(ch_bonding end, const Bonds &b, const std::vector<Place> &atoms)
+{
+    const std::string cause = ": hydrogens are missing, or positions are wrong";
+    if (end == CH_BONDING_PARITY)
+        fail(CH_VALENCE, "an odd number of electrons: a radical, or an ion whose charge the file does not state "
+                         "(write charge=N into the comment of the xyz record; charge=0 for a radical)");
+    if (end == CH_BONDING_LONG)
+        fail(CH_VALENCE, "a multiple bond between " + name_of(atoms, b.where[0]) + " and " + name_of(atoms, b.where[1]) +
+                             ", which are as far apart as a single bond" + cause);
+    if (end == CH_BONDING_BENT)
+        fail(CH_VALENCE, name_of(atoms, b.where[0]) + " has two neighbours, which are not in line with it" + cause);
+    if (end == CH_BONDING_SEARCH)
+        fail(CH_TOO_LARGE, "too many ways to arrange the double bonds");
+    fail(CH_VALENCE, "no bond orders and charges give every atom a closed shell" + cause);
+}
+
+// ---- back to the order of the file
+
+static void add_bonds(OBMol &mol, const std::vector<Place> &atoms, const Bonds &b)
+{
+    mol.BeginModify();
+    for (size_t i = 0; i < atoms.size(); i++)
+        atoms[i].atom->SetFormalCharge(b.formal[i]);
+    for (size_t i = 0; i < b.order.size(); i++)
+        mol.AddBond(static_cast<int>(atoms[static_cast<size_t>(b.pairs[2 * i])].atom->GetIdx()),
+                    static_cast<int>(atoms[static_cast<size_t>(b.pairs[2 * i + 1])].atom->GetIdx()), b.order[i]);
+    mol.EndModify();
+}
+
+// What the library makes of a copy in our order.
+static void add_library_bonds(OBMol &mol, const std::vector<Place> &atoms)
+{
+    OBMol copy;
     copy.BeginModify();
     for (const Place &p : atoms) {
         OBAtom *a = copy.NewAtom();
@@ -112,68 +185,15 @@ static void connect(OBMol &copy, const std::vector<Place> &atoms)
     }
     copy.SetDimension(3);
     copy.ConnectTheDots();
+    copy.PerceiveBondOrders();
     copy.EndModify();
-}
-
-// ---- orders and charges
-
-static const char *reason(ch_bonding end)
-{
-    switch (end) {
-    case CH_BONDING_PARITY: return "an odd number of electrons: a radical, or an ion whose charge the file does not state "
-                                   "(write charge=N into the comment of the xyz record; charge=0 for a radical)";
-    case CH_BONDING_SEARCH: return "too many ways to arrange its double bonds";
-    default: return "no bond orders and charges give every atom a closed shell: atoms are missing, or positions are wrong";
-    }
-}
-
-static ch_bonding assign(OBMol &copy, int charge, bool radical)
-{
-    std::vector<uint8_t> z, order(copy.NumBonds());
-    std::vector<int32_t> bond; // pairs
-    std::vector<double> length;
-    std::vector<int8_t> formal(copy.NumAtoms());
-    long electrons = -charge;
-    FOR_ATOMS_OF_MOL(a, copy) {
-        z.push_back(static_cast<uint8_t>(a->GetAtomicNum()));
-        electrons += a->GetAtomicNum();
-    }
-    FOR_BONDS_OF_MOL(b, copy) {
-        bond.push_back(static_cast<int32_t>(b->GetBeginAtomIdx()) - 1);
-        bond.push_back(static_cast<int32_t>(b->GetEndAtomIdx()) - 1);
-        length.push_back(b->GetLength());
-    }
-    ch_skeleton s = {};
-    s.n_atoms = static_cast<int32_t>(z.size());
-    s.n_bonds = static_cast<int32_t>(order.size());
-    s.z = z.data();
-    s.bond = reinterpret_cast<const int32_t(*)[2]>(bond.data());
-    s.length = length.data();
-    s.charge = charge;
-    s.unpaired = radical && electrons % 2 != 0;
-    const ch_bonding end = ch_bonding_solve(&s, order.data(), formal.data());
-    if (end != CH_BONDING_OK)
-        return end;
-    FOR_BONDS_OF_MOL(b, copy)
-        b->SetBondOrder(order[b->GetIdx()]);
-    FOR_ATOMS_OF_MOL(a, copy)
-        a->SetFormalCharge(formal[a->GetIdx() - 1]);
-    return end;
-}
-
-static void carry_back(OBMol &mol, const std::vector<Place> &atoms, OBMol &copy)
-{
     mol.BeginModify();
-    FOR_ATOMS_OF_MOL(a, copy) {
-        OBAtom *own = atoms[a->GetIdx() - 1].atom;
-        own->SetFormalCharge(a->GetFormalCharge());
-        own->SetImplicitHCount(a->GetImplicitHCount());
-    }
+    FOR_ATOMS_OF_MOL(a, copy)
+        atoms[a->GetIdx() - 1].atom->SetFormalCharge(a->GetFormalCharge());
     FOR_BONDS_OF_MOL(b, copy)
         mol.AddBond(static_cast<int>(atoms[b->GetBeginAtomIdx() - 1].atom->GetIdx()),
                     static_cast<int>(atoms[b->GetEndAtomIdx() - 1].atom->GetIdx()), static_cast<int>(b->GetBondOrder()));
     mol.EndModify();
-    mol.SetDimension(3);
 }
 
 void bond_atoms(OBMol &mol, const std::string &text)
@@ -181,19 +201,20 @@ void bond_atoms(OBMol &mol, const std::string &text)
     int charge = 0;
     const bool stated = stated_charge(text, &charge);
     const std::vector<Place> atoms = own_order(mol);
-    OBMol copy;
+    Bonds b;
     mol_check_geometry(mol);
-    connect(copy, atoms);
-    const ch_bonding end = assign(copy, charge, stated);
+    const ch_bonding end = find_bonds(b, atoms, charge, stated);
     if (end == CH_BONDING_MEMORY)
         throw std::bad_alloc();
     if (end == CH_BONDING_ELEMENT && charge != 0)
-        fail(CH_VALENCE, "a charge of " + number(charge) + " in a molecule with a metal: the library does not say where it is");
-    if (end == CH_BONDING_ELEMENT)
-        copy.PerceiveBondOrders();
-    else if (end != CH_BONDING_OK)
-        fail(end == CH_BONDING_SEARCH ? CH_TOO_LARGE : CH_VALENCE, reason(end));
-    carry_back(mol, atoms, copy);
+        fail(CH_VALENCE, "a charge of " + number(charge) + " in a molecule with a metal: it is not known where it is");
+    if (end == CH_BONDING_OK)
+        add_bonds(mol, atoms, b);
+    else if (end == CH_BONDING_ELEMENT)
+        add_library_bonds(mol, atoms);
+    else
+        refuse(end, b, atoms);
+    mol.SetDimension(3);
 }
 
 } // namespace worker

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* xyz records: molecules as drawn whatever the order of their atoms, and reasons where the file does not say enough. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "chem/record.h"
+#include "tests/unit/prepared.h"
+#include "tests/unit/zwitterions.h"
+
+enum { ORDERS = 5, LINES = 64, N_MOLECULES = sizeof zwitterions / sizeof *zwitterions };
+
+static uint32_t chance(void)
+{
+    static uint32_t state = 3;
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+/* The same record with its atoms in another order. */
+static void renumber(char *out, size_t cap, const char *text)
+{
+    char copy[8192], *line[LINES], *rest = NULL;
+    int n = 0;
+    size_t at = 0;
+
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    for (char *s = strtok_r(copy, "\n", &rest); s != NULL && n < LINES; s = strtok_r(NULL, "\n", &rest))
+        line[n++] = s;
+    for (int i = n - 1; i > 2; i--) {
+        const int j = 2 + (int)(chance() % (uint32_t)(i - 1));
+        char *s = line[i];
+        line[i] = line[j];
+        line[j] = s;
+    }
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(out + at, cap - at, "%s\n", line[i]);
+}
+
+static void molecules_are_as_drawn_in_any_order_of_their_atoms(void **state)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+    (void)state;
+
+    o.conformer = CH_3D_KEEP;
+    for (size_t i = 0; i < N_MOLECULES; i++)
+        for (int k = 0; k < ORDERS; k++) {
+            char text[8192];
+            (void)snprintf(text, sizeof text, "%s", zwitterions[i].xyz);
+            if (k > 0)
+                renumber(text, sizeof text, zwitterions[i].xyz);
+            const ch_prepared p = prepare(text, "xyz", &o);
+            if (p.code != CH_OK || strcmp(p.smiles, zwitterions[i].smiles) != 0)
+                fail_msg("gdb %d in order %d: %s (%s), not %s", zwitterions[i].gdb, k, p.smiles, p.message, zwitterions[i].smiles);
+            assert_int_equal(p.charge, 0);
+        }
+}
+
+static void atoms_keep_the_order_and_positions_of_the_file(void **state)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+    (void)state;
+
+    o.conformer = CH_3D_KEEP;
+    const ch_prepared p = prepare("3\nwater\nH 0.96 0 0\nO 0 0 0.125\nH -0.24 0.93 0\n", "xyz", &o);
+    assert_int_equal(p.mol.n_atoms, 3);
+    assert_int_equal(p.mol.z[0], 1);
+    assert_int_equal(p.mol.z[1], 8);
+    assert_true(p.mol.xyz[1][2] == 0.125f);
+}
+
+#define PHENYL "C 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n" \
+               "H 2.47 0 0\nH 1.235 2.139 0\nH -1.235 2.139 0\nH -2.47 0 0\nH -1.235 -2.139 0\n"
+
+static void the_comment_states_the_charge(void **state)
+{
+    static const struct { const char *comment, *smiles, *reason; } cases[] = {
+        { "phenyl", "", "odd number of electrons" },      { "charge=-1", "c1[c-]cccc1", "" },
+        { "Total_Charge=-1.0", "c1[c-]cccc1", "" },       { "charge=+1 energy=-231.1", "c1ccc[c+]c1", "" },
+        { "charge=0", "[C]1=CC=CC=C1", "" },              { "charge=0.5", "", "not a whole charge" },
+        { "charge=99", "", "not a whole charge" },        { "charge=nan", "", "not a whole charge" },
+        { "charge=1 charge=-1", "", "two charges" },      { "surcharge=-1", "", "odd number of electrons" },
+        { "charge=", "", "not a whole charge" },
+    };
+    const ch_prepare_opts o = ch_prepare_defaults();
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[2048];
+        (void)snprintf(text, sizeof text, "11\n%s\n" PHENYL, cases[i].comment);
+        const ch_prepared p = prepare(text, "xyz", &o);
+        if (cases[i].reason[0] != '\0' ? p.code == CH_OK || strstr(p.message, cases[i].reason) == NULL : strcmp(p.smiles, cases[i].smiles) != 0)
+            fail_msg("'%s' gave '%s' and '%s'", cases[i].comment, p.smiles, p.message);
+    }
+}
+
+static void a_charge_of_extended_xyz_reaches_the_worker(void **state)
+{
+    char path[64];
+    ch_reader *r;
+    ch_record rec;
+    bool more;
+    FILE *f;
+    const ch_prepare_opts o = ch_prepare_defaults();
+    (void)state;
+
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_charge_%ld.xyz", (long)getpid());
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("11\nanion Properties=species:S:1:pos:R:3 charge=-1 pbc=\"F F F\"\n" PHENYL, f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_true(more && rec.problem == NULL);
+    assert_string_equal(rec.title, "anion");
+    const ch_prepared p = prepare(rec.text, rec.format, &o);
+    assert_string_equal(p.smiles, "c1[c-]cccc1");
+    assert_int_equal(p.charge, -1);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void records_without_their_hydrogens_are_refused(void **state)
+{
+    static const char *const texts[] = {
+        "2\nmethanol\nC 0 0 0\nO 1.43 0 0\n",
+        "6\nbenzene\nC 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n",
+        "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n",
+    };
+    const ch_prepare_opts o = ch_prepare_defaults();
+    (void)state;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const ch_prepared p = prepare(texts[i], "xyz", &o);
+        if (p.code != CH_VALENCE || strstr(p.message, "hydrogens are missing") == NULL)
+            fail_msg("%s gave %s and '%s'", texts[i], p.smiles, p.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(molecules_are_as_drawn_in_any_order_of_their_atoms),
+        cmocka_unit_test(atoms_keep_the_order_and_positions_of_the_file),
+        cmocka_unit_test(the_comment_states_the_charge),
+        cmocka_unit_test(a_charge_of_extended_xyz_reaches_the_worker),
+        cmocka_unit_test(records_without_their_hydrogens_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
