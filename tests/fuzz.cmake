@@ -24,9 +24,12 @@ molsieve_fuzz(records SOURCES fuzz/records_target.c USES molsieve::chem)
 molsieve_fuzz(answer SOURCES fuzz/answer_target.c USES molsieve::chem)
 molsieve_fuzz(drawing SOURCES fuzz/drawing_target.c USES molsieve::stages)
 molsieve_fuzz(blocks SOURCES fuzz/blocks_target.c USES molsieve_made_mol molsieve::models ZLIB::ZLIB)
+get_target_property(worker_sources molsieve-chem SOURCES)
+list(REMOVE_ITEM worker_sources worker.cpp) # main(); the targets include it
+list(TRANSFORM worker_sources PREPEND ${PROJECT_SOURCE_DIR}/chem/)
 foreach(name request formats)
   molsieve_fuzz(${name} USES PkgConfig::OPENBABEL SOURCES fuzz/${name}_target.cpp
-    ../chem/worker_alerts.cpp ../chem/worker_build.cpp ../chem/worker_conformers.cpp ../chem/worker_mol.cpp ../chem/worker_neutral.cpp ../chem/worker_protonate.cpp ../chem/worker_relax.cpp ../chem/worker_v3000.cpp ../chem/confine.c)
+    ${worker_sources})
   foreach(kind fuzz_corpus_${name} fuzz_${name})
     if(TARGET ${kind})
       target_compile_options(${kind} PRIVATE -Wno-deprecated-declarations)
