@@ -394,11 +394,18 @@ static pl_code host_all(nn_wires *w, const nn_meeting *m, pl_error *err)
 
 /* ---- the others ---------------------------------------------------------- */
 
+/* Not yet. What a rank 0 said of itself (ECONFIG) says more than that nobody is there now. */
+static pl_code not_yet(pl_error *why, const char *text)
+{
+    return why->code == PL_ECONFIG ? PL_EDEVICE : pl_fail(why, PL_EDEVICE, "%s", text);
+}
+
 /* One address of rank 0: PL_OK, welcome; EDEVICE: not yet, `why` says what was seen; ECONFIG: never. */
 static pl_code address_try(nn_wires *w, const nn_meeting *m, const struct addrinfo *a, const char *key, pl_error *why)
 {
     hello h = { .rank = m->rank, .size = m->size };
     refusal answer = { 0 };
+    pl_error seen = { 0 };
     uint32_t kind;
     pl_code rc;
 
@@ -406,26 +413,28 @@ static pl_code address_try(nn_wires *w, const nn_meeting *m, const struct addrin
     snprintf(h.job, sizeof h.job, "%s", m->job);
     w->fd[0] = connect_to(a);
     if (w->fd[0] < 0)
-        return pl_fail(why, PL_EDEVICE, "nobody answers there");
+        return not_yet(why, "nobody answers there");
     socket_tune(w->fd[0]);
     w->patience = 2 * ANSWER_S;
-    rc = nn_wires_send(w, 0, NN_WIRE_HELLO, &h, sizeof h, why);
+    rc = nn_wires_send(w, 0, NN_WIRE_HELLO, &h, sizeof h, &seen);
     if (!rc)
-        rc = nn_wires_any(w, 0, &kind, (char *)&answer, sizeof answer, why);
+        rc = nn_wires_any(w, 0, &kind, (char *)&answer, sizeof answer, &seen);
     if (!rc && kind == NN_WIRE_WELCOME)
         return PL_OK;
-    if (!rc)
-        rc = pl_fail(why, answer.final ? PL_ECONFIG : PL_EDEVICE, "%.255s", answer.text);
+    if (rc)
+        (void)not_yet(why, seen.text);
+    else
+        (void)pl_fail(why, PL_ECONFIG, "%.255s", answer.text);
     (void)close(w->fd[0]);
     w->fd[0] = -1;
-    return rc == PL_ECONFIG ? rc : PL_EDEVICE;
+    return !rc && answer.final ? PL_ECONFIG : PL_EDEVICE;
 }
 
 static pl_code host_try(nn_wires *w, const nn_meeting *m, const char *host, const char *port, const char *key, pl_error *why)
 {
     struct addrinfo *all = NULL;
     int bad = addresses(&all, host, port, 0);
-    pl_code rc = bad ? pl_fail(why, PL_EDEVICE, "%s", gai_strerror(bad)) : PL_EDEVICE;
+    pl_code rc = bad ? not_yet(why, gai_strerror(bad)) : PL_EDEVICE;
 
     for (const struct addrinfo *a = all; a && rc == PL_EDEVICE; a = a->ai_next)
         rc = address_try(w, m, a, key, why);
@@ -438,7 +447,7 @@ static pl_code notice_try(nn_wires *w, const nn_meeting *m, const char *path, pl
 {
     notice at;
     const char *bad = notice_read(&at, m, path);
-    pl_code rc = bad ? pl_fail(why, PL_EDEVICE, "%s", bad) : PL_EDEVICE;
+    pl_code rc = bad ? not_yet(why, bad) : PL_EDEVICE;
 
     for (int i = 0; i < at.n && !bad && rc == PL_EDEVICE; i++)
         rc = host_try(w, m, at.host[i], at.port, at.key, why);
