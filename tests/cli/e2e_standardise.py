@@ -228,7 +228,7 @@ def alerts_are_told_wherever_molecules_are():
         assert "again" not in p.run("plan", w, "stages.prepare.alerts.file=other.smarts")[1]
         why = p.run("explain", w, "prepare", "stages.prepare.alerts.file=null")[1]
         assert "alerts" in why, why
-        p.run("run", w, "-q", "stages.prepare.alerts.file=null", 'stages.rank.where=alerts = "" or alerts is null')
+        p.run("run", w, "-q", "stages.prepare.alerts.file=null", "stages.rank.where=alerts = '' or alerts is null")
         assert p.one("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id DESC") == \
             "0 structures built, 5 known from earlier runs"
         assert p.rows("SELECT titles FROM v_hits ORDER BY 1") == [("aldehyde",), ("both",), ("ethanol",), ("other",)]
