@@ -33,7 +33,7 @@ molsieve_emulated_test(cuda_together twin/cuda_together_test.c LABEL twin USES m
 
 molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin threads USES molsieve::models)
 
-molsieve_add_test(cuda_train_engine test_train_engine cuda)
+molsieve_add_test(cuda_train_engine $<TARGET_FILE:test_train_engine> cuda) # its target comes later
 molsieve_add_test(cuda_golden test_cpu_golden cuda)
 set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
 set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
@@ -44,7 +44,7 @@ set(emulated_tests cuda_train_engine cuda_golden)
 if(CMAKE_C_FLAGS MATCHES "-fsanitize=")
   molsieve_add_test(cuda_races test_cuda_together engines*)
   molsieve_add_test(cuda_engine_san test_cuda_engine tables_in_pieces*)
-  molsieve_add_test(cuda_train_san test_train_engine cuda graphs_fences*)
+  molsieve_add_test(cuda_train_san $<TARGET_FILE:test_train_engine> cuda graphs_fences*)
   set_tests_properties(cuda_races PROPERTIES LABELS threads)
   set_tests_properties(cuda_engine_san cuda_train_san PROPERTIES LABELS san)
   list(APPEND emulated_tests cuda_races cuda_engine_san cuda_train_san)

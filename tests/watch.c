@@ -3,7 +3,8 @@
  *
  * A test hangs when, for IDLE_S seconds, none of its processes wants a processor. A test on a slow machine does not:
  * its processes are running or have used some time. Exit status: that of the command, or HANGS after a hang, with a
- * line for each process that was left. A test that computes for ever is left to the limit of ctest. */
+ * line for each process that was left. A test that computes for ever is left to the limit of ctest.
+ * Its last line says what the test cost: on a busy machine the time on the wall does not. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -86,14 +87,20 @@ static void family_read(family *f)
     family_mark(f);
 }
 
+/* Processor time of the processes that ended. */
+static double ended_seconds(void)
+{
+    struct rusage ended;
+
+    (void)getrusage(RUSAGE_CHILDREN, &ended);
+    return (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) + 1e-6 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
+}
+
 /* Seconds that the processes of the test have used so far; `running`: one of them wants a processor now. */
 static double family_seconds(const family *f, bool *running)
 {
-    struct rusage ended;
-    double sum;
+    double sum = ended_seconds();
 
-    (void)getrusage(RUSAGE_CHILDREN, &ended);
-    sum = (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) + 1e-6 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
     *running = false;
     for (int i = 0; i < f->n; i++) {
         sum += f->all[i].ours ? f->all[i].seconds : 0;
@@ -163,6 +170,7 @@ int main(int argc, char **argv)
 {
     sigset_t ended, before;
     pid_t child;
+    int status;
 
     if (argc < 2 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return 2;
@@ -177,5 +185,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
         _exit(127);
     }
-    return child < 0 ? 2 : watch(child, &ended);
+    status = child < 0 ? 2 : watch(child, &ended);
+    printf("%.1f s of processor time\n", ended_seconds());
+    return status;
 }
