@@ -132,6 +132,17 @@ static const char *set_name(const st_compute *c)
     return !strcmp(k->name, "amx") && is_float32(&conf) ? "avx512" : k->name;
 }
 
+/* "A100, compute capability 8.0, 80 GB, driver ..." without the memory, which changes no digit. */
+static void drop_memory(char *text)
+{
+    char *end = strstr(text, " GB, "), *from = end;
+
+    while (from && from > text && *from != ',')
+        from--;
+    if (from)
+        memmove(from, end + 3, strlen(end + 3) + 1);
+}
+
 const char *st_compute_level(const st_compute *c, pl_arena *mem)
 {
     const nn_engine_kind *kind = st_compute_engine(c);
@@ -141,6 +152,7 @@ const char *st_compute_level(const st_compute *c, pl_arena *mem)
     if (kind == &nn_engine_cuda) {
         if (nn_cuda_plugin(&ops, NULL) == PL_OK)
             (void)ops->find(0, text, sizeof text);
+        drop_memory(text);
         return pl_sprintf(mem, "cuda (%s)", text);
     }
     return pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", kind == &nn_engine_cpu ? set_name(c) : "",
