@@ -10,7 +10,7 @@ import re
 import sqlite3
 import subprocess
 
-from sieve import PROGRAM, Project, data, lines_of, main
+from sieve import PROGRAM, Project, data, lines_of, main, without_checksum
 
 READ = "  read: {unit: 100}\n  prepare: {conformers: {source: none}}\n"
 
@@ -137,7 +137,7 @@ def a_model_that_is_exchanged_leaves_nothing_behind():
     with Project() as p:
         model = open(os.path.join(os.path.dirname(__file__), "../../workflows/models/esol.safetensors"), "rb").read()
         p.put("a.safetensors", model)
-        p.put("b.safetensors", model.replace(b'unit\\":\\"log10(mol/L)', b'unit\\":\\"LOG10(mol/L)', 1))
+        p.put("b.safetensors", without_checksum(model).replace(b'unit\\":\\"log10(mol/L)', b'unit\\":\\"LOG10(mol/L)', 1))
         p.put("a.smi", "CCO\nCCN\nCC\n")
 
         def screen(name, workdir):

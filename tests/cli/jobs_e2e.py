@@ -250,7 +250,7 @@ def jobs_in_slurm_start_themselves_again_until_it_is_no_use():
         log = p.log("stuck", "slurm")
         assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("FAILED", "1:0", "2"), (job, log)
         assert p.runs("stuck") == [("stopped", 75, "slurm"), ("stopped", 75, "slurm"), ("failed", 1, "slurm")], log
-        assert "two restarts in a row finished no unit" in log and log.count("the time limit") >= 3, log
+        assert "two restarts in a row finished no unit" in log and log.count("molsieve: stopped by") == 3, log  # by its own clock, or on a slow machine by Slurm's signal
         assert cluster.job(cancelled)["Restarts"] == "0" and len(p.runs("cancelled")) == 1
         p.run("run", "w.yaml", "-q", "workdir=stuck")
         assert p.digest("stuck") == p.want

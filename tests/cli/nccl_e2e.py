@@ -157,11 +157,11 @@ def a_sharded_optimiser_goes_on_with_other_ranks():
     """Checkpoints are whole: mute, stopped, killed, and gone on with other numbers of ranks, sharded and not."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
-        gpu = GPU + ["stages.train.epochs=20", "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s"]
+        gpu = GPU + ["stages.train.epochs=20", "stages.train.rank_timeout=10s", "stages.train.checkpoint.every=1s"]
         status, text = Started(p, 1, copy(p, "whole"), *gpu, **env(1)).end()
         assert status == [0], (status, text)
         want, where = train_e2e.trained(p, "whole"), copy(p, "killed")
-        status, text = Started(p, 3, where, *gpu, SHARDED, **env(3, MOLSIEVE_EMULATOR_NCCL_MUTE="1:60")).end()
+        status, text = Started(p, 3, where, *gpu, SHARDED, "stages.train.rank_timeout=2s", **env(3, MOLSIEVE_EMULATOR_NCCL_MUTE="1:60")).end()
         assert status == [7, 7, 7] and any("waited 2 s for the other ranks (NCCL, step)" in t for t in text), (status, text)
         seen = p.one("SELECT count(*) FROM metric", workdir="killed")
         for n, more, who, sig, end in ((3, [SHARDED], 2, signal.SIGUSR1, [75, 0, 0]), (2, [], 0, signal.SIGUSR1, [75, 0]),

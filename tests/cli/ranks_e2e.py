@@ -57,7 +57,7 @@ class Launch:
         raise AssertionError("not %d ranks: %s" % (n, found))
 
     def end(self):
-        out, err = self.child.communicate(timeout=120)
+        out, err = self.child.communicate(timeout=600)
         for _ in range(100):  # the launcher may be gone a moment before its ranks
             if not self.ranks():
                 return self.child.returncode, out + err
@@ -251,7 +251,7 @@ class Started:
                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE))
 
     def end(self):
-        ended = [c.communicate(timeout=120) for c in self.children]
+        ended = [c.communicate(timeout=600) for c in self.children]
         return [c.returncode for c in self.children], [a + b for a, b in ended]
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real processes that are killed, doubled and starved: the digest stays.
- * MOLSIEVE_KILLS sets the kills of each stage (default 200). */
+ * MOLSIEVE_KILLS sets the kills of each stage (default 25). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static int stages_at_work(void)
 static void kills_at_random_moments_change_nothing(void **state)
 {
     const char *ask = getenv("MOLSIEVE_KILLS");
-    int want = ask ? (int)strtol(ask, NULL, 10) : 200, kills[3] = { 0 }, together = 0, finished = 0;
+    int want = ask ? (int)strtol(ask, NULL, 10) : 25, kills[3] = { 0 }, together = 0, finished = 0;
     pl_rng rng = pl_rng_at(20261121, 0, 1);
 
     (void)state;

@@ -121,7 +121,7 @@ def main():
     together = sys.argv[1] == "together"
     with (Screen if together else Victim)() as v:
         loop = Together(v, rng) if together else Loop(v, sys.argv[1], rng)
-        loop.run(int(os.environ.get("MOLSIEVE_KILLS", "25")))
+        loop.run(int(os.environ.get("MOLSIEVE_KILLS", "10")))
         print("%-8s %d kills (%d at work%s), %d before it began, finished %d times, same answer; %.0f s" %
               (sys.argv[1], loop.counted, loop.at_work, loop.told(), loop.early, loop.through, time.time() - began))
     return 0
