@@ -314,22 +314,30 @@ static void two_jobs_share_a_folder(void **state)
 static void a_second_rank_of_the_same_number_is_refused(void **state)
 {
     bench *b = *state;
+    int first, second;
 
     for (int i = 0; i < 3; i++)
         b->rank[i].launch.size = 3;
-    b->rank[0].patience = 3;
+    b->rank[0].patience = 8;
     b->rank[2].launch.rank = 1;
-    rank_start(&b->rank[0]);
-    rank_start(&b->rank[1]);
-    nap(0.5);
-    rank_start(&b->rank[2]);
-    check_end(&b->rank[2], 2, "MOLSIEVE_RUN=NAME");
+    for (int i = 0; i < 3; i++)
+        rank_start(&b->rank[i]);
+    second = waitpid(-1, &first, 0) == b->rank[1].pid ? 1 : 2;
+    assert_int_equal(WEXITSTATUS(first), 2);
+    assert_non_null(strstr(b->rank[second].end->text, "MOLSIEVE_RUN=NAME"));
     check_end(&b->rank[0], 7, "rank 2");
-    check_end(&b->rank[1], 7, "rank 2");
+    check_end(&b->rank[3 - second], 7, "rank 2");
+}
+
+static void a_rank_of_another_size_is_refused(void **state)
+{
+    bench *b = *state;
+
+    b->rank[0].launch.size = 3;
+    b->rank[0].patience = 5;
     b->rank[1].launch.size = 2;
-    b->rank[0].patience = 1;
+    rank_start(&b->rank[1]); /* it waits for rank 0 */
     rank_start(&b->rank[0]);
-    rank_start(&b->rank[1]);
     check_end(&b->rank[1], 2, "rank 1 of 2 came to rank 0 of 3");
     check_end(&b->rank[0], 7, "2 of 3 ranks");
 }
@@ -510,6 +518,7 @@ int main(void)
         WITH_BENCH(the_key_is_for_the_user_alone),
         WITH_BENCH(two_jobs_share_a_folder),
         WITH_BENCH(a_second_rank_of_the_same_number_is_refused),
+        WITH_BENCH(a_rank_of_another_size_is_refused),
         WITH_BENCH(a_rank_that_left_while_it_waited_may_come_again),
         WITH_BENCH(idle_connections_do_not_keep_ranks_from_meeting),
         WITH_BENCH(a_dead_rank_ends_all_at_once),
