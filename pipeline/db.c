@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/judge.h"
+#include "pipeline/pages.h"
 #include "pipeline/stop.h"
 #include "pipeline/store.h"
 
@@ -107,6 +109,14 @@ static pl_code fail_guard(sqlite3 *db, pl_error *err)
                    "begun; this one stores nothing more. A lock file needs no clearing away: who ends lets it go", file_of(db));
 }
 
+static pl_code fail_page(pl_error *err)
+{
+    char said[512];
+
+    pl_judge_said(said, sizeof said);
+    return pl_fail(err, PL_EDATA, "%s", said[0] ? said : "a database is damaged in its first page; put back a copy, or run with --fresh");
+}
+
 pl_code pl_db_fail(sqlite3 *db, pl_error *err)
 {
     int full = sqlite3_extended_errcode(db), primary = full & 0xff;
@@ -115,6 +125,8 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     /* Running into a quota or a size limit is reported as a plain write error. */
     if (primary == SQLITE_IOERR && (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EDQUOT))
         return fail_full(db, err);
+    if (full == SQLITE_IOERR_DATA)
+        return fail_page(err);
     if (full == SQLITE_IOERR_SHMSIZE || (full == SQLITE_IOERR_WRITE && met_limit(db)))
         return fail_size(db, err);
     if (full == SQLITE_CONSTRAINT_COMMITHOOK)

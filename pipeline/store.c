@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "pipeline/engine.h"
+#include "pipeline/judge.h"
 #include "pipeline/lock.h"
+#include "pipeline/pages.h"
+#include "pipeline/sums.h"
 
 static const char features_sql[] =
     "CREATE TABLE block("
@@ -77,9 +80,11 @@ static void distrust(sqlite3 *db)
 
 static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms, pl_error *err)
 {
-    pl_code code = PL_OK;
+    pl_code code = pl_pages_start(pl_judge, err);
 
-    if (sqlite3_open_v2(path, db, flags, NULL) != SQLITE_OK) {
+    if (code != PL_OK)
+        return code;
+    if (sqlite3_open_v2(path, db, flags, PL_PAGES_VFS) != SQLITE_OK) {
         code = *db ? pl_db_fail(*db, err) : pl_fail(err, PL_ENOMEM, "%s", path);
         (void)sqlite3_close(*db);
         *db = NULL;
@@ -163,6 +168,8 @@ static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *er
     if (code == PL_OK)
         code = set_version(db, PL_RESULTS_ID, schema->version, err);
     if (code == PL_OK)
+        code = pl_sums_fill(db, err);
+    if (code == PL_OK)
         return pl_db_commit(db, err);
     pl_db_rollback(db);
     return code;
@@ -185,22 +192,53 @@ static pl_code migrate_once(pl_store *s, int from, pl_error *err)
     return code;
 }
 
-static pl_code migrate_results(pl_store *s, int from, pl_error *err)
+/* Whether every step up is known, and a copy of what there was. */
+static pl_code copy_before(pl_store *s, int from, pl_error *err)
 {
     char copy[PATH_MAX];
-    pl_code code;
 
-    if (from == s->schema->version)
-        return PL_OK;
     for (int v = from; v < s->schema->version; v++)
         if (s->schema->migrate == NULL || v < 1 || s->schema->migrate[v] == NULL)
             return pl_fail(err, PL_EDATA, "%s: format %d is too old for this program; use --fresh", s->results_path, from);
     if (snprintf(copy, sizeof copy, "%s.format%d", s->results_path, from) >= (int)sizeof copy)
         return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
-    code = pl_store_copy(s, copy, err);
+    return pl_store_copy(s, copy, err);
+}
+
+/* Its pages get room for checksums. */
+static pl_code make_room(sqlite3 *db, pl_error *err)
+{
+    pl_code code = pl_db_exec(db, "PRAGMA journal_mode=DELETE", err);
+
+    if (code == PL_OK)
+        pl_pages_reserve(db);
+    return code == PL_OK ? pl_db_exec(db, "VACUUM", err) : code;
+}
+
+static pl_code migrate_results(pl_store *s, int from, pl_error *err)
+{
+    pl_code code = PL_OK;
+
     for (int v = from; code == PL_OK && v < s->schema->version; v++)
         code = migrate_once(s, v, err);
     return code;
+}
+
+/* After a migration the sums are those of the tables as they are now. */
+static pl_code keep_sums(pl_store *s, bool migrated, pl_error *err)
+{
+    int64_t there = 0;
+    pl_code code = pl_db_int(s->db, &there, err, "SELECT count(*) FROM sqlite_master WHERE name='row_sum'");
+
+    if (code == PL_OK && (there == 0 || migrated)) {
+        code = pl_db_begin(s->db, err);
+        if (code == PL_OK)
+            code = pl_sums_fill(s->db, err);
+        if (code == PL_OK)
+            code = pl_db_commit(s->db, err);
+        pl_db_rollback(s->db);
+    }
+    return code == PL_OK ? pl_sums_watch(s->db, err) : code;
 }
 
 static pl_code remember(pl_store *s, const char *key, const char *value, pl_error *err)
@@ -240,7 +278,7 @@ static pl_code remember_features_path(pl_store *s, pl_error *err)
 static pl_code open_results(pl_store *s, int journal, pl_error *err)
 {
     identity is = { 0 };
-    bool fresh;
+    bool fresh, old;
     pl_code code = open_file(&s->db, s->results_path, WRITE | SQLITE_OPEN_NOMUTEX, 60000, err);
 
     if (code == PL_OK)
@@ -250,10 +288,19 @@ static pl_code open_results(pl_store *s, int journal, pl_error *err)
     fresh = is.n_tables == 0 && is.application_id == 0;
     if (!fresh)
         code = check_identity(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
+    old = !fresh && is.version < s->schema->version;
+    if (code == PL_OK && old)
+        code = copy_before(s, (int)is.version, err);
+    if (code == PL_OK && old)
+        code = make_room(s->db, err);
+    if (fresh)
+        pl_pages_reserve(s->db);
     if (code == PL_OK)
         code = set_writer(s->db, fresh, &results_kind, s->network, journal, err);
     if (code == PL_OK)
         code = fresh ? create_results(s->db, s->schema, err) : migrate_results(s, (int)is.version, err);
+    if (code == PL_OK)
+        code = keep_sums(s, old, err);
     if (code == PL_OK)
         code = remember_features_path(s, err);
     return code;

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "pipeline/engine.h"
+#include "pipeline/sums.h"
 
 /* ---- digest: a sum of hashes of rows does not depend on their order ---- */
 
@@ -225,6 +226,28 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
     return code;
 }
 
+/* All in one transaction, as a run may be writing. */
+static pl_code check_sums(pl_store *s, checker *c, pl_error *err)
+{
+    pl_text wrong = { 0 };
+    int64_t there = 0;
+    int n = 0;
+    pl_code code = pl_db_exec(s->db, "BEGIN", err);
+
+    if (code == PL_OK)
+        code = pl_db_int(s->db, &there, err, "SELECT count(*) FROM main.sqlite_master WHERE name='row_sum'");
+    if (code == PL_OK && there > 0)
+        code = pl_sums_check(s->db, &n, &wrong, err);
+    pl_db_rollback(s->db);
+    c->good = c->good && code != PL_EDATA;
+    if (code == PL_EDATA)
+        pl_text_addf(c->report, "BAD  %s: %s", s->results_path, pl_text_str(&wrong));
+    else if (code == PL_OK && n > 0)
+        pl_text_addf(c->report, "good rows of %d tables are those that were written\n", n - 1);
+    pl_text_free(&wrong);
+    return code == PL_EDATA ? PL_OK : code;
+}
+
 static pl_code check_cache(pl_store *s, checker *c, pl_error *err)
 {
     int64_t n, bad;
@@ -253,6 +276,8 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
     checker c = { report, true };
     pl_code code = check_integrity(s->db, s->results_path, &c, err);
 
+    if (code == PL_OK && c.good)
+        code = check_sums(s, &c, err);
     for (size_t i = 0; code == PL_OK && c.good && i < sizeof own / sizeof own[0]; i++)
         code = check_none(s->db, own[i][0], own[i][1], &c, err);
     for (int i = 0; code == PL_OK && s->schema->check && s->schema->check[i][0]; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chem/codec.h"
+#include "pipeline/sums.h"
 #include "pipeline/workflow.h"
 #include "stages/alerts.h"
 #include "stages/qm9_units.h"
@@ -76,6 +77,8 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
                              err);
     if (code == PL_OK && env->n_shards > 0)
         code = pl_db_exec(env->store->db, measurement_sql, err);
+    if (code == PL_OK && env->n_shards > 0)
+        code = pl_sums_add(env->store->db, "measurement", err);
     if (code == PL_OK && env->n_shards > 0)
         code = pl_db_prepare(env->store->db, &m->put_measurement, "INSERT OR REPLACE INTO measurement VALUES(?,?,?)", err);
     return code;
