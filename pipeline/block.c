@@ -31,11 +31,41 @@ static int64_t crc_of(pl_bytes data)
     return (int64_t)crc32_z(0, data.data, data.len);
 }
 
+/* What else the row says: "KEY KIND UNIT FIRST N". */
+static int64_t crc_of_head(sqlite3_value **head)
+{
+    uLong crc = crc32_z(0, NULL, 0);
+
+    for (int i = 0; i < 5; i++) {
+        crc = crc32_z(crc, sqlite3_value_text(head[i]), (size_t)sqlite3_value_bytes(head[i]));
+        crc = crc32_z(crc, (const Bytef *)" ", 1);
+    }
+    return (int64_t)crc;
+}
+
+/* block_crc(crc32, key, kind, unit, first, n_items): the column from the CRC of the data, and the other way round. */
+static void block_crc(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    const pl_store *s = sqlite3_user_data(ctx);
+    int64_t crc = sqlite3_value_int64(v[0]);
+
+    (void)n;
+    sqlite3_result_int64(ctx, s->features_version < 2 ? crc : crc ^ crc_of_head(v + 1));
+}
+
+pl_code pl_block_ready(pl_store *s, pl_error *err)
+{
+    static const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+
+    return sqlite3_create_function(s->features, "block_crc", 6, flags, s, block_crc, NULL, NULL) == SQLITE_OK
+               ? PL_OK : pl_db_fail(s->features, err);
+}
+
 pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t unit, int64_t first, int64_t n_items,
                      pl_bytes data, pl_error *err)
 {
     static const char sql[] = "INSERT OR REPLACE INTO block(key,kind,unit,first,n_items,crc32,data)"
-                              " VALUES(?,?,?,?,?,?,?)";
+                              " VALUES(?1,?2,?3,?4,?5,block_crc(?6,?1,?2,?3,?4,?5),?7)";
     sqlite3_stmt *st;
     pl_code code = kept(s, PUT, sql, &st, err);
 
@@ -85,7 +115,9 @@ static pl_code blob_read(pl_store *s, int64_t row, size_t n, pl_block *out, pl_a
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
                      pl_arena *mem, pl_error *err)
 {
-    static const char sql[] = "SELECT block_id,length(data),first,n_items,crc32 FROM block WHERE key=? AND kind=? AND unit=?";
+    /* What was asked for counts, not what the row says: a damaged index may lead to another row. */
+    static const char sql[] = "SELECT block_id,length(data),first,n_items,block_crc(crc32,?1,?2,?3,first,n_items) FROM block"
+                              " WHERE key=?1 AND kind=?2 AND unit=?3";
     sqlite3_stmt *st;
     int64_t row = 0, n = 0;
     pl_code code = kept(s, GET, sql, &st, err);

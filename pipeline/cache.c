@@ -7,7 +7,11 @@
 
 enum { PUT = 2, GET = 3, KEY = 32 }; /* places in pl_store.kept; bytes */
 
-static int64_t crc_of(const void *data, size_t n) { return (int64_t)crc32_z(0, data, n); }
+static int64_t crc_of(const pl_store *s, const void *key, const void *data, size_t n)
+{
+    int64_t crc = (int64_t)crc32_z(0, data, n);
+    return s->features_version < 2 ? crc : crc ^ (int64_t)crc32_z(0, key, KEY);
+}
 
 static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
 {
@@ -29,12 +33,12 @@ pl_code pl_cache_put(pl_store *s, const unsigned char key[32], pl_bytes data, pl
     if (code != PL_OK)
         return code;
     (void)sqlite3_bind_blob(st, 1, key, KEY, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(st, 2, crc_of(data.data, data.len));
+    (void)sqlite3_bind_int64(st, 2, crc_of(s, key, data.data, data.len));
     (void)sqlite3_bind_blob64(st, 3, data.data, data.len, SQLITE_STATIC);
     return pl_db_run(st, err);
 }
 
-static pl_code copy_row(sqlite3_stmt *st, pl_bytes *data, pl_arena *mem, pl_error *err)
+static pl_code copy_row(pl_store *s, sqlite3_stmt *st, const unsigned char *key, pl_bytes *data, pl_arena *mem, pl_error *err)
 {
     const void *blob = sqlite3_column_blob(st, 1);
     const size_t n = (size_t)sqlite3_column_bytes(st, 1);
@@ -42,7 +46,7 @@ static pl_code copy_row(sqlite3_stmt *st, pl_bytes *data, pl_arena *mem, pl_erro
 
     if (copy == NULL)
         return pl_fail(err, PL_ENOMEM, "%zu bytes of the cache", n);
-    if (blob == NULL || crc_of(blob, n) != sqlite3_column_int64(st, 0)) {
+    if (blob == NULL || crc_of(s, key, blob, n) != sqlite3_column_int64(st, 0)) {
         pl_log(PL_WARN, "a damaged entry of the cache in features.db is not used, it is made anew");
         return PL_OK;
     }
@@ -51,7 +55,7 @@ static pl_code copy_row(sqlite3_stmt *st, pl_bytes *data, pl_arena *mem, pl_erro
     return PL_OK;
 }
 
-static pl_code get(sqlite3_stmt *st, const unsigned char *key, pl_bytes *data, pl_arena *mem, pl_error *err)
+static pl_code get(pl_store *s, sqlite3_stmt *st, const unsigned char *key, pl_bytes *data, pl_arena *mem, pl_error *err)
 {
     bool row = false;
     pl_code code;
@@ -59,7 +63,7 @@ static pl_code get(sqlite3_stmt *st, const unsigned char *key, pl_bytes *data, p
     (void)sqlite3_bind_blob(st, 1, key, KEY, SQLITE_STATIC);
     code = pl_db_step(st, &row, err);
     if (code == PL_OK && row)
-        code = copy_row(st, data, mem, err);
+        code = copy_row(s, st, key, data, mem, err);
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);
     return code;
@@ -74,7 +78,7 @@ pl_code pl_cache_get(pl_store *s, const unsigned char key[32], pl_bytes *data, p
     (void)pthread_mutex_lock(&s->cache_lock);
     code = kept(s, GET, "SELECT crc32,data FROM cache WHERE key=?", &st, err);
     if (code == PL_OK)
-        code = get(st, key, data, mem, err);
+        code = get(s, st, key, data, mem, err);
     (void)pthread_mutex_unlock(&s->cache_lock);
     return code;
 }
@@ -97,11 +101,13 @@ pl_code pl_cache_check(pl_store *s, int64_t *n, int64_t *n_bad, pl_error *err)
 
     *n = *n_bad = 0;
     if (code == PL_OK && there)
-        code = pl_db_prepare(s->features, &st, "SELECT crc32,data FROM cache", err);
+        code = pl_db_prepare(s->features, &st, "SELECT crc32,data,key FROM cache", err);
     while (st != NULL && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         const void *blob = sqlite3_column_blob(st, 1);
         *n += 1;
-        *n_bad += crc_of(blob, (size_t)sqlite3_column_bytes(st, 1)) != sqlite3_column_int64(st, 0);
+        const size_t len = (size_t)sqlite3_column_bytes(st, 1);
+        const void *key = sqlite3_column_blob(st, 2);
+        *n_bad += sqlite3_column_bytes(st, 2) != KEY || crc_of(s, key, blob, len) != sqlite3_column_int64(st, 0);
     }
     (void)sqlite3_finalize(st);
     return code;

@@ -23,6 +23,9 @@ void pl_uuid(char buf[40]);
 /* A row of the event table; never fails the caller. */
 void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *stage, const char *message);
 
+/* What the queries of blocks need of a features.db that was just opened (block.c). */
+pl_code pl_block_ready(pl_store *s, pl_error *err);
+
 /* "slurm", "pbs", "lsf", "sge" or NULL; *job and *task borrowed from the environment or NULL. */
 const char *pl_scheduler(const char **job, const char **task);
 

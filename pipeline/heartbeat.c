@@ -8,11 +8,12 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "pipeline/base/par.h"
 #include "pipeline/engine.h"
 
-enum { MOST_STAGES = 32 };
+enum { MOST_STAGES = 32, SUM_LEN = 21 }; /* SUM_LEN: what put_sum writes, bytes */
 
 typedef struct beat_stage {
     char stage[32], item[32], note[96];
@@ -38,6 +39,11 @@ static void put_text(pl_text *out, const char *name, const char *value)
     pl_text_add(out, ",");
 }
 
+static void put_sum(const char *text, size_t n, pl_text *out)
+{
+    pl_text_addf(out, ",\"crc32\":\"%08lx\"}\n", crc32_z(0, (const Bytef *)text, n));
+}
+
 static void put_all(const pl_heartbeat *h, pl_text *out)
 {
     char now[32];
@@ -61,7 +67,27 @@ static void put_all(const pl_heartbeat *h, pl_text *out)
         put_text(out, "note", h->stage[i].note);
         pl_text_addf(out, "\"done\":%lld,\"total\":%lld}", (long long)h->stage[i].done, (long long)h->stage[i].total);
     }
-    pl_text_add(out, "]}\n");
+    pl_text_add(out, "]");
+    if (pl_text_ok(out))
+        put_sum(pl_text_str(out), out->len, out);
+}
+
+bool pl_heartbeat_holds(pl_bytes file)
+{
+    const char *text = file.data;
+    pl_text sum = { 0 };
+    bool holds;
+
+    if (file.len >= 2 && memcmp(text + file.len - 2, "]}", 2) == 0)
+        return true;
+    if (file.len >= 3 && memcmp(text + file.len - 3, "]}\n", 3) == 0)
+        return true;
+    if (file.len <= SUM_LEN)
+        return false;
+    put_sum(text, file.len - SUM_LEN, &sum);
+    holds = pl_text_ok(&sum) && sum.len == SUM_LEN && memcmp(sum.s, text + file.len - SUM_LEN, SUM_LEN) == 0;
+    pl_text_free(&sum);
+    return holds;
 }
 
 /* Old or new, never half; it need not outlive a power cut, so nothing waits for the disk. */

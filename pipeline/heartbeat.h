@@ -7,13 +7,14 @@
  *
  *   {"host":"n17","pid":4711,"job":"slurm 815","run_id":3,"command":"run","state":"running",
  *    "reason":"","started_utc":"...","at_utc":"...","every_s":5,
- *    "stages":[{"stage":"read","state":"running","item":"records","done":45000,"total":100000,"note":""}]}
+ *    "stages":[{"stage":"read","state":"running","item":"records","done":45000,"total":100000,"note":""}],"crc32":"9c1185a5"}
  *
- * state: running, done, stopped or failed; of a stage running or done; total -1: unknown. */
+ * crc32: of all that stands before it (`,"crc32":...`); files of earlier versions have none. state: running, done, stopped or failed; of a stage running or done; total -1: unknown. */
 #ifndef PL_HEARTBEAT_H
 #define PL_HEARTBEAT_H
 
 #include "pipeline/base/error.h"
+#include "pipeline/base/file.h"
 
 #include <stdint.h>
 
@@ -25,6 +26,8 @@ typedef struct pl_heartbeat pl_heartbeat;
 pl_heartbeat *pl_heartbeat_start(const char *workdir, int64_t run_id, const char *command);
 void pl_heartbeat_stage(pl_heartbeat *h, const char *stage, const char *item, int64_t done, int64_t total, const char *note);
 void pl_heartbeat_stage_done(pl_heartbeat *h, const char *stage);
+/* Whether the bytes are those that were written. */
+bool pl_heartbeat_holds(pl_bytes file);
 /* Says how it ended, and frees. */
 void pl_heartbeat_end(pl_heartbeat *h, pl_code code, const char *reason);
 

@@ -16,7 +16,7 @@ typedef struct page_file {
     const sqlite3_io_methods *below;
     const char *path;
     int page;                          /* bytes; 0: not known yet              */
-    bool sums, writes;                 /* has room for checksums; may be written */
+    bool sums, ours;                   /* has room for checksums; may be renewed */
     bool excused;                      /* judged right: nothing is compared    */
 } page_file;
 
@@ -93,7 +93,7 @@ static int doubt(sqlite3_file *file, page_file *p)
     if (!pages.judge(p->path))
         return SQLITE_IOERR_DATA;
     p->excused = true;
-    if (p->writes)
+    if (p->ours)
         renew(file, p);
     return SQLITE_OK;
 }
@@ -141,8 +141,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
         *got = granted;
     if (rc != SQLITE_OK || (flags & SQLITE_OPEN_MAIN_DB) == 0)
         return rc;
-    *p = (page_file){ .methods = *file->pMethods, .below = file->pMethods, .path = name,
-                      .writes = (granted & SQLITE_OPEN_READWRITE) != 0 };
+    *p = (page_file){ .methods = *file->pMethods, .below = file->pMethods, .path = name };
     p->methods.iVersion = p->methods.iVersion < 2 ? p->methods.iVersion : 2; /* mapped pages would pass by */
     p->methods.xRead = read_some;
     p->methods.xWrite = write_some;
@@ -172,6 +171,21 @@ pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err)
     }
     (void)pthread_mutex_unlock(&pages.lock);
     return code;
+}
+
+void pl_pages_renew(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+    page_file *p;
+
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == NULL)
+        return;
+    p = of(file);
+    if (file->pMethods != &p->methods) /* in memory */
+        return;
+    p->ours = true;
+    if (p->excused)
+        renew(file, p);
 }
 
 void pl_pages_reserve(sqlite3 *db)

@@ -5,8 +5,8 @@
  * when it is read. Any SQLite reads such a file, and one without reserved bytes is read and written as ever.
  *
  * Other programs that write leave the old reserved bytes, or none. A page that does not match is therefore first
- * judged: the judge looks at the contents. If they are right, the pages are given new checksums by a connection that
- * writes, and are taken as they are by one that reads. If not, the read ends with SQLITE_IOERR_DATA. */
+ * judged: the judge looks at the contents. If they are right, the page is taken as it is, and pl_pages_renew gives all pages
+ * new checksums. If not, the read ends with SQLITE_IOERR_DATA. */
 #ifndef PL_PAGES_H
 #define PL_PAGES_H
 
@@ -31,6 +31,8 @@ typedef bool pl_pages_judge(const char *path);
 
 /* Once, before the first open; later calls do nothing. */
 pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err);
+/* Of a database that is written, and is ours: pages that other programs wrote get checksums, now and later. */
+void pl_pages_renew(sqlite3 *db);
 /* A database without tables yet, or before a VACUUM, gets room for checksums. */
 void pl_pages_reserve(sqlite3 *db);
 

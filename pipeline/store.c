@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "pipeline/engine.h"
-#include "pipeline/judge.h"
 #include "pipeline/lock.h"
+#include "pipeline/open.h"
 #include "pipeline/pages.h"
 #include "pipeline/sums.h"
 
+/* Files of version 1 stay as they are: their CRCs are of the data alone (see block.c). */
 static const char features_sql[] =
     "CREATE TABLE block("
     " block_id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, unit INTEGER NOT NULL,"
@@ -24,111 +25,7 @@ static const char features_sql[] =
 static const char cache_sql[] = "CREATE TABLE IF NOT EXISTS cache(cache_id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
                                 " crc32 INTEGER NOT NULL, data BLOB NOT NULL)";
 
-enum { FEATURES_VERSION = 1, JOURNAL_AUTO = 0, JOURNAL_WAL = 1, WRITE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
-
-/* What a file claims to be. */
-typedef struct identity {
-    int64_t application_id, version, n_tables;
-} identity;
-
-static pl_code read_identity(sqlite3 *db, identity *out, pl_error *err)
-{
-    pl_code code = pl_db_int(db, &out->application_id, err, "PRAGMA application_id");
-
-    if (code == PL_OK)
-        code = pl_db_int(db, &out->version, err, "PRAGMA user_version");
-    if (code == PL_OK)
-        code = pl_db_int(db, &out->n_tables, err, "SELECT count(*) FROM sqlite_master");
-    return code;
-}
-
-static pl_code check_identity(const identity *is, const char *path, int want_id, int newest, pl_error *err)
-{
-    if (is->application_id != want_id)
-        return pl_fail(err, PL_EDATA, "%s: a database of another program; move it away, or choose another workdir", path);
-    if (is->version > newest)
-        return pl_fail(err, PL_EDATA,
-                       "%s: written by a newer molsieve (format %lld, this one knows %d); use that version, or another "
-                       "workdir", path, (long long)is->version, newest);
-    return PL_OK;
-}
-
-/* A database may come from somebody else: its views and triggers can neither call what reaches out of it nor change rows when ours do. */
-static void distrust(sqlite3 *db)
-{
-    static const struct { int what, value; } set[] = {
-#ifdef SQLITE_DBCONFIG_ENABLE_TRIGGER
-        { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
-#endif
-#ifdef SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER
-        { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
-#endif
-#ifdef SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION
-        { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
-#endif
-#ifdef SQLITE_DBCONFIG_DEFENSIVE
-        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
-#endif
-#ifdef SQLITE_DBCONFIG_TRUSTED_SCHEMA
-        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
-#endif
-    };
-
-    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
-        (void)sqlite3_db_config(db, set[i].what, set[i].value, NULL);
-}
-
-static pl_code open_file(sqlite3 **db, const char *path, int flags, int wait_ms, pl_error *err)
-{
-    pl_code code = pl_pages_start(pl_judge, err);
-
-    if (code != PL_OK)
-        return code;
-    if (sqlite3_open_v2(path, db, flags, PL_PAGES_VFS) != SQLITE_OK) {
-        code = *db ? pl_db_fail(*db, err) : pl_fail(err, PL_ENOMEM, "%s", path);
-        (void)sqlite3_close(*db);
-        *db = NULL;
-        return code;
-    }
-    distrust(*db);
-    (void)sqlite3_extended_result_codes(*db, 1);
-    (void)sqlite3_busy_timeout(*db, wait_ms);
-    return code;
-}
-
-/* Rows are looked up, blocks are written once and read once: one needs a cache, the other none to speak of.
- * A row that says that a block is there must not outlive it when the power is cut: blocks are synced at each
- * commit, rows when SQLite copies its log; what a cut takes from their end is done again. */
-typedef struct file_kind {
-    int page_size, cache_kib;
-    const char *wal;
-} file_kind;
-
-static const file_kind results_kind = { 4096, 32768, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" },
-                       features_kind = { 16384, 2048, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;" };
-
-/* After the identity is known to be ours: a foreign file is never touched. */
-static pl_code set_writer(sqlite3 *db, bool fresh, const file_kind *kind, bool network, int journal, pl_error *err)
-{
-    static const char local[] = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
-    static const char remote[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
-    bool use_wal = journal == JOURNAL_WAL || (journal == JOURNAL_AUTO && !network);
-    char size[96];
-    pl_code code = PL_OK;
-
-    (void)snprintf(size, sizeof size, "PRAGMA page_size=%d", kind->page_size);
-    if (fresh)
-        code = pl_db_exec(db, size, err);
-    (void)snprintf(size, sizeof size, "PRAGMA cache_size=-%d", kind->cache_kib);
-    if (code == PL_OK)
-        code = pl_db_exec(db, size, err);
-    if (code == PL_OK)
-        code = pl_db_exec(db, use_wal ? kind->wal : network ? remote : local, err);
-    if (code == PL_OK)
-        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000;"
-                              "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;", err);
-    return code;
-}
+enum { FEATURES_VERSION = 2, WRITE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
 
 /* ---- results.db ---- */
 
@@ -147,14 +44,6 @@ static pl_code put_docs(sqlite3 *db, const pl_schema *schema, pl_error *err)
     return code;
 }
 
-static pl_code set_version(sqlite3 *db, int application_id, int version, pl_error *err)
-{
-    char sql[96];
-
-    (void)snprintf(sql, sizeof sql, "PRAGMA application_id=%d; PRAGMA user_version=%d;", application_id, version);
-    return pl_db_exec(db, sql, err);
-}
-
 static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *err)
 {
     pl_code code = pl_db_begin(db, err);
@@ -166,7 +55,7 @@ static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *er
     if (code == PL_OK)
         code = put_docs(db, schema, err);
     if (code == PL_OK)
-        code = set_version(db, PL_RESULTS_ID, schema->version, err);
+        code = pl_open_version(db, PL_RESULTS_ID, schema->version, err);
     if (code == PL_OK)
         code = pl_sums_fill(db, err);
     if (code == PL_OK)
@@ -185,7 +74,7 @@ static pl_code migrate_once(pl_store *s, int from, pl_error *err)
     if (code == PL_OK)
         code = put_docs(s->db, s->schema, err);
     if (code == PL_OK)
-        code = set_version(s->db, PL_RESULTS_ID, from + 1, err);
+        code = pl_open_version(s->db, PL_RESULTS_ID, from + 1, err);
     if (code == PL_OK)
         return pl_db_commit(s->db, err);
     pl_db_rollback(s->db);
@@ -224,12 +113,14 @@ static pl_code migrate_results(pl_store *s, int from, pl_error *err)
     return code;
 }
 
-/* After a migration the sums are those of the tables as they are now. */
+/* After a migration, and where somebody gave the sums up, they are those of the tables as they are now. */
 static pl_code keep_sums(pl_store *s, bool migrated, pl_error *err)
 {
     int64_t there = 0;
     pl_code code = pl_db_int(s->db, &there, err, "SELECT count(*) FROM sqlite_master WHERE name='row_sum'");
 
+    if (code == PL_OK && there > 0)
+        code = pl_db_int(s->db, &there, err, "SELECT count(*) FROM row_sum");
     if (code == PL_OK && (there == 0 || migrated)) {
         code = pl_db_begin(s->db, err);
         if (code == PL_OK)
@@ -277,18 +168,20 @@ static pl_code remember_features_path(pl_store *s, pl_error *err)
 
 static pl_code open_results(pl_store *s, int journal, pl_error *err)
 {
-    identity is = { 0 };
+    pl_identity is = { 0 };
     bool fresh, old;
-    pl_code code = open_file(&s->db, s->results_path, WRITE | SQLITE_OPEN_NOMUTEX, 60000, err);
+    pl_code code = pl_open_file(&s->db, s->results_path, WRITE | SQLITE_OPEN_NOMUTEX, 60000, err);
 
     if (code == PL_OK)
-        code = read_identity(s->db, &is, err);
+        code = pl_open_identity(s->db, &is, err);
     if (code != PL_OK)
         return code;
     fresh = is.n_tables == 0 && is.application_id == 0;
     if (!fresh)
-        code = check_identity(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
+        code = pl_open_ours(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
     old = !fresh && is.version < s->schema->version;
+    if (code == PL_OK)
+        pl_pages_renew(s->db);
     if (code == PL_OK && old)
         code = copy_before(s, (int)is.version, err);
     if (code == PL_OK && old)
@@ -296,7 +189,7 @@ static pl_code open_results(pl_store *s, int journal, pl_error *err)
     if (fresh)
         pl_pages_reserve(s->db);
     if (code == PL_OK)
-        code = set_writer(s->db, fresh, &results_kind, s->network, journal, err);
+        code = pl_open_writer(s->db, fresh, &pl_results_kind, s->network, journal, err);
     if (code == PL_OK)
         code = fresh ? create_results(s->db, s->schema, err) : migrate_results(s, (int)is.version, err);
     if (code == PL_OK)
@@ -394,80 +287,15 @@ static pl_code find_features(pl_store *s, pl_error *err)
     return s->features_path ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
 }
 
-/* Refused for want of a -shm file, and all content is in the file itself. */
-static bool is_at_rest(sqlite3 *db, const char *path)
-{
-    int why = sqlite3_errcode(db) & 0xff;
-    char wal[PATH_MAX];
-    struct stat at;
-
-    if (why != SQLITE_CANTOPEN && why != SQLITE_READONLY)
-        return false;
-    if (snprintf(wal, sizeof wal, "%s-wal", path) >= (int)sizeof wal)
-        return false;
-    return stat(wal, &at) != 0 || at.st_size == 0;
-}
-
-/* A WAL database in a directory that cannot be written: its -shm file cannot be
- * made, so it is opened as a file that nobody changes. */
-static pl_code open_immutable(sqlite3 **db, const char *path, identity *is, pl_error *err)
-{
-    pl_text uri = { 0 };
-    pl_code code;
-
-    (void)sqlite3_close(*db);
-    *db = NULL;
-    pl_text_add(&uri, "file:");
-    for (const char *c = path; *c != '\0'; c++)
-        pl_text_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c); /* they mean something there */
-    pl_text_add(&uri, "?immutable=1");
-    if (!pl_text_ok(&uri))
-        code = pl_fail(err, PL_ENOMEM, "a path");
-    else
-        code = open_file(db, uri.s, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, 5000, err);
-    pl_text_free(&uri);
-    return code == PL_OK ? read_identity(*db, is, err) : code;
-}
-
-static pl_code open_readonly(sqlite3 **db, const char *path, identity *is, pl_error *err)
-{
-    pl_code code = open_file(db, path, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, 5000, err);
-    return code == PL_OK ? read_identity(*db, is, err) : code;
-}
-
-/* A transaction that a kill or a power cut left half in the file is undone from
- * the journal by the first who reads; that needs a moment of writing. */
-static pl_code undo_half(sqlite3 **db, const char *path, identity *is, pl_error *err)
-{
-    pl_code code;
-
-    (void)sqlite3_close(*db);
-    code = open_file(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, 5000, err);
-    if (code == PL_OK)
-        code = read_identity(*db, is, err);
-    (void)sqlite3_close(*db);
-    *db = NULL;
-    return code == PL_OK ? open_readonly(db, path, is, err) : code;
-}
-
-static pl_code open_to_read(sqlite3 **db, const char *path, identity *is, pl_error *err)
-{
-    pl_code code = open_readonly(db, path, is, err);
-
-    if (code != PL_OK && *db != NULL && sqlite3_extended_errcode(*db) == SQLITE_READONLY_ROLLBACK)
-        return undo_half(db, path, is, err);
-    return code == PL_EIO && *db != NULL && is_at_rest(*db, path) ? open_immutable(db, path, is, err) : code;
-}
-
 static pl_code open_reader(pl_store *s, pl_error *err)
 {
-    identity is = { 0 };
-    pl_code code = open_to_read(&s->db, s->results_path, &is, err);
+    pl_identity is = { 0 };
+    pl_code code = pl_open_reader(&s->db, s->results_path, &is, err);
 
     if (code == PL_OK && is.n_tables == 0)
         code = pl_fail(err, PL_EDATA, "%s: empty, nothing has run yet", s->results_path);
     if (code == PL_OK)
-        code = check_identity(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
+        code = pl_open_ours(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
     if (code == PL_OK && is.version > 0 && is.version < s->schema->version && s->schema->older && s->schema->older[is.version])
         code = pl_db_exec(s->db, s->schema->older[is.version], err);
     if (code == PL_OK)
@@ -523,7 +351,7 @@ static pl_code create_features(sqlite3 *db, pl_error *err)
     if (code == PL_OK)
         code = pl_db_exec(db, features_sql, err);
     if (code == PL_OK)
-        code = set_version(db, PL_FEATURES_ID, FEATURES_VERSION, err);
+        code = pl_open_version(db, PL_FEATURES_ID, FEATURES_VERSION, err);
     if (code == PL_OK)
         return pl_db_commit(db, err);
     pl_db_rollback(db);
@@ -533,34 +361,36 @@ static pl_code create_features(sqlite3 *db, pl_error *err)
 /* A file that was begun and holds nothing yet reads like one without blocks. */
 static pl_code read_features(pl_store *s, pl_error *err)
 {
-    identity is = { 0 };
-    pl_code code = open_to_read(&s->features, s->features_path, &is, err);
+    pl_identity is = { 0 };
+    pl_code code = pl_open_reader(&s->features, s->features_path, &is, err);
 
+    s->features_version = is.n_tables > 0 ? (int)is.version : FEATURES_VERSION;
     if (code != PL_OK || is.n_tables > 0 || is.application_id != 0)
-        return code == PL_OK ? check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err) : code;
+        return code == PL_OK ? pl_open_ours(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err) : code;
     (void)sqlite3_close(s->features);
-    code = open_file(&s->features, ":memory:", WRITE | SQLITE_OPEN_FULLMUTEX, 0, err);
+    code = pl_open_file(&s->features, ":memory:", WRITE | SQLITE_OPEN_FULLMUTEX, 0, err);
     return code == PL_OK ? create_features(s->features, err) : code;
 }
 
 static pl_code open_features(pl_store *s, pl_error *err)
 {
-    identity is = { 0 };
+    pl_identity is = { 0 };
     pl_code code;
     bool fresh;
 
     if (sqlite3_db_readonly(s->db, "main") == 1)
         return read_features(s, err);
-    code = open_file(&s->features, s->features_path, WRITE | SQLITE_OPEN_FULLMUTEX, 60000, err);
+    code = pl_open_file(&s->features, s->features_path, WRITE | SQLITE_OPEN_FULLMUTEX, 60000, err);
     if (code == PL_OK)
-        code = read_identity(s->features, &is, err);
+        code = pl_open_identity(s->features, &is, err);
     if (code != PL_OK)
         return code;
     fresh = is.n_tables == 0 && is.application_id == 0;
+    s->features_version = fresh ? FEATURES_VERSION : (int)is.version;
     if (!fresh)
-        code = check_identity(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err);
+        code = pl_open_ours(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err);
     if (code == PL_OK)
-        code = set_writer(s->features, fresh, &features_kind, pl_is_network_fs(s->features_path), s->journal, err);
+        code = pl_open_writer(s->features, fresh, &pl_features_kind, pl_is_network_fs(s->features_path), s->journal, err);
     if (s->patient)
         pl_db_patient(s->features);
     if (code == PL_OK && fresh)
@@ -577,6 +407,8 @@ pl_code pl_store_features(pl_store *s, pl_error *err)
     code = make_parent(s->features_path, err);
     if (code == PL_OK)
         code = open_features(s, err);
+    if (code == PL_OK)
+        code = pl_block_ready(s, err);
     if (code != PL_OK) {
         (void)sqlite3_close(s->features);
         s->features = NULL;

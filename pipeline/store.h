@@ -34,6 +34,7 @@ typedef struct pl_schema {
 struct pl_store {
     sqlite3 *db;                     /* results.db                                       */
     sqlite3 *features;               /* features.db; NULL until pl_store_features        */
+    int features_version;            /* of the file: before 2, CRCs of the data alone    */
     const char *results_path, *features_path;
     bool network;                    /* results.db lies on a network file system         */
     const struct pl_locks *locks;    /* NULL: not guarded                                */

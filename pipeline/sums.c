@@ -8,7 +8,8 @@
 #include "pipeline/base/rng.h"
 #include "pipeline/store.h"
 
-enum { COLUMNS_MAX = 64 };
+/* Older versions of SQLite switch our triggers off together with those of the file (`distrust` in store.c). */
+enum { COLUMNS_MAX = 64, TEMP_TRIGGERS = 3035000 };
 
 /* What is ours: all that is documented; all, where nothing is. */
 #define OURS "(name IN(SELECT tbl FROM column_doc) OR NOT EXISTS(SELECT 1 FROM column_doc)) AND name<>'row_sum' AND substr(name,1,6)<>'sqlite'"
@@ -186,6 +187,8 @@ pl_code pl_sums_watch(sqlite3 *db, pl_error *err)
     static int minus;
     pl_code code;
 
+    if (sqlite3_libversion_number() < TEMP_TRIGGERS)
+        return pl_db_exec(db, "DELETE FROM main.row_sum", err);
     if (sqlite3_create_function(db, "row_plus", -1, flags, NULL, add_row, NULL, NULL) != SQLITE_OK ||
         sqlite3_create_function(db, "row_minus", -1, flags, &minus, add_row, NULL, NULL) != SQLITE_OK)
         return pl_db_fail(db, err);

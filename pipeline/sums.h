@@ -2,7 +2,8 @@
  *
  * The table row_sum has, for each table of ours, the number of rows and the sum modulo 2^64 of a hash of every row; and
  * in the row '' the version and a sum over the definitions. The sums change with the rows, in the same transaction.
- * Tables of other programs have none. A row_sum without rows: somebody gave the sums up, contents are not compared. */
+ * Tables of other programs have none. A row_sum without rows: somebody gave the sums up; contents are not compared until the
+ * next run makes them anew. SQLite before 3.35 gives them up whenever it writes. */
 #ifndef PL_SUMS_H
 #define PL_SUMS_H
 

@@ -10,7 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/base/file.h"
+#include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
+#include "pipeline/heartbeat.h"
 #include "pipeline/store.h"
 
 /* Longer silence is death: three beats that did not come, and what clocks and caches of file systems may add. */
@@ -44,6 +47,25 @@ static bool is_elsewhere(const json_t *beat)
 
     (void)gethostname(host, sizeof host - 1);
     return strcmp(text_of(beat, "host"), host) != 0;
+}
+
+/* NULL: not there, or damaged, which is said. */
+static json_t *read_beat(const char *path, bool *damaged)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    pl_bytes file = { 0 };
+    json_t *beat = NULL;
+
+    *damaged = false;
+    if (mem != NULL && access(path, F_OK) == 0 && pl_file_read(&file, path, mem, NULL) == PL_OK) {
+        beat = pl_heartbeat_holds(file) ? json_loadb(file.data, file.len, 0, NULL) : NULL;
+        *damaged = beat == NULL;
+    }
+    if (*damaged)
+        pl_log(PL_WARN, "%s: damaged, not used", path);
+    (void)json_object_del(beat, "crc32");
+    pl_arena_free(mem);
+    return beat;
 }
 
 /* ---- one run ---- */
@@ -83,7 +105,7 @@ static void print_text(const json_t *beat, const char *results)
 /* ---- many shards ---- */
 
 typedef struct shard_counts {
-    int running, done, stopped, failed, lost;
+    int running, done, stopped, failed, lost, damaged;
     int64_t items; /* of the stage `prepare`: it is the slow one */
 } shard_counts;
 
@@ -113,16 +135,18 @@ static bool show_shards(const char *dir, bool json, bool *running)
     if (glob(pattern, 0, NULL, &found) != 0)
         return false;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        json_t *beat = json_load_file(found.gl_pathv[i], 0, NULL);
+        bool damaged;
+        json_t *beat = read_beat(found.gl_pathv[i], &damaged);
+        c.damaged += damaged;
         if (beat != NULL)
             count_shard(&c, beat);
         json_decref(beat);
     }
     globfree(&found);
     *running = c.running > 0;
-    (void)printf(json ? "{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d}}\n"
-                      : "shards: %d at work, %d ended well, %d stopped, %d failed, %d lost", c.running, c.done, c.stopped, c.failed,
-                 c.lost);
+    (void)printf(json ? "{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d,\"damaged\":%d}}\n"
+                      : "shards: %d at work, %d ended well, %d stopped, %d failed, %d lost, %d with a damaged heartbeat", c.running, c.done,
+                 c.stopped, c.failed, c.lost, c.damaged);
     if (!json)
         (void)printf("; %s records prepared by those that ran last\n`molsieve merge FILE --missing` prints those that are not "
                      "finished\n", pl_count_str(c.items, n));
@@ -134,13 +158,13 @@ bool st_beat_show(const char *results, bool json, bool *running)
     const char *slash = strrchr(results, '/');
     char dir[PATH_MAX], path[PATH_MAX + 20];
     json_t *beat;
-    bool show;
+    bool show, damaged;
 
     (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - results) : 1, slash ? results : ".");
     if (access(results, F_OK) != 0 && show_shards(dir, json, running))
         return true;
     (void)snprintf(path, sizeof path, "%s/heartbeat.json", dir);
-    beat = json_load_file(path, 0, NULL);
+    beat = read_beat(path, &damaged);
     show = beat != NULL && strcmp(text_of(beat, "state"), "running") == 0 && (is_elsewhere(beat) || pl_is_network_fs(results));
     if (show) {
         *running = strcmp(state_of(beat), "running") == 0;

@@ -11,6 +11,9 @@ const char *const st_schema_docs[][4] = {
     { "column_doc", "col", NULL, "column" },
     { "column_doc", "unit", NULL, "unit of the values; NULL for none" },
     { "column_doc", "description", NULL, "what the column holds" },
+    { "row_sum", "tbl", NULL, "table; empty for the definitions of tables and views" },
+    { "row_sum", "n", NULL, "rows; of the definitions the version of the format" },
+    { "row_sum", "sum", NULL, "sum modulo 2^64 of a hash of each row; commands compare it when a page is not as molsieve wrote it" },
 
     { "run", "run_id", NULL, "number of the run, counted in this database" },
     { "run", "uuid", NULL, "name of the run that is unique everywhere" },

@@ -25,6 +25,10 @@ molsieve_crash(damage
   features_that_are_gone_are_made_again_when_they_are_needed
   databases_of_other_programs_and_other_times_are_left_alone a_truncated_database_is_reported_and_kept
   a_directory_that_cannot_be_written_is_said)
+molsieve_crash(flips
+  a_flipped_bit_of_results_is_noticed_or_harmless a_flipped_bit_of_features_is_noticed_or_harmless
+  a_flipped_bit_of_a_checkpoint_is_noticed_or_harmless a_flipped_bit_of_the_heartbeat_is_noticed_or_harmless
+  other_programs_may_write_tables_of_their_own who_changes_a_table_of_ours_is_told_and_may_insist)
 
 # On sshfs: the work directory of several hosts (root).
 molsieve_crash(network

@@ -102,7 +102,7 @@ def without_checksum(model):
 def forget(path):
     """What no earlier format had, so that the digests of both can be compared."""
     db = sqlite3.connect(path)
-    db.executescript("UPDATE molecule SET structures=NULL, undefined_stereo=NULL")
+    db.executescript("UPDATE molecule SET structures=NULL, undefined_stereo=NULL; DELETE FROM row_sum")
     db.close()
 
 

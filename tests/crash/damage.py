@@ -119,6 +119,8 @@ def features_that_are_gone_are_made_again_when_they_are_needed():
 
 def set_version(path, version, application=None):
     db = sqlite3.connect(path)
+    if path.endswith("results.db"):
+        db.execute("DELETE FROM row_sum")
     db.execute("PRAGMA user_version=%d" % version)
     if application is not None:
         db.execute("PRAGMA application_id=%d" % application)

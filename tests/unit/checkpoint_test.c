@@ -169,6 +169,29 @@ static void the_scale_of_the_loss_is_new_in_the_numbers(void **state)
     free(file);
 }
 
+static void each_single_bit_of_a_file_is_noticed(void **state)
+{
+    bench *b = *state;
+    nn_train_state s;
+    pl_bytes whole;
+    unsigned char *file;
+
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    file = malloc(whole.len);
+    assert_non_null(file);
+    memcpy(file, whole.data, whole.len);
+    state_make(&s, b->mem, true, 999);
+    assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, NULL), PL_OK);
+    for (size_t bit = 0; bit < 8 * whole.len; bit++) {
+        file[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        assert_int_not_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, NULL), PL_OK);
+        file[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    print_message("%zu bits of %zu bytes, each refused\n", 8 * whole.len, whole.len);
+    free(file);
+}
+
 static void save_two(bench *b, nn_train_state *second)
 {
     state_make(second, b->mem, true, 2);
@@ -291,7 +314,7 @@ static void another_model_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_BENCH(what_is_saved_comes_back),
+        WITH_BENCH(what_is_saved_comes_back), WITH_BENCH(each_single_bit_of_a_file_is_noticed),
         WITH_BENCH(the_scale_of_the_loss_is_new_in_the_numbers),
         WITH_BENCH(a_torn_or_flipped_latest_gives_previous),
         WITH_BENCH(a_missing_latest_gives_previous),

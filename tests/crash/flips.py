@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Single bits of the files of a work directory are flipped at random: every command then either says so or gives the answer
+of the undamaged file. MOLSIEVE_FLIPS: how many; MOLSIEVE_SEED: which."""
+import glob
+import json
+import os
+import random
+import socket
+import sqlite3
+import subprocess
+import zlib
+
+from victim import Victim, sieve
+
+READING = [["top", "-n", "20", "@"], ["query", "SELECT * FROM v_hits", "@"], ["query", "SELECT * FROM record", "@"],
+           ["query", "SELECT m.mol_id, inchikey, s.mean FROM molecule m LEFT JOIN score s USING(mol_id)", "@"],
+           ["query", "SELECT * FROM v_funnel", "@"], ["failures", "@"], ["status", "@"], ["db", "digest", "--results-only", "@"]]
+
+
+class Flips:
+    """Draws the bits, and counts what came of them."""
+
+    def __init__(self, few):
+        self.n = int(os.environ.get("MOLSIEVE_FLIPS", few))
+        self.seed = int(os.environ.get("MOLSIEVE_SEED", "1"))
+        self.noticed = self.harmless = 0
+        self.wrong = []
+
+    def each(self, data):
+        rng = random.Random(self.seed)
+        for _ in range(self.n):
+            self.at, self.bit = rng.randrange(len(data)), rng.randrange(8)
+            yield data[:self.at] + bytes([data[self.at] ^ 1 << self.bit]) + data[self.at + 1:]
+
+    def judge(self, noticed, same, what=""):
+        self.noticed += noticed and same
+        self.harmless += same and not noticed
+        if not same:
+            self.wrong.append((self.at, self.bit, what))
+            print("WRONG: byte %d, bit %d: %s" % self.wrong[-1], flush=True)
+
+    def end(self, what):
+        print("%s: %d flips, %d noticed, %d harmless, %d wrong" % (what, self.n, self.noticed, self.harmless, len(self.wrong)))
+        assert not self.wrong and self.noticed + self.harmless == self.n, self.wrong
+
+
+def ask(v, workdir):
+    """(status, output) of each reading command."""
+    out = []
+    for args in READING:
+        p = subprocess.run(v.command(*[a.replace("@", workdir) for a in args]), cwd=v.dir, capture_output=True, timeout=280)
+        assert p.returncode in (0, 5), (args, p.returncode, p.stderr)
+        out.append((p.returncode, p.stdout))
+    return out
+
+
+def put(v, name, data):
+    """The database without what SQLite left beside the one before."""
+    for path in glob.glob(v.path(name) + "-*"):
+        os.unlink(path)
+    v.put(name, data)
+
+
+def finish(v, *args):
+    """Status of `run`, and the digests if it is 0; without those of features.db if that is damaged."""
+    status, _, err = v.run("run", "w.yaml", "-q", "-j", "2", "workdir=hurt", *args, expect=None)
+    assert status in (0, 5, 1), (status, err)
+    if status != 0:
+        return status, None, err
+    status, out, err = v.run("db", "digest", "hurt", expect=None)
+    return status, out if status == 0 else None, err
+
+
+def a_flipped_bit_of_results_is_noticed_or_harmless():
+    flips = Flips(10)
+    with Victim(60) as v:
+        v.go("hurt")
+        want, digest = ask(v, "hurt"), v.digest("hurt")
+        assert all(status == 0 for status, _ in want), want
+        data = open(v.path("hurt/results.db"), "rb").read()
+        for hurt in flips.each(data):
+            put(v, "hurt/results.db", hurt)
+            got = ask(v, "hurt")
+            status, after, _ = finish(v)
+            wrong = [args for args, g, w in zip(READING, got, want) if g[0] == 0 and g[1] != w[1]]
+            if status == 0 and after != digest:
+                wrong.append("run")
+            flips.judge(status != 0 or any(g[0] for g in got), not wrong, wrong)
+        flips.end("results.db, %d bytes, %d commands and `run`" % (len(data), len(READING)))
+
+
+def a_flipped_bit_of_features_is_noticed_or_harmless():
+    """The stages up to `prepare` are there, those after it read their blocks."""
+    flips = Flips(8)
+    with Victim(60) as v:
+        v.go("hurt", "--until", "prepare")
+        data = {name: open(v.path("hurt", name), "rb").read() for name in ("results.db", "features.db")}
+        _, want, _ = finish(v, "--until", "split")
+        for hurt in flips.each(data["features.db"]):
+            put(v, "hurt/results.db", data["results.db"])
+            put(v, "hurt/features.db", hurt)
+            check, said, err = v.run("db", "check", "hurt", expect=None)
+            status, got, err = finish(v, "--until", "split")
+            noticed = status != 0 or check != 0 or "damaged" in err
+            flips.judge(noticed, status != 0 or got == want, (check, said, err))
+        flips.end("features.db, %d bytes, `run` and `db check`" % len(data["features.db"]))
+
+
+def a_flipped_bit_of_a_checkpoint_is_noticed_or_harmless():
+    flips = Flips(3)
+    with Victim(60) as v:
+        v.go("half", "--until", "split")
+        env = dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:3")
+        v.go("half", expect=137, env=env)
+        v.copy("half", "hurt")
+        want = finish(v)[1], v.answer("hurt")
+        name = os.path.relpath(glob.glob(v.path("half/checkpoints/*/latest.ckpt"))[0], v.path("half"))
+        data = open(v.path("half", name), "rb").read()
+        for hurt in flips.each(data):
+            v.copy("half", "hurt")
+            v.put("hurt/" + name, hurt)
+            status, got, _ = finish(v)
+            said = v.rows("SELECT message FROM event WHERE level='warn' AND message LIKE '%previous.ckpt%'", workdir="hurt")
+            flips.judge(status != 0 or len(said) > 0, status != 0 or (got, v.answer("hurt")) == want)
+        flips.end("latest.ckpt, %d bytes, resumed trainings" % len(data))
+
+
+def a_flipped_bit_of_the_heartbeat_is_noticed_or_harmless():
+    flips = Flips(40)
+    with Victim(60) as v:
+        v.go("run", "--until", "read")
+        beat = json.load(open(v.path("run/heartbeat.json")))
+        assert beat.pop("crc32"), beat
+        beat.update(host="not-" + socket.gethostname(), state="running", at_utc="2020-01-01T00:00:00Z")
+        text = json.dumps(beat)[:-1].encode()
+        data = text + b',"crc32":"%08x"}\n' % zlib.crc32(text)
+        v.put("run/heartbeat.json", data)
+        _, want, _ = v.run("status", "run", "--json")
+        assert "not-" in want, want
+        for hurt in flips.each(data):
+            v.put("run/heartbeat.json", hurt)
+            _, got, err = v.run("status", "run", "--json")
+            flips.judge("heartbeat.json: damaged" in err, got == want or "heartbeat.json: damaged" in err, got)
+        flips.end("heartbeat.json, %d bytes, `status`" % len(data))
+
+
+def by_hand(path, sql):
+    db = sqlite3.connect(path)
+    db.executescript(sql)
+    db.close()
+
+
+OTHERS = ["CREATE TABLE mine(a); INSERT INTO mine SELECT mol_id FROM molecule; CREATE INDEX my_weight ON molecule(mw);",
+          "VACUUM;", "PRAGMA journal_mode=DELETE;", "DROP TABLE mine; ANALYZE;", "CREATE VIEW my_view AS SELECT * FROM molecule;"]
+
+
+def other_programs_may_write_tables_of_their_own():
+    with Victim(60) as v:
+        v.go("run")
+        want, digest = ask(v, "run"), v.digest("run")
+        for sql in OTHERS:
+            by_hand(v.path("run/results.db"), sql)
+            assert ask(v, "run") == want, sql
+            v.run("db", "check", "run")
+            before = os.path.getmtime(v.path("run/results.db"))
+            assert ask(v, "run") == want and os.path.getmtime(v.path("run/results.db")) == before, sql  # a reader writes nothing
+            v.go("run")
+            assert v.digest("run") == digest, sql
+        v.run("db", "check", "run")
+        # After that run all pages have checksums again: nothing is excused for good.
+        data = bytearray(open(v.path("run/results.db"), "rb").read())
+        assert data[20] == 8, data[20]
+        at = data.rindex(b"QM9") if b"QM9" in data else len(data) // 2
+        data[at] ^= 1
+        put(v, "run/results.db", bytes(data))
+        assert any(status for status, _ in ask(v, "run")) or v.run("db", "check", "run", expect=None)[0] == 5
+
+
+def who_changes_a_table_of_ours_is_told_and_may_insist():
+    with Victim(60) as v:
+        v.go("run")
+        path = v.path("run/results.db")
+        before = ask(v, "run")
+        by_hand(path, "UPDATE score SET mean=mean+1 WHERE mol_id=(SELECT min(mol_id) FROM score)")
+        _, _, err = v.run("query", "SELECT sum(mean) FROM score", "run", expect=5)
+        assert "results.db" in err and "table score" in err and "another program" in err, err
+        _, out, _ = v.run("db", "check", "run", expect=5)
+        assert "table score" in out, out
+        by_hand(path, "DELETE FROM row_sum")
+        assert v.run("query", "SELECT sum(mean) FROM score", "run")[0] == 0 and ask(v, "run") != before
+        v.run("db", "check", "run")
+        v.go("run")  # makes the sums anew
+        v.run("db", "check", "run")
+        by_hand(path, "DELETE FROM hit WHERE rank=1")
+        v.run("query", "SELECT * FROM hit", "run", expect=5)
+
+
+if __name__ == "__main__":
+    sieve.main([a_flipped_bit_of_results_is_noticed_or_harmless, a_flipped_bit_of_features_is_noticed_or_harmless,
+                a_flipped_bit_of_a_checkpoint_is_noticed_or_harmless, a_flipped_bit_of_the_heartbeat_is_noticed_or_harmless,
+                other_programs_may_write_tables_of_their_own, who_changes_a_table_of_ours_is_told_and_may_insist])
