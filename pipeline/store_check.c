@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "pipeline/engine.h"
+#include "pipeline/judge.h"
 #include "pipeline/sums.h"
 
 /* ---- digest: a sum of hashes of rows does not depend on their order ---- */
@@ -274,8 +275,12 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
           "max(unit)+1<>count(*))" },
     };
     checker c = { report, true };
+    char said[512];
     pl_code code = check_integrity(s->db, s->results_path, &c, err);
 
+    pl_judge_said(said, sizeof said); /* of a page that could not be had */
+    if (said[0] != '\0')
+        pl_text_addf(report, "BAD  %s\n", said);
     if (code == PL_OK && c.good)
         code = check_sums(s, &c, err);
     for (size_t i = 0; code == PL_OK && c.good && i < sizeof own / sizeof own[0]; i++)

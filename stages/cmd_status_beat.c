@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "pipeline/base/file.h"
-#include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
 #include "pipeline/heartbeat.h"
 #include "pipeline/store.h"
@@ -62,7 +61,7 @@ static json_t *read_beat(const char *path, bool *damaged)
         *damaged = beat == NULL;
     }
     if (*damaged)
-        pl_log(PL_WARN, "%s: damaged, not used", path);
+        (void)fprintf(stderr, "%s: damaged, not used\n", path);
     (void)json_object_del(beat, "crc32");
     pl_arena_free(mem);
     return beat;
