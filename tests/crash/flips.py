@@ -102,8 +102,10 @@ def a_flipped_bit_of_features_is_noticed_or_harmless():
             put(v, "hurt/features.db", hurt)
             check, said, err = v.run("db", "check", "hurt", expect=None)
             status, got, err = finish(v, "--until", "split")
+            # The digest of features.db is of what is stored: another one says that something else is. That of the results must not change.
             noticed = status != 0 or check != 0 or "damaged" in err
-            flips.judge(noticed, status != 0 or got == want, (check, said, err))
+            right = status != 0 or (got == want if check == 0 else got is None or got.splitlines()[0] == want.splitlines()[0])
+            flips.judge(noticed, right, (check, said, err, got, want))
         flips.end("features.db, %d bytes, `run` and `db check`" % len(data["features.db"]))
 
 
