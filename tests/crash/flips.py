@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Single bits of the files of a work directory are flipped at random: every command then either says so or gives the answer
-of the undamaged file. MOLSIEVE_FLIPS: how many; MOLSIEVE_SEED: which."""
+of the undamaged file. MOLSIEVE_FLIPS: how many; MOLSIEVE_FLIPS_S: for so many seconds at most; MOLSIEVE_SEED: which."""
 import glob
 import json
 import os
@@ -9,6 +9,7 @@ import random
 import socket
 import sqlite3
 import subprocess
+import time
 import zlib
 
 from victim import Victim, sieve
@@ -29,7 +30,11 @@ class Flips:
 
     def each(self, data):
         rng = random.Random(self.seed)
-        for _ in range(self.n):
+        end = time.time() + float(os.environ.get("MOLSIEVE_FLIPS_S", "1e9"))
+        for k in range(self.n):
+            if time.time() > end:
+                self.n = k
+                break
             self.at, self.bit = rng.randrange(len(data)), rng.randrange(8)
             yield data[:self.at] + bytes([data[self.at] ^ 1 << self.bit]) + data[self.at + 1:]
 
