@@ -104,9 +104,10 @@ pl_code pl_cache_check(pl_store *s, int64_t *n, int64_t *n_bad, pl_error *err)
         code = pl_db_prepare(s->features, &st, "SELECT crc32,data,key FROM cache", err);
     while (st != NULL && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         const void *blob = sqlite3_column_blob(st, 1);
-        *n += 1;
-        const size_t len = (size_t)sqlite3_column_bytes(st, 1);
+        size_t len = (size_t)sqlite3_column_bytes(st, 1);
         const void *key = sqlite3_column_blob(st, 2);
+
+        *n += 1;
         *n_bad += sqlite3_column_bytes(st, 2) != KEY || crc_of(s, key, blob, len) != sqlite3_column_int64(st, 0);
     }
     (void)sqlite3_finalize(st);

@@ -110,7 +110,8 @@ static pl_code each_stage(pl_store *s, per_stage *call, void *ctx, pl_error *err
 
 static pl_code digest_stage_blocks(pl_store *s, const char *name, const char *key, void *ctx, pl_error *err)
 {
-    char *sql = sqlite3_mprintf("SELECT kind,unit,first,n_items,block_crc(crc32,key,kind,unit,first,n_items),length(data) FROM block WHERE key=%Q", key);
+    char *sql = sqlite3_mprintf("SELECT kind,unit,first,n_items,block_crc(crc32,key,kind,unit,first,n_items),length(data)"
+                                " FROM block WHERE key=%Q", key);
     pl_code code = sql ? digest_one(s->features, name, sql, ctx, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     sqlite3_free(sql);
@@ -200,11 +201,12 @@ static pl_code check_none(sqlite3 *db, const char *what, const char *sql, checke
 
 static pl_code check_blocks(pl_store *s, const char *name, const char *key, void *ctx, pl_error *err)
 {
+    static const char sql[] = "SELECT kind,unit,block_crc(crc32,key,kind,unit,first,n_items),data FROM block WHERE key=?";
     checker *c = ctx;
     int64_t n = 0, bad = 0;
     sqlite3_stmt *st;
     bool row = true;
-    pl_code code = pl_db_prepare(s->features, &st, "SELECT kind,unit,block_crc(crc32,key,kind,unit,first,n_items),data FROM block WHERE key=?", err);
+    pl_code code = pl_db_prepare(s->features, &st, sql, err);
 
     if (code != PL_OK)
         return code;

@@ -12,7 +12,8 @@
 enum { COLUMNS_MAX = 64, TEMP_TRIGGERS = 3035000 };
 
 /* What is ours: all that is documented; all, where nothing is. */
-#define OURS "(name IN(SELECT tbl FROM column_doc) OR NOT EXISTS(SELECT 1 FROM column_doc)) AND name<>'row_sum' AND substr(name,1,6)<>'sqlite'"
+#define OURS "(name IN(SELECT tbl FROM column_doc) OR NOT EXISTS(SELECT 1 FROM column_doc)) AND name<>'row_sum'" \
+             " AND substr(name,1,6)<>'sqlite'"
 #define DEFINITIONS "SELECT type,name,tbl_name,sql FROM sqlite_master WHERE type IN('table','view') AND " OURS
 
 /* ---- hash of a row ---- */
@@ -198,8 +199,8 @@ pl_code pl_sums_watch(sqlite3 *db, pl_error *err)
 
 pl_code pl_sums_add(sqlite3 *db, const char *table, pl_error *err)
 {
-    pl_code code = pl_db_execf(db, err, "INSERT OR IGNORE INTO main.row_sum(tbl,n,sum) SELECT %Q,0,0 WHERE EXISTS(SELECT 1 FROM main.row_sum)",
-                               table);
+    pl_code code = pl_db_execf(db, err, "INSERT OR IGNORE INTO main.row_sum(tbl,n,sum) SELECT %Q,0,0"
+                                        " WHERE EXISTS(SELECT 1 FROM main.row_sum)", table);
     return code == PL_OK ? watch_table(db, table, NULL, err) : code;
 }
 
@@ -225,9 +226,7 @@ static pl_code compare(sqlite3 *db, const char *table, void *ctx, pl_error *err)
     c->n++;
     c->n_bad += same != 1;
     if (same != 1)
-        pl_text_addf(c->report, "%s%s has not the rows that were written", table[0] ? "table " : "the list of tables", table);
-    if (same != 1)
-        pl_text_add(c->report, "\n");
+        pl_text_addf(c->report, "%s%s has not the rows that were written\n", table[0] ? "table " : "the list of tables", table);
     return PL_OK;
 }
 
