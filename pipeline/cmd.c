@@ -24,14 +24,15 @@ bool pl_cmd_color(FILE *to)
 
 void pl_cmd_say(const char *fmt, ...)
 {
-    bool color = pl_cmd_color(stderr);
+    const char *who = pl_cmd_color(stderr) ? "\033[1;31mmolsieve:\033[0m" : "molsieve:";
+    char line[4096];
     va_list ap;
 
-    (void)fputs(color ? "\033[1;31mmolsieve:\033[0m " : "molsieve: ", stderr);
     va_start(ap, fmt);
-    (void)vfprintf(stderr, fmt, ap);
+    (void)vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    (void)fputc('\n', stderr);
+    pl_clean_line(line);
+    (void)fprintf(stderr, "%s %s\n", who, line);
 }
 
 int pl_cmd_fail(const pl_error *err)

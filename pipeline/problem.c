@@ -41,9 +41,7 @@ static void add(pl_problems *p, const char *origin, int line, int column, const 
     pl_problem x = { origin ? origin : "", line, column, text };
 
     (void)vsnprintf(text, sizeof text, fmt, ap);
-    for (char *c = text; *c != '\0'; c++)
-        if (*c == '\n' || *c == '\r' || *c == '\t')
-            *c = ' ';
+    pl_clean_line(text);
     if (known(p, &x))
         return;
     x.text = pl_strdup(p->mem, text);

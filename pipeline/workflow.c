@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/text.h"
 #include "pipeline/tree.h"
 #include "pipeline/workflow_parts.h"
 
@@ -105,12 +107,25 @@ static const char *in_workdir(const pl_workflow *wf, const char *name, pl_arena 
     return name[0] == '/' ? name : pl_sprintf(mem, "%s/%s", wf->workdir, name);
 }
 
+/* It is a file's name, and goes to terminals. */
+static bool is_name(const char *name)
+{
+    char clean[128];
+
+    if (strlen(name) > 100 || strchr(name, '/') != NULL || name[0] == '.')
+        return false;
+    (void)snprintf(clean, sizeof clean, "%s", name);
+    pl_clean_line(clean);
+    return strcmp(clean, name) == 0;
+}
+
 static void check_names(const pl_workflow *wf, const pl_settings *ctx)
 {
     const pl_node *storage = pl_node_get(wf->tree, "storage"), *name = pl_node_get(wf->tree, "name");
 
-    if (strchr(wf->name, '/') != NULL || strlen(wf->name) > 100 || wf->name[0] == '.')
-        pl_problem_add(ctx->problems, name, "name: '%s': at most 100 characters, no / and no dot in front", wf->name);
+    if (!is_name(wf->name))
+        pl_problem_add(ctx->problems, name, "name: '%s': at most 100 characters, no / and no dot in front, no control characters",
+                       wf->name);
     if (strcmp(wf->storage.results, wf->storage.features) == 0)
         pl_problem_add(ctx->problems, storage, "storage: results and features must be two files, both are %s",
                        wf->storage.results);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/base/error.h"
 #include "pipeline/base/refused.h"
+#include "pipeline/base/text.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -24,14 +25,6 @@ static const int exit_status[PL_NCODES] = {
 int pl_code_exit(pl_code code)
 {
     return (unsigned)code < PL_NCODES ? exit_status[code] : 1;
-}
-
-/* One line, whatever a file had in it: no control character reaches a terminal. */
-static void keep_one_line(char *s)
-{
-    for (; *s != '\0'; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            *s = ' ';
 }
 
 /* ---- no memory ---- */
@@ -63,7 +56,7 @@ pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)
         va_end(ap);
         if (code == PL_ENOMEM)
             say_memory(err->text, sizeof err->text);
-        keep_one_line(err->text);
+        pl_clean_line(err->text);
     }
     return code;
 }
@@ -77,5 +70,5 @@ void pl_at(pl_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(err->where, sizeof err->where, fmt, ap);
     va_end(ap);
-    keep_one_line(err->where);
+    pl_clean_line(err->where);
 }

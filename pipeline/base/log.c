@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "pipeline/base/text.h"
+
 /* One sink for the program, set before any thread starts. */
 static struct {
     pl_sink *sink;
@@ -30,6 +32,7 @@ void pl_log(pl_level level, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
+    pl_clean_line(line);
     (void)pthread_mutex_lock(&lock);
     to.sink(to.ctx, level, line);
     (void)pthread_mutex_unlock(&lock);

@@ -115,6 +115,28 @@ void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t most)
     }
 }
 
+void pl_clean_line(char *s)
+{
+    while (*s != '\0') {
+        size_t n = utf8_len((const unsigned char *)s, 4); /* no sequence goes beyond the NUL */
+        if (n == 0)
+            *s = '?';
+        else if (is_control((const unsigned char *)s, n))
+            memset(s, ' ', n);
+        s += n ? n : 1;
+    }
+}
+
+/* The character of a sequence of 1 to 3 bytes. */
+static unsigned code_point(const unsigned char *s, size_t n)
+{
+    if (n == 1)
+        return s[0];
+    if (n == 2)
+        return (s[0] & 0x1FU) << 6 | (s[1] & 0x3FU);
+    return (s[0] & 0x0FU) << 12 | (s[1] & 0x3FU) << 6 | (s[2] & 0x3FU);
+}
+
 void pl_text_add_json(pl_text *t, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -126,8 +148,8 @@ void pl_text_add_json(pl_text *t, const char *text)
             pl_text_add(t, "\\ufffd");
         else if (*s == '"' || *s == '\\')
             pl_text_addf(t, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7F)
-            pl_text_addf(t, "\\u%04x", *s);
+        else if (is_control(s, n))
+            pl_text_addf(t, "\\u%04x", code_point(s, n));
         else
             pl_text_add_n(t, (const char *)s, n);
         s += n ? n : 1;

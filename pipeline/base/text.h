@@ -26,11 +26,13 @@ void pl_text_reset(pl_text *t); /* empty, memory kept */
 void pl_text_add(pl_text *t, const char *s);
 void pl_text_add_n(pl_text *t, const char *s, size_t n);
 void pl_text_addf(pl_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD. */
+/* The text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD, control characters (as below) are escaped. */
 void pl_text_add_json(pl_text *t, const char *s);
 /* n bytes as UTF-8 on one line: control characters (C0, C1, bidirectional) become blanks, other bytes that are not UTF-8 U+FFFD.
  * Stops when the text has `most` bytes, with a whole character. */
 void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t most);
+/* The same in place, for a message to a terminal: each byte of a control character becomes a blank, one that is not UTF-8 a '?'. */
+void pl_clean_line(char *s);
 bool pl_text_ok(const pl_text *t);
 const char *pl_text_str(const pl_text *t); /* never NULL */
 

@@ -152,6 +152,33 @@ stages:
 """
 
 
+EVIL = r'''"\e]0;owned\a\x9b2J\u202E\u2066z"'''
+CONTROLS = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
+
+
+def nothing_that_a_terminal_obeys_comes_out_of_a_workflow():
+    """Names, keys and values, wrong and right ones, in each command that reads a workflow."""
+    with Project() as p:
+        p.put("lib.smi", "C methane\nCC\n")
+        good = GOOD % "none"
+        wrong = [(good.replace("name: small", "name: " + EVIL), 2), (good + "  %s: {}\n" % EVIL, 2), (good + "%s: 1\n" % EVIL, 2),
+                 (good.replace("minimise", EVIL), 2), (good.replace("mw", EVIL), 0), (good.replace("{unit: 10}", "{%s: 10}" % EVIL), 2),
+                 (good.replace("{unit: 10}", "{unit: %s}" % EVIL), 2), (good.replace("path: lib.smi", "path: " + EVIL), 2),
+                 (good.replace("{unit: 10}", "{unit: ${vars.a%s}}" % EVIL[1:-1]), 2), (good.replace("top: ${vars.top}", "where: " + EVIL), 2),
+                 (good.replace("inputs:", "models: {%s: {path: none}}\ninputs:" % EVIL), 2),
+                 (good.replace("{top: 3}", "{top: 3, %s: %s}" % (EVIL, EVIL)), 2),
+                 (good.replace("{top: 3}", "{top: 3, x: %s}" % EVIL), 0)]
+        for text, status in wrong:
+            p.put("w.yaml", text)
+            for command in (["check", "w.yaml"], ["check", "w.yaml", "--show"], ["run", "w.yaml"], ["run", "w.yaml", "--dry-run"]):
+                _, out, err = p.run(*command, expect=None)
+                assert not CONTROLS.search(out + err), (command, text, out + err)
+                assert status == p.run("check", "w.yaml", expect=None)[0], (text, err)
+        for words in (["run", "w.yaml", "\x1b[2J\u202e=1"], ["top", "\x1b[2J"], ["\x1b[2J\u202e"], ["run", "--\x1b[2J"], ["help", "\x1b[2J"]):
+            _, out, err = p.run(*words, expect=None)
+            assert not CONTROLS.search(out + err), (words, out + err)
+
+
 def where_each_value_comes_from_is_shown():
     with Project() as p:
         p.put("lib.smi", "C methane\n")

@@ -172,7 +172,22 @@ static void json_text_is_valid_for_any_bytes(void **unused)
     pl_text_reset(&t);
     pl_text_add_clean(&t, "\xc3\xa9\xc3\xa9\xc3\xa9", 6, 3);
     assert_string_equal(pl_text_str(&t), "\xc3\xa9\xc3\xa9");
+    pl_text_reset(&t);
+    pl_text_add_json(&t, "1\xc2\x9b" "2\xd8\x9c" "3\xe2\x80\xae" "4\x7f" "5\xc2\xa0\xe2\x80\x90");
+    assert_string_equal(pl_text_str(&t), "\"1\\u009b2\\u061c3\\u202e4\\u007f5\xc2\xa0\xe2\x80\x90\"");
     pl_text_free(&t);
+}
+
+static void a_message_has_nothing_that_a_terminal_obeys(void **unused)
+{
+    char text[] = "a\x1b[31m\n\xc2\x9b" "b\xe2\x80\xae" "c\xff\xc3\xa9\xc3";
+    pl_error err;
+
+    (void)unused;
+    (void)pl_fail(&err, PL_EDATA, "%s", text);
+    assert_string_equal(err.text, "a [31m   b   c?\xc3\xa9?");
+    pl_clean_line(text);
+    assert_string_equal(text, err.text);
 }
 
 static void the_nearest_name_is_found_or_none(void **unused)
@@ -383,6 +398,7 @@ int main(void)
         cmocka_unit_test(durations_and_sizes_have_units),
         cmocka_unit_test(text_for_people_is_short),
         cmocka_unit_test(json_text_is_valid_for_any_bytes),
+        cmocka_unit_test(a_message_has_nothing_that_a_terminal_obeys),
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),
