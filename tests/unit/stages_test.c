@@ -15,6 +15,7 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/engine.h"
+#include "pipeline/sums.h"
 #include "stages/prepare.h"
 #include "stages/rank.h"
 #include "stages/read.h"
@@ -28,10 +29,12 @@
 static sqlite3 *open_schema(void)
 {
     sqlite3 *db = NULL;
+    pl_error err = { 0 };
 
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, pl_engine_sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, st_schema.sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(pl_sums_fill(db, &err), PL_OK);
     return db;
 }
 
