@@ -38,7 +38,8 @@ foreach(case a_training_starts_from_another_model members_start_from_one_model_i
         a_model_of_molecules_in_another_form_is_warned_of)
   molsieve_script_test(start.${case} cli/start_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_published_network_is_averaged_by_default a_natural_network_needs_no_average)
+foreach(case a_published_network_is_averaged_by_default a_natural_network_needs_no_average
+             the_default_network_cannot_tell_mirror_images_apart)
   molsieve_script_test(mirror.${case} cli/mirror_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case scores_are_means_over_the_structures each_structure_gives_a_value_and_the_score_is_their_mean

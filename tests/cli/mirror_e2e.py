@@ -13,7 +13,7 @@ TRAIN = """  read: {}
   split: {fractions: {train: 0.8, valid: 0.1, test: 0.1}}
   train:
     targets: [{name: gap, transform: composition}]
-    model: {layers: 2, degrees: 3, channels: 8, heads: 2, pooling: sum, parity: %s}
+    model: {layers: 2, degrees: 3, channels: 8, heads: 2, pooling: sum%s}
     batch: {molecules: 8}
     epochs: 2
   evaluate: {on: [test]}
@@ -55,11 +55,12 @@ def most_apart(p, *change, **more):
     return max(abs(a[k] - b[k]) for k in a) / spread
 
 
-def begin(p, parity):
+def begin(p, parity=None):
+    """Trains a network of this parity, or of the default one."""
     sdf = labelled(N)[0]
     p.put("in.sdf", sdf)
     p.put("image.sdf", image(sdf))
-    p.workflow(["in.sdf"], TRAIN % parity)
+    p.workflow(["in.sdf"], TRAIN % (", parity: " + parity if parity else ""))
     p.run("run", "w.yaml", "-q")
 
 
@@ -73,7 +74,7 @@ def a_published_network_is_averaged_by_default():
         assert most_apart(p, basis="  basis: {kind: frame_q15}\n") < 1e-3
         # What `evaluate` judges is what `score` gives, with either setting.
         for how in ("average", "as_is"):
-            p.workflow(["in.sdf"], TRAIN % "both" + "  score: {}\n")
+            p.workflow(["in.sdf"], TRAIN % ", parity: both" + "  score: {}\n")
             p.run("run", "w.yaml", "-q", "stages.score.mirror=" + how, "stages.evaluate.mirror=" + how)
             assert p.one("SELECT count(*) FROM evaluated e JOIN prediction p USING(mol_id, property_id) WHERE e.predicted<>p.value") == 0
             assert p.one("SELECT count(*) FROM evaluated") > 0
@@ -89,5 +90,12 @@ def a_natural_network_needs_no_average():
         assert "parity" in p.run("model", "info", "run/models/e2e.safetensors")[1]
 
 
+def the_default_network_cannot_tell_mirror_images_apart():
+    with sieve.Project() as p:
+        begin(p)
+        assert most_apart(p, "stages.score.mirror=as_is") < 1e-5
+        assert "natural" in p.run("model", "info", "run/models/e2e.safetensors")[1]
+
+
 if __name__ == "__main__":
-    sieve.main([a_published_network_is_averaged_by_default, a_natural_network_needs_no_average])
+    sieve.main([a_published_network_is_averaged_by_default, a_natural_network_needs_no_average, the_default_network_cannot_tell_mirror_images_apart])
