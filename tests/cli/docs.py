@@ -11,7 +11,7 @@ import shlex
 from sieve import Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-FOLDERS = "*.md", "docs/*.md", "docs/decisions/*.md", "workflows/*.md", "workflows/data/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
+FOLDERS = "*.md", "docs/*.md", "docs/decisions/*.md", "docs/benchmarks/*.md", "workflows/*.md", "workflows/data/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
 ROOMS = "pipeline|chem|models|stages|tests|docs|scripts|configs|cmake|workflows|LICENSES|base|unit|cli|crash|twin|fuzz|golden|hpc|oom|prop|emulator|bench|data"
 OURS = "stages|scheduler|limits|storage|inputs|models|vars"
 
