@@ -16,7 +16,7 @@
 static const pl_field fields[] = {
     { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file|scaffold|time", NULL,
       "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; "
-      "whole scaffolds (Bemis-Murcko), the largest to train; or by a numeric label such as the year, the smallest to train",
+      "whole Bemis-Murcko scaffolds, the large ones to train, the others at random; or by a numeric label such as the year, the smallest to train",
       0, NULL, 0 },
     { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold, time: share to train on", 0, NULL, 0 },
     { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), 0.1, 0, 1, NULL, NULL, NULL,
@@ -75,6 +75,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     pl_code rc;
 
     (void)wf;
+    if (c->method == BY_SCAFFOLD)
+        *extra_json = "{\"small scaffolds\":\"at random\"}"; /* before: largest first */
     if (c->method != BY_FILE || !c->path)
         return PL_OK;
     rc = pl_file_hash(store, c->path, hash, err);

@@ -280,22 +280,65 @@ static int compare_group(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* A group goes to the first part that has room for it; the largest to train, the last part takes the rest. */
-static void groups_deal(split_state *s, const group *g, int64_t n)
+static int compare_order_of_groups(const void *a, const void *b)
 {
-    int64_t have[ST_SPLIT_PARTS] = { 0 };
-    int last = ST_TRAIN;
+    const group *x = a, *y = b;
 
-    for (int p = 0; p < ST_SPLIT_PARTS; p++)
-        last = s->conf->fraction[p] > 0 ? p : last;
-    for (int64_t i = 0; i < n; i++) {
-        int p = ST_TRAIN;
-        while (i > 0 && p < last && (double)(have[p] + g[i].n) > s->conf->fraction[p] * (double)s->n + 1e-9)
-            p++;
-        have[p] += g[i].n;
-        for (int64_t k = g[i].first; k < g[i].first + g[i].n; k++)
-            s->m[k].part = p;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static void group_put(split_state *s, const group *g, int part, int64_t *have)
+{
+    have[part] += g->n;
+    for (int64_t k = g->first; k < g->first + g->n; k++)
+        s->m[k].part = part;
+}
+
+/* Groups larger than this go to train: half of the smallest held-out part. */
+static double large_from(const split_state *s)
+{
+    double smallest = 1;
+
+    for (int p = ST_TRAIN + 1; p < ST_SPLIT_PARTS; p++)
+        if (s->conf->fraction[p] > 0 && s->conf->fraction[p] < smallest)
+            smallest = s->conf->fraction[p];
+    return fmax(1, 0.5 * smallest * (double)s->n);
+}
+
+/* The part that lacks the largest fraction of its size; of those that have room for n more molecules, where there are any. */
+static int part_for(const split_state *s, const int64_t *have, int64_t n)
+{
+    double most = -INFINITY;
+    bool any_fits = false;
+    int best = ST_TRAIN;
+
+    for (int p = 0; p < ST_SPLIT_PARTS; p++) {
+        const double size = s->conf->fraction[p] * (double)s->n;
+        const double lacks = size > 0 ? 1 - (double)have[p] / size : -INFINITY;
+        const bool fits = size > 0 && (double)(have[p] + n) <= size + 1e-9;
+        if ((fits && !any_fits) || (fits == any_fits && lacks > most)) {
+            best = p;
+            most = lacks;
+            any_fits = fits;
+        }
     }
+    return best;
+}
+
+/* Large groups go to train while it has room. The others are dealt in random order, so that the held-out parts are
+ * exchangeable: prediction intervals that one of them calibrates hold on the others. */
+static void groups_deal(split_state *s, group *g, int64_t n)
+{
+    const double large = large_from(s), train = s->conf->fraction[ST_TRAIN] * (double)s->n + 1e-9;
+    int64_t have[ST_SPLIT_PARTS] = { 0 }, first = 0;
+
+    while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train))) {
+        group_put(s, &g[first], ST_TRAIN, have);
+        first++;
+    }
+    qsort(g + first, (size_t)(n - first), sizeof *g, compare_order_of_groups);
+    for (int64_t i = first; i < n; i++)
+        group_put(s, &g[i], part_for(s, have, g[i].n), have);
 }
 
 pl_code st_split_scaffold(split_state *s, pl_error *err)

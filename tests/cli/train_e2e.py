@@ -328,7 +328,7 @@ SCAFFOLDS = [  # molecules with one scaffold a line
 
 
 def whole_scaffolds_are_in_one_part():
-    """The largest one in train, the others where there is room, equals by chance; the order of records does not matter."""
+    """Large ones in train, the others at random; the order of records does not matter."""
     molecules = [(s, "s%d" % i) for i, line in enumerate(SCAFFOLDS) for s in line.split()]
     by = "SELECT title, part, count(*) FROM split JOIN record USING(mol_id) GROUP BY 1, 2 ORDER BY 1"
     with sieve.Project() as p:
@@ -342,7 +342,7 @@ def whole_scaffolds_are_in_one_part():
         assert got == p.rows(by, workdir="b")
         assert [title for title, _, _ in got] == ["s%d" % i for i in range(len(SCAFFOLDS))], got
         size = {part: sum(n for _, its, n in got if its == part) for part in ("train", "valid", "test")}
-        assert size == {"train": 12, "valid": 6, "test": 6}, size
+        assert size["train"] >= 12 and min(size["valid"], size["test"]) >= 5, size
         assert got[0][1:] == ("train", 8) and got[1][1:] == ("train", 4), got
         note = p.one("SELECT message FROM event WHERE message LIKE '%scaffolds%'", workdir="a")
         assert note == "10 scaffolds; the largest group, of one scaffold, has 8 of 24 molecules", note
@@ -352,11 +352,17 @@ def whole_scaffolds_are_in_one_part():
         p.run("run", "a.yaml", "-q", "workdir=shards")
         assert p.rows(by, workdir="shards") == got
         os.unlink(p.path("a/features.db"))
-        seeds = set()
-        for seed in range(1, 6):
+        seeds, parts_of_three, parts_of_one = set(), set(), set()
+        for seed in range(1, 13):
             p.run("run", "a.yaml", "-q", "--from", "split", "seed=%d" % seed)
-            seeds.add(tuple(p.rows(by, workdir="a")))
-        assert len(seeds) > 1, "another seed"
+            rows = p.rows(by, workdir="a")
+            assert rows[0][1] == rows[1][1] == "train", rows
+            seeds.add(tuple(rows))
+            parts_of_three.add(rows[2][1])
+            parts_of_one |= {part for _, part, n in rows if n == 1}
+        assert len(seeds) > 5, "another seed, another split"
+        # A held-out part gets small and larger scaffolds alike: none is the one of singletons.
+        assert {"valid", "test"} <= parts_of_three and {"valid", "test"} <= parts_of_one, (parts_of_three, parts_of_one)
         _, _, err = p.run("run", "a.yaml", "stages.split.fractions.train=0.9", expect=2)
         assert "add up to 1.4" in err, err
 
