@@ -48,7 +48,7 @@ def links_and_names_of_files_lead_somewhere():
                 assert not anchor or anchor in anchors(read(target)), "%s: no heading %s" % (name, link)
                 n += 1
         for path in re.findall(r"(?<![\w/.$}{~-])((?:%s)/[\w./*-]*[\w*])" % ROOMS, re.sub(r"\]\([^)]*\)", "]", text)):
-            if re.search(r"[A-Z]{4}|/x\.c$|/cmd_x\.c$|golden/molecules_bench", path) and "README" not in path:
+            if re.search(r"[A-Z]{4}|/x\.[ch]$|/cmd_x\.c$|golden/molecules_bench", path) and "README" not in path:
                 continue  # made up: models/NAME.safetensors
             if re.fullmatch(r"docs/decisions/\d{4}", path) or re.fullmatch(r"decisions/\d{4}", path):
                 path += "-*"
