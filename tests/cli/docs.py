@@ -11,7 +11,8 @@ import shlex
 from sieve import Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-FOLDERS = "*.md", "docs/*.md", "docs/benchmarks/*.md", "docs/decisions/*.md", "workflows/*.md", "workflows/data/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
+FOLDERS = "*.md", "docs/*.md", "docs/benchmarks/*.md", "docs/decisions/*.md", "workflows/*.md", \
+    "workflows/data/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
 ROOMS = "pipeline|chem|models|stages|tests|docs|scripts|configs|cmake|workflows|LICENSES|base|unit|cli|crash|twin|fuzz|golden|hpc|oom|prop|emulator|bench|data"
 OURS = "stages|scheduler|limits|storage|inputs|models|vars"
 TREES = ".ci", "chem", "cmake", "configs", "docs", "models", "pipeline", "scripts", "stages", "tests", "workflows"
@@ -204,7 +205,8 @@ def pages_and_program_agree_on_version_exit_codes_and_the_demonstration():
     cited = re.search(r"^version: (\S+)\ndate-released: (\S+)$", read("CITATION.cff"), re.M)
     assert cited[1] == version and "## %s (%s)" % (version, cited[2]) in read("CHANGELOG.md"), cited[0]
     for number in re.findall(r"^ +(\d+)", codes, re.M):
-        for name, start in (("README.md", "\nExit codes:"), ("docs/FORMATS.md", "\n## Exit codes"), ("docs/design.md", "\n### 3.4 ")):
+        for name, start in (("README.md", "\nExit codes:"), ("docs/FORMATS.md", "\n## Exit codes"),
+                            ("docs/design.md", "\n### 3.4 ")):
             assert re.search(r"\b%s\b" % number, read(name).split(start)[1].split("\n\n" if "README" in name else "\n## ")[0]), (name, number)
     screen = read("workflows/screen.yaml")
     assert screen[screen.index("format: 1"):] in read("README.md"), "README.md shows another screen than workflows/screen.yaml"
