@@ -10,5 +10,5 @@ install(FILES ${PROJECT_BINARY_DIR}/molsieve.bash DESTINATION ${share}/bash-comp
 install(FILES ${PROJECT_BINARY_DIR}/_molsieve DESTINATION ${share}/zsh/site-functions)
 install(FILES ${PROJECT_BINARY_DIR}/molsieve.fish DESTINATION ${share}/fish/vendor_completions.d)
 install(FILES cmake/modulefile DESTINATION ${share}/modulefiles/molsieve RENAME ${PROJECT_VERSION})
-install(FILES README.md CHANGELOG.md CITATION.cff LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md CITATION.cff LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs LICENSES DESTINATION ${CMAKE_INSTALL_DOCDIR})

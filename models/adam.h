@@ -5,7 +5,7 @@
  *
  * Decoupled weight decay on every parameter alike, as the reference trains
  * (I. Loshchilov, F. Hutter, Decoupled Weight Decay Regularization, ICLR 2019;
- * spec 1.5). decay = 0 is plain Adam. */
+ * docs/model.md 1.5). decay = 0 is plain Adam. */
 #ifndef NN_ADAM_H
 #define NN_ADAM_H
 

@@ -1,4 +1,4 @@
-/* models/basis.h - the equivariant kernels of one edge (spec 2.1, 2.4).
+/* models/basis.h - the equivariant kernels of one edge (docs/model.md 2.1, 2.4).
  *
  *   B_{i,o}[l][f][k] = sum_m Y_J(u)[m] w3j(J,i,o)[m][l][k],  J = |i-o| + f
  *
@@ -26,7 +26,7 @@ static inline int nn_freqs(int d_in, int d_out) { return 2 * (d_in < d_out ? d_i
 void nn_basis_pair(double *out, const nn_couplings *q, int i, int o, const double *sh);
 
 /* How the reference lays several pairs side by side; degree d at rows or columns
- * d*d of the concatenated axis, frequencies in the order of spec 2.4. */
+ * d*d of the concatenated axis, frequencies in the order of docs/model.md 2.4. */
 typedef enum nn_basis_layout {
     NN_BASIS_OUT,  /* [(L+1)^2][F_o][2o+1 (+1 if padded)] of output degree d */
     NN_BASIS_IN,   /* [2i+1][F_i][(L+1)^2] of input degree d                 */

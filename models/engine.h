@@ -18,7 +18,7 @@ typedef struct nn_engine nn_engine;
 
 /* Where radial networks are evaluated: at the distance of every pair, or at the
  * nodes of a fixed grid of distances with linear interpolation of the hidden
- * vector between two nodes (spec performance 2.4). */
+ * vector between two nodes (docs/performance.md 2.4). */
 typedef enum nn_radial { NN_RADIAL_EXACT, NN_RADIAL_NODES } nn_radial;
 
 /* Factors of matrix products; sums, and everything else, are float32. BF16X3: each
@@ -31,7 +31,7 @@ typedef struct nn_engine_conf {
     const char *kernels;           /* cpu: name of the set (models/cpu/choose.h); NULL: the best */
     nn_radial radial;
     double width;                  /* Angstrom between two radial nodes              */
-    nn_precision of_radial;        /* last layer of the radial networks (ops 4, 5)   */
+    nn_precision of_radial;        /* last layer of the radial networks (ops 4, 5 of docs/model.md 8) */
     nn_precision of_contract;      /* SO(2) products along edges (op 7)              */
     nn_precision of_linear;        /* linear layers of nodes (op 10)                 */
     int32_t device;                /* cuda: which of the visible GPUs                */

@@ -55,7 +55,8 @@ static double weight(const nn_tie *t, double n)
     return t->n == 1 ? first : first * expm1(-ALPHA * (double)t->n / n) / expm1(-ALPHA / n) / (double)t->n;
 }
 
-/* RIE, and from it BEDROC as in the spec. */
+/* RIE: the mean of exp(-ALPHA rank / n) over the actives, divided by its mean by chance. With A = actives / n,
+ * BEDROC = RIE A sinh(ALPHA/2) / (cosh(ALPHA/2) - cosh(ALPHA/2 - ALPHA A)) + 1 / (1 - exp(ALPHA (1 - A))). */
 static double bedroc(const nn_enrichment *e, const nn_tie *tie, int64_t n_ties)
 {
     double n = (double)e->n, share = (double)e->actives / n, sum = 0, rie, cosh_less_cosh;

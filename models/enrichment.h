@@ -5,7 +5,7 @@
  * step, as scikit-learn does. Everything is summed best first, so the same order gives the same bits.
  *
  * ROC-AUC: Hanley and McNeil, Radiology 1982, 143, 29. EF and BEDROC: Truchon and Bayly, J. Chem. Inf. Model.
- * 2007, 47, 488; spec workflow 6.3. */
+ * 2007, 47, 488. */
 #ifndef NN_ENRICHMENT_H
 #define NN_ENRICHMENT_H
 

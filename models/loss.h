@@ -1,6 +1,6 @@
 /* models/loss.h - what training makes small.
  *
- * All are means over the numbers of a batch. L1, the reference's (spec 1.3), and L2, the square
+ * All are means over the numbers of a batch. L1, the reference's (docs/model.md 1.3), and L2, the square
  * without a half, are of normalised targets. BCE, binary cross-entropy in nats, is of classes, 0 or 1, and
  * the logarithms of their odds. A target that is not measured is NaN: it has no part in the sum, the count
  * or the gradient. */

@@ -66,7 +66,7 @@ static pl_code no_extra_tensor(const nn_tensors *all, const nn_se3 *model, pl_er
     return PL_OK;
 }
 
-/* Row (o*c_in + c)*F + f of the last radial layer belongs to frequency f (spec 3.1). */
+/* Row (o*c_in + c)*F + f of the last radial layer belongs to frequency f (docs/model.md 3.1). */
 static void group_flip(float *w, const nn_group *g, int32_t row_size)
 {
     for (int32_t p = 0; p < g->n_paths; p++)

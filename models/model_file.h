@@ -25,7 +25,7 @@
  * name, shape and numbers are checked, the first that is missing, extra, of
  * another shape or not finite is named (PL_EDATA). Weights that were trained
  * under the other sign convention of the 3j symbols are moved to ours when read
- * (spec 2.3). Units: those of the target; Angstrom. */
+ * (docs/model.md 2.3). Units: those of the target; Angstrom. */
 #ifndef NN_MODEL_FILE_H
 #define NN_MODEL_FILE_H
 

@@ -97,7 +97,7 @@ static int32_t param_add(builder *b, int32_t rows, int32_t cols, const char *fmt
     return m->n_params++;
 }
 
-/* The radial network of a group, spec 3.1; n = the group's name inside the layer. */
+/* The radial network of a group, docs/model.md 3.1; n = the group's name inside the layer. */
 static void radial_add(builder *b, nn_group *g, int32_t edge_scalars, const char *n)
 {
     enum { H = NN_RADIAL_HIDDEN };
@@ -144,7 +144,7 @@ static bool is_full_range(const nn_fiber *f, int max_degree)
     return true;
 }
 
-/* The table of spec 3.3: the first layout that fits. */
+/* The table of docs/model.md 3.3: the first layout that fits. */
 static void level_choose(nn_conv *c, nn_fusion wanted, int max_degree)
 {
     bool in = all_equal(&c->in, &c->edge) && is_full_range(&c->in, max_degree);
@@ -191,7 +191,7 @@ static nn_path path_of(const builder *b, int d_in, int d_out, int32_t f0)
     return (nn_path){ d_in, d_out, f0, natural ? low + 1 : 2 * low + 1, natural ? 2 : 1 };
 }
 
-/* Output degree outermost, input degree inside it, J innermost (spec 2.4). */
+/* Output degree outermost, input degree inside it, J innermost (docs/model.md 2.4). */
 static void group_fill(builder *b, const nn_conv *c, nn_group *g, serves s)
 {
     nn_path *p = PL_NEW(b->mem, nn_path, GROUPS_MAX);
@@ -273,7 +273,7 @@ static void conv_build(builder *b, nn_conv *c, bool self_interaction, const char
 
 /* ---- attention and norm -------------------------------------------------- */
 
-/* Spec 4: values for every degree of the output, keys only where the input has the degree. */
+/* docs/model.md 4: values for every degree of the output, keys only where the input has the degree. */
 static void attention_fibers(nn_attention *a, int32_t channels_div)
 {
     for (int d = 0; d < NN_DEGREES; d++) {

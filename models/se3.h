@@ -61,7 +61,7 @@ typedef struct nn_param {
 
 /* A radial network serves one or more (degree in, degree out) pairs. Its last
  * layer has rows = sum over its paths of n_freq * c_out * c_in; in the file row
- * (o*c_in + c)*F + f with F the group's total frequencies (spec 3.1). A path
+ * (o*c_in + c)*F + f with F the group's total frequencies (docs/model.md 3.1). A path
  * owns frequencies f0 .. f0+n_freq-1 of its group; J = |d_in-d_out| + j_step (f - f0). */
 typedef struct nn_path {
     int32_t d_in, d_out, f0, n_freq;
@@ -76,7 +76,7 @@ typedef struct nn_group {
     int32_t w1, b1, ln1_w, ln1_b, w2;
 } nn_group;
 
-/* A TFN convolution in -> out as a list of radial groups (spec 3.3). */
+/* A TFN convolution in -> out as a list of radial groups (docs/model.md 3.3). */
 typedef struct nn_conv {
     nn_fiber in, out, edge;   /* edge: channels of degree > 0 edge features, else 0 */
     int32_t edge_scalars;     /* inputs of the radial networks, distance included   */
@@ -146,7 +146,7 @@ pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *
 /* The number of the parameter called `name`, or -1. */
 int32_t nn_se3_find(const nn_se3 *model, const char *name);
 
-/* The distributions of spec 5.3, from the counter-based stream of `seed`: the
+/* The distributions of docs/model.md 5.3, from the counter-based stream of `seed`: the
  * same numbers on every machine. params [model->n_floats]. */
 void nn_se3_init(const nn_se3 *model, float *params, uint64_t seed);
 

@@ -1,4 +1,4 @@
-/* models/sh.h - real spherical harmonics, e3nn's order and axes (spec 2.2).
+/* models/sh.h - real spherical harmonics, e3nn's order and axes (docs/model.md 2.2).
  *
  * Orthonormal on the sphere: |Y_l(u)|^2 = (2l+1)/(4 pi). Component l+m,
  * m = -l..l; the polar axis is y, so degree 1 is proportional to (x, y, z). */

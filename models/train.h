@@ -9,7 +9,7 @@
  * (seed, epoch), so only a cursor is kept. A batch takes molecules in that
  * order until it has `molecules` of them or the next would exceed max_edges.
  *
- * Recipe: NVIDIA's SE3Transformer (loss, AdamW, cosine; spec 1.3, 1.5); clipping
+ * Recipe: NVIDIA's SE3Transformer (loss, AdamW, cosine; docs/model.md 1.3, 1.5); clipping
  * by global norm, Pascanu et al. 2013; exponential moving average of the weights,
  * Polyak and Juditsky 1992; LAMB in place of AdamW, You et al. 2020. */
 #ifndef NN_TRAIN_H

@@ -42,7 +42,7 @@ static double clebsch_gordan(int l1, int m1, int l2, int m2, int l3, int m3)
     return sqrt(front) * sum;
 }
 
-/* Real component `real_m` in terms of complex component m = +-real_m; spec 2.3. */
+/* Real component `real_m` in terms of complex component m = +-real_m; docs/model.md 2.3. */
 static double complex real_basis(int l, int m, int real_m)
 {
     static const double complex phase[4] = { 1.0, -1.0 * I, -1.0, 1.0 * I }; /* (-i)^l */

@@ -8,7 +8,7 @@
  * 0.5.0 on differ in a few triples. Weights trained under the other convention
  * are moved by negating rows, see nn_w3j_sign_differs.
  *
- * Racah's formula for Clebsch-Gordan coefficients, in double; spec 2.3. */
+ * Racah's formula for Clebsch-Gordan coefficients, in double; docs/model.md 2.3. */
 #ifndef NN_W3J_H
 #define NN_W3J_H
 
@@ -25,7 +25,7 @@ void nn_w3j(double *out, int l1, int l2, int l3, nn_w3j_sign sign);
 bool nn_w3j_sign_differs(int j, int d_in, int d_out);
 
 /* The generator of rotations about axis a (0 x, 1 y, 2 z) for degree l: Y(R u) =
- * exp(angle G) Y(u). out [2l+1][2l+1]; l <= 4; spec 2.5. */
+ * exp(angle G) Y(u). out [2l+1][2l+1]; l <= 4; docs/model.md 2.5. */
 void nn_generator(double *out, int l, int a);
 
 #endif

@@ -4,7 +4,7 @@
  * So besides flock a run on a network file system makes a file, which only one can make (O_EXCL), and
  * rewrites it every beat. Whoever finds the file of another host waits for PL_CLAIM_BEATS beats: if it
  * changes, its owner is alive; if not, it is taken over. No clock of another host is read
- * (spec workflow 5.1.7). The file of a dead process of this host, since its boot, holds nothing.
+ * (docs/design.md 5.7, 6.6). The file of a dead process of this host, since its boot, holds nothing.
  *
  *   host n17, pid 4711, slurm job 815, since 2026-11-22T03:04:37Z
  *   boot 5f0c..., beat 0000000012 */

@@ -25,7 +25,7 @@ typedef struct pl_cmd {
     const char *about;                /* paragraphs and examples for `help run`            */
     const pl_opt *opts;               /* {0}-terminated or NULL                            */
     int min_args;
-    /* Returns the exit status (workflow.md 3.4). */
+    /* Returns the exit status (docs/design.md 3.4). */
     int (*run)(const pl_app *app, const pl_args *args);
 } pl_cmd;
 

@@ -2,7 +2,7 @@
  *
  * WORKDIR/heartbeat.json is replaced every few seconds while a run is at work, and once at
  * its end. It is for readers on other hosts: on a network file system they must not open the
- * database of a run (spec workflow 4.6). Nothing depends on it; where it cannot be written
+ * database of a run (docs/design.md 4.6). Nothing depends on it; where it cannot be written
  * the run goes on. One thread of its own, so that a long step does not look like death.
  *
  *   {"host":"n17","pid":4711,"job":"slurm 815","run_id":3,"command":"run","state":"running",

@@ -1,6 +1,6 @@
 /* pipeline/run.h - plan and run a workflow.
  *
- * The promise (docs: Resumability): stop it any time by any means, run the same
+ * The promise (docs/design.md 5): stop it any time by any means, run the same
  * command again, get the same digest. */
 #ifndef PL_RUN_H
 #define PL_RUN_H

@@ -46,10 +46,10 @@ typedef struct st_bench_work {
     double forward, train;
 } st_bench_work;
 
-/* By materialised radial matrices and dense bases, as the reference does it (spec
- * performance 1.2), and by what the cpu engine does: pairs in their own frame (2.1),
- * radial networks once a pair, zeros not skipped, or at nodes (2.4), whose table is
- * not counted. */
+/* By materialised radial matrices and dense bases, as the reference does it
+ * (docs/performance.md 1.2), and by what the cpu engine does: pairs in their own frame
+ * (docs/performance.md 2.1), radial networks once a pair, zeros not skipped, or at nodes
+ * (docs/performance.md 2.4), whose table is not counted. */
 st_bench_work st_bench_work_reference(const st_bench_case *c);
 st_bench_work st_bench_work_engine(const st_bench_case *c, nn_radial radial);
 

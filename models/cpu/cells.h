@@ -1,5 +1,5 @@
 /* models/cpu/cells.h - the edges of a batch by cell of the grid of radial nodes
- * (spec performance 2.4).
+ * (docs/performance.md 2.4).
  *
  * A cell is a kind of edge (its features, bit by bit) and an interval of distances
  * [j w, (j+1) w); its two nodes are the ends. Tiles are edges of one cell; edges

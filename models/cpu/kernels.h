@@ -99,7 +99,7 @@ typedef struct nn_cpu_attend {
     size_t dy_ld;
 } nn_cpu_attend;
 
-/* Norms of one degree over some nodes, spec 5.1; rows are `ld` floats apart. */
+/* Norms of one degree over some nodes, docs/model.md 5.1; rows are `ld` floats apart. */
 typedef struct nn_cpu_norm {
     int32_t n_nodes, dim, ch, pad;
     size_t ld;

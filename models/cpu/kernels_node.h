@@ -113,7 +113,7 @@ static inline float dot_of(const float *x, const float *y, int n)
     return lanes_sum(s);
 }
 
-/* ---- radial network, spec 3.1 -------------------------------------------------- */
+/* ---- radial network, docs/model.md 3.1 ----------------------------------------- */
 
 typedef struct stage_state {
     float hat[NN_H], out[NN_H], rstd;
@@ -212,7 +212,7 @@ static void hidden_back(const nn_cpu_hidden *w, const float *s, const float *dh,
     dense_back(w->n_in, s, below, grad->w0, grad->b0);
 }
 
-/* ---- attention into one node, spec 4 -------------------------------------------- */
+/* ---- attention into one node, docs/model.md 4 ----------------------------------- */
 
 /* s[channel] = sum over the head that owns the channel, for every channel of it. */
 static void heads_sum(int n_heads, int ch, float *s)
@@ -346,7 +346,7 @@ static void attend_back(const nn_cpu_attend *a)
                   a->alpha + e * pad, a->dalpha + e * pad);
 }
 
-/* ---- NormSE3, spec 5.1 ------------------------------------------------------------ */
+/* ---- NormSE3, docs/model.md 5.1 --------------------------------------------------- */
 
 static const float least_norm = 0x1p-24f;
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A convolution with radial nodes (spec performance 2.4), chunk of nodes after chunk:
+/* A convolution with radial nodes (docs/performance.md 2.4), chunk of nodes after chunk:
  * hidden vectors of the nodes, their tables, then tiles of edges, whose rows are
  * multiplied by the tables of the two nodes of their cell. */
 typedef struct nodes_job {

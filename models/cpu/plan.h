@@ -7,7 +7,7 @@
  * array (`turned`).
  *
  * The last radial layer of every convolution is folded: frequency J becomes order
- * m of the edge frame by the fixed matrix of nn_frame_coef (spec performance 2.1).
+ * m of the edge frame by the fixed matrix of nn_frame_coef (docs/performance.md 2.1).
  * It is stored twice, in panels of NN_PANEL columns: `slab` with columns
  * [c_in][a, b][c_out] for the forward product, `back` with columns
  * [c_out][a, -b][c_in], whose product is the transposed one. Gradients have the

@@ -2,7 +2,7 @@
  *
  * In the edge frame a convolution is one product per order m: the channels of all
  * degrees l >= m, side by side, times a matrix that is real for m = 0 and complex
- * for m > 0 (+m the real and -m the imaginary part; spec performance 2.1; with natural
+ * for m > 0 (+m the real and -m the imaginary part; docs/performance.md 2.1; with natural
  * parity it is real, and +m and -m are two rows of a real product). A radial
  * node has one such set of matrices, its table: order after order, each in panels
  * (product.h). A table is H W, H the hidden vectors of the node and W the folded

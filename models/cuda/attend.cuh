@@ -1,4 +1,4 @@
-/* models/cuda/attend.cuh - attention over the edges into a node, op 9, and its gradient: a block as in edges.cuh. */
+/* models/cuda/attend.cuh - attention over the edges into a node, op 9 (docs/model.md 8), and its gradient: a block as in edges.cuh. */
 #ifndef NN_CUDA_ATTEND_CUH
 #define NN_CUDA_ATTEND_CUH
 

@@ -1,5 +1,5 @@
 /* models/cuda/conv.cuh - a tile's products (tiles.cuh) with what is before and after them in one kernel: ops 6, 7, 8
- * (spec performance 5.3).
+ * (docs/model.md 8, docs/performance.md 5.3).
  *
  * Before and after the products a thread has a row's W channels: four that lie together, or one. What is loaded
  * is loaded for all degrees at once, before it is needed: here latency is all that costs. */

@@ -1,4 +1,4 @@
-/* models/cuda/edges.cuh - between nodes and the frames of their edges: ops 6, 8, 15.
+/* models/cuda/edges.cuh - between nodes and the frames of their edges: ops 6, 8, 15 (docs/model.md 8).
  *
  * A block has a few nodes (or rows) and all their edges. Its warps have pieces of the degrees that take about as long as each
  * other: degrees 0 and 1, degree 2, and half the components of degree 3 or 4. A node has

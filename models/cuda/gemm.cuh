@@ -1,4 +1,4 @@
-/* models/cuda/gemm.cuh - matrix products with any strides, ops 5, 10 and 13.
+/* models/cuda/gemm.cuh - matrix products with any strides, ops 5, 10 and 13 (docs/model.md 8).
  *
  * A launch makes a group of products; a block 64 x 64 of one of them, in float32
  * by 256 threads with 4 x 4 each, or on tensor cores by 8 warps with 32 x 16 each.

@@ -1,4 +1,4 @@
-/* models/cuda/nodes.cuh - norm of features, pooling, bias: ops 11, 12, 13. */
+/* models/cuda/nodes.cuh - norm of features, pooling, bias: ops 11, 12, 13 (docs/model.md 8). */
 #ifndef NN_CUDA_NODES_CUH
 #define NN_CUDA_NODES_CUH
 

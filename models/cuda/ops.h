@@ -4,7 +4,7 @@
  * libmolsieve_cuda.so, opened at run time. The same kernel text is also compiled
  * as C++ against tests/emulator, where every thread of a block is a fiber: that
  * library has the same table and is tested without a GPU. Op numbers are those of
- * spec performance 5.1.
+ * docs/model.md 8.
  *
  * Rules: all work of one nn_gpu is in the order of the calls, except upload_beside and lanes;
  * calls return before the work is done, except download. Pointers are device addresses unless called
@@ -112,7 +112,7 @@ typedef struct nn_gpu_frames {
     float *d;
 } nn_gpu_frames;
 
-/* Where a radial network's numbers are in the parameters (spec 3.1). */
+/* Where a radial network's numbers are in the parameters (docs/model.md 3.1). */
 typedef struct nn_gpu_net {
     int64_t w0, b0, g0, c0, w1, b1, g1, c1; /* g, c: LayerNorm gain and bias     */
     int64_t ln;                             /* 1: with LayerNorm                 */
@@ -183,7 +183,7 @@ typedef struct nn_gpu_dot {
 } nn_gpu_dot;
 
 /* x[node] (=, +=) sum over its rows of weight * D y[row]; `count`: x[node] is first
- * multiplied by the number of its rows (self-interaction, spec 3.4). */
+ * multiplied by the number of its rows (self-interaction, docs/model.md 3.4). */
 typedef struct nn_gpu_sum {
     nn_gpu_turn t;          /* node unused; weight or NULL                       */
     int32_t n_nodes;

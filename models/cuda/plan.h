@@ -3,7 +3,7 @@
  * Parameters stay on the device as the model has them; everything here says where
  * in them a number is. Only the last radial layers are kept in another shape: per
  * convolution a folded matrix [32][size] for the forward products and its turned
- * form for the way back (ops.h, op 4). */
+ * form for the way back (ops.h; op 4 of docs/model.md 8). */
 #ifndef NN_CUDA_PLAN_H
 #define NN_CUDA_PLAN_H
 

@@ -1,4 +1,4 @@
-/* models/cuda/radial.cuh - edge frames, radial networks, folded weights: ops 1, 3, 4. */
+/* models/cuda/radial.cuh - edge frames, radial networks, folded weights: ops 1, 3, 4 (docs/model.md 8). */
 #ifndef NN_CUDA_RADIAL_CUH
 #define NN_CUDA_RADIAL_CUH
 
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(FRAME_WARPS * 32) frames_make(nn_gpu_frames f)
         }
 }
 
-/* ---- radial networks, spec 3.1: lane = hidden unit ---- */
+/* ---- radial networks, docs/model.md 3.1: lane = hidden unit ---- */
 
 typedef struct stage { /* one Linear, LayerNorm, ReLU */
     float hat, rstd, out;
@@ -305,7 +305,7 @@ UNROLL
     }
 }
 
-/* ---- the last radial layer, from frequencies J to orders m (spec performance 2.1) ---- */
+/* ---- the last radial layer, from frequencies J to orders m (docs/performance.md 2.1) ---- */
 
 /* A block has FOLD_SIDE hidden units of FOLD_SIDE channels in and out: along each of the three, in the array where it
  * is the fastest, that is a sector of memory (32 bytes). A thread has FOLD_EACH of them, FOLD_STEP apart. */

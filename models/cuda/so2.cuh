@@ -1,5 +1,5 @@
 /* models/cuda/so2.cuh - the products along edges in float32, and the gradients of
- * their tables in every precision: op 7 (spec performance 2.1, 2.4).
+ * their tables in every precision: op 7 (docs/model.md 8, docs/performance.md 2.1, 2.4).
  *
  * so2_rows: 16 rows of a tile and 128 channels out a block; the table is read once
  * per 16 rows. so2_outer: 64 x 64 of one matrix pair of one radial node a block, rows

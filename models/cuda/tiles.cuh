@@ -1,4 +1,4 @@
-/* models/cuda/tiles.cuh - a tile's products on tensor cores: op 7 (spec performance 5.3).
+/* models/cuda/tiles.cuh - a tile's products on tensor cores: op 7 (docs/model.md 8, docs/performance.md 5.3).
  *
  * A block is one tile and one order m. The tile's features, times the weights of the
  * cell's two nodes, wait in shared memory as words (mma.cuh): [node][row], plus, then

@@ -1,5 +1,5 @@
 /* models/cuda/train.cuh - loss and its gradient, norm of the gradient, AdamW and LAMB with the
- * moving average: ops 14, 16, 17. The arithmetic is that of models/loss.c, models/adam.c and
+ * moving average: ops 14, 16, 17 (docs/model.md 8). The arithmetic is that of models/loss.c, models/adam.c and
  * models/lamb.c; sums are doubles in an order that depends on the number of summands alone. */
 #ifndef NN_CUDA_TRAIN_CUH
 #define NN_CUDA_TRAIN_CUH

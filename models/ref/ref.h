@@ -8,8 +8,8 @@
  * vector code; a short last block is filled with edges of zero features, whose
  * contributions are all zero. Sums run in the order of the edges.
  *
- * Spec 3 (convolution), 4 (attention), 5.1 (norm), 5.4 (head), 5.5 and 2.6
- * (gradients). Nodes without incoming edges and empty edge lists are fine. */
+ * docs/model.md 3 (convolution), docs/model.md 4 (attention), docs/model.md 5.1 (norm),
+ * docs/model.md 5.4 (head), docs/model.md 5.5 and 2.6 (gradients). Nodes without incoming edges and empty edge lists are fine. */
 #ifndef NN_REF_H
 #define NN_REF_H
 

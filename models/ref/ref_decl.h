@@ -20,7 +20,7 @@ size_t REF(graph_bytes)(const REF(graph) *g); /* its bases and edge inputs */
 
 /* Gradients with respect to the edges, each ADDED to; NULL members are not
  * computed. The gradient of pos[dst] - pos[src] is dist * vec/|vec| (what the
- * reference gives by default) plus turn (the rest: rule of spec 2.6). */
+ * reference gives by default) plus turn (the rest: rule of docs/model.md 2.6). */
 typedef struct REF(edge_grad) {
     real *scalar;               /* [n_edges][n_scalars]       */
     real *dist;                 /* [n_edges]                  */

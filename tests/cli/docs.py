@@ -11,9 +11,13 @@ import shlex
 from sieve import Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-FOLDERS = "*.md", "docs/*.md", "docs/decisions/*.md", "docs/benchmarks/*.md", "workflows/*.md", "workflows/data/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
+FOLDERS = "*.md", "docs/*.md", "docs/benchmarks/*.md", "docs/decisions/*.md", "workflows/*.md", \
+    "workflows/data/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
 ROOMS = "pipeline|chem|models|stages|tests|docs|scripts|configs|cmake|workflows|LICENSES|base|unit|cli|crash|twin|fuzz|golden|hpc|oom|prop|emulator|bench|data"
 OURS = "stages|scheduler|limits|storage|inputs|models|vars"
+TREES = ".ci", "chem", "cmake", "configs", "docs", "models", "pipeline", "scripts", "stages", "tests", "workflows"
+TEXTS = r"\.(?:c|h|cpp|hpp|cuh?|inc|py|sh|cmake|md|sql|yaml|css|txt)$|^[^.]+$"
+SECTIONS = r"\d+(?:\.\d+)*(?:(?:,| and|, and) \d+(?:\.\d+)*)*"
 
 
 def read(name):
@@ -45,7 +49,7 @@ def links_and_names_of_files_lead_somewhere():
                 assert not anchor or anchor in anchors(read(target)), "%s: no heading %s" % (name, link)
                 n += 1
         for path in re.findall(r"(?<![\w/.$}{~-])((?:%s)/[\w./*-]*[\w*])" % ROOMS, re.sub(r"\]\([^)]*\)", "]", text)):
-            if re.search(r"[A-Z]{4}|/x\.c$|/cmd_x\.c$|golden/molecules_bench", path) and "README" not in path:
+            if re.search(r"[A-Z]{4}|/x\.[ch]$|/cmd_x\.c$|golden/molecules_bench", path) and "README" not in path:
                 continue  # made up: models/NAME.safetensors
             if re.fullmatch(r"docs/decisions/\d{4}", path) or re.fullmatch(r"decisions/\d{4}", path):
                 path += "-*"
@@ -53,6 +57,72 @@ def links_and_names_of_files_lead_somewhere():
             assert any(glob.glob(x) for x in places + [x + ".*" for x in places]), "%s: no file %s" % (name, path)
             n += 1
     assert n > 200, n
+
+
+def sources():
+    """Name and text of every file that people write, comments that go over several lines in one."""
+    names = [os.path.join(at, x) for tree in TREES for at, _, files in os.walk(os.path.join(SOURCE, tree)) for x in files]
+    names += [os.path.join(SOURCE, x) for x in os.listdir(SOURCE) if os.path.isfile(os.path.join(SOURCE, x))]
+    names = sorted(os.path.relpath(x, SOURCE) for x in names if re.search(TEXTS, os.path.basename(x)) and "/fuzz/corpus/" not in x)
+    assert len(names) > 600, len(names)
+    for name in names:
+        with open(os.path.join(SOURCE, name), errors="replace") as f:
+            yield name, re.sub(r"[ \t]*\n[ \t]*(?:\*(?!\*)|//|#+(?!include)|--)?[ \t]*", " ", f.read())
+
+
+def numbers(text):
+    """The numbers of a page's headings: 3, 3.1, .."""
+    return set(re.findall(r"^#+ (\d+(?:\.\d+)*)\.? ", text, re.M))
+
+
+def sections_and_operations_that_are_named_exist():
+    operations = {int(x) for x in re.findall(r"^\| (\d+) \|", read("docs/model.md").split("## 8. ")[1].split("\n## ")[0], re.M)}
+    assert operations == set(range(1, 21)), operations
+    n = 0
+    for name, text in sources():
+        for folder, page, which in re.findall(r"(?<![\w/.#-])(docs/|)([\w-]+)\.md[`,)\]]* (%s)(?![\w-])" % SECTIONS, text):
+            there = os.path.exists(os.path.join(SOURCE, "docs", page + ".md"))
+            assert there or not folder, "%s: no page docs/%s.md" % (name, page)
+            for section in re.findall(r"\d+(?:\.\d+)*", which) if there else []:
+                assert section in numbers(read("docs/%s.md" % page)), "%s: docs/%s.md has no section %s" % (name, page, section)
+                n += 1
+        for which in re.findall(r"\b[Oo]ps? (%s)(?![\w.])" % SECTIONS.replace(r"(?:\.\d+)*", ""), text):
+            assert all(int(x) in operations for x in re.findall(r"\d+", which)), "%s: no operation %s in docs/model.md 8" % (name, which)
+            assert name == "docs/model.md" or re.search(r"\bmodel\.md 8\b", text), "%s: say that docs/model.md 8 numbers the operations" % name
+            n += 1
+        outside = re.search(r"(?i)\bspec(?:ification)?s? (?:workflow |performance )?\d[\d.]*|(?<![\w-])(?:workflow|toolchain|se3-transformer)\.md"
+                            r"|\bshared/(?:spec|style)\b|(?-i:\bDESIGN\.md)", text)
+        assert not outside, "%s: '%s' is not in this tree" % (name, outside[0])
+    assert n > 100, n
+
+
+def decisions():
+    """Number, file and title of every decision."""
+    names = sorted(x for x in os.listdir(os.path.join(SOURCE, "docs/decisions")) if re.match(r"\d{4}-", x))
+    for name in names:
+        head = re.match(r"# (\d{4}):? (.+)\n", read("docs/decisions/" + name))
+        assert head and head[1] == name[:4], "%s: the first line is '# %s TITLE'" % (name, name[:4])
+        yield head[1], name, head[2]
+
+
+def decisions_that_are_named_exist_and_all_are_in_the_index():
+    there, index, n = {x: (name, title) for x, name, title in decisions()}, read("docs/decisions/README.md"), 0
+    for name, text in sources():
+        named = re.findall(r"(?i)\bdecisions?[ /](\d{4})\b", text)
+        if name.startswith("docs/decisions/"):
+            named += re.findall(r"(?<![\w.,/-])(0[01]\d\d)(?![\w.]\d)\b", text)
+        for one in named:
+            assert one in there, "%s: there is no decision %s" % (name, one)
+            n += 1
+    assert n > 100, n
+    rows = re.findall(r"^\| \[(\d{4})\]\(([\w.-]+)\) \| (.+?) \| (.+?) \| (.+?) \|$", index, re.M)
+    assert [x[0] for x in rows] == sorted(there), "docs/decisions/README.md: these are not in both: %s" % (set(there) ^ {x[0] for x in rows})
+    for one, name, title, summary, status in rows:
+        assert (name, title) == there[one], "docs/decisions/README.md: %s is called %s" % (one, there[one])
+        assert len(summary) > 20 and re.match(r"accepted|superseded", status), "docs/decisions/README.md: %s" % one
+        says = re.findall(r"[Ss]uperseded (?:in part )?by \[?(\d{4})", status)
+        page = re.findall(r"^\*\*Superseded (?:in part )?by \[(\d{4})\]", read("docs/decisions/" + name), re.M)
+        assert says == page, "docs/decisions/%s says superseded by %s, the index by %s" % (name, page, says)
 
 
 def node(schema, path):
@@ -135,7 +205,8 @@ def pages_and_program_agree_on_version_exit_codes_and_the_demonstration():
     cited = re.search(r"^version: (\S+)\ndate-released: (\S+)$", read("CITATION.cff"), re.M)
     assert cited[1] == version and "## %s (%s)" % (version, cited[2]) in read("CHANGELOG.md"), cited[0]
     for number in re.findall(r"^ +(\d+)", codes, re.M):
-        for name, start in (("README.md", "\nExit codes:"), ("docs/FORMATS.md", "\n## Exit codes")):
+        for name, start in (("README.md", "\nExit codes:"), ("docs/FORMATS.md", "\n## Exit codes"),
+                            ("docs/design.md", "\n### 3.4 ")):
             assert re.search(r"\b%s\b" % number, read(name).split(start)[1].split("\n\n" if "README" in name else "\n## ")[0]), (name, number)
     screen = read("workflows/screen.yaml")
     assert screen[screen.index("format: 1"):] in read("README.md"), "README.md shows another screen than workflows/screen.yaml"
@@ -166,7 +237,8 @@ def own_data_is_trained_on_and_screened_as_the_page_says():
             assert p.one("SELECT count(*) FROM " + table, workdir="runs/screen") > 0, table
 
 
-main([links_and_names_of_files_lead_somewhere, commands_options_and_settings_that_are_named_exist,
+main([links_and_names_of_files_lead_somewhere, sections_and_operations_that_are_named_exist,
+      decisions_that_are_named_exist_and_all_are_in_the_index, commands_options_and_settings_that_are_named_exist,
       variables_that_are_named_are_read_and_those_that_are_read_are_named, tests_that_are_named_exist,
       pages_and_program_agree_on_version_exit_codes_and_the_demonstration,
       own_data_is_trained_on_and_screened_as_the_page_says])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Appendix A of the model's specification: numbers that need no stored file.
+ * The golden numbers of docs/model.md 9, which need no stored file.
  * Weights come from a hash of tensor number and element, in double. */
 #include <math.h>
 #include <setjmp.h>
@@ -322,7 +322,7 @@ static void bases_of_edge_0_are_as_listed(void **s)
     pl_arena_free(mem);
 }
 
-/* ---- the check table of the 3j tensors (spec 2.3) ------------------------ */
+/* ---- the check table of the 3j tensors (docs/model.md 2.3) --------------- */
 
 typedef struct entry {
     int i, o, j, count, at0[3], at1[3]; /* at: k, l, m of the first and last non-zero entry */

@@ -449,7 +449,7 @@ static void copy_model(subject *to, const subject *from)
     }
 }
 
-/* Spec 3.3: a finer layout can always be filled from a coarser one. */
+/* docs/model.md 3.3: a finer layout can always be filled from a coarser one. */
 static void finer_layouts_can_hold_the_same_function(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The work that `molsieve bench` divides by: spec performance 1.2 and 2.4, of one hidden layer and edge. */
+ * The work that `molsieve bench` divides by: docs/performance.md 1.2, 2.4, of one hidden layer and edge. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static void is_near(double got, double want)
         fail_msg("%g, not %g", got, want);
 }
 
-static void work_is_what_the_spec_counts(void **state)
+static void work_is_what_the_page_counts(void **state)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
     st_bench_case many = network(7, mem), few = network(6, mem);
@@ -57,7 +57,7 @@ static void the_machine_has_a_peak(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_is_what_the_spec_counts),
+        cmocka_unit_test(work_is_what_the_page_counts),
         cmocka_unit_test(the_machine_has_a_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -581,7 +581,7 @@ static void truncated_and_foreign_files_are_refused(void **state)
 }
 
 /* Weights under the other sign convention come back negated exactly where (J, in,
- * out) is in the list of spec 2.3; twice is nothing. */
+ * out) is in the list of docs/model.md 2.3; twice is nothing. */
 static void weights_of_the_other_convention_are_moved(void **state)
 {
     bench *b = *state;

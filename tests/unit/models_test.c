@@ -31,7 +31,7 @@ static nn_se3 *plan(const nn_se3_conf *conf, pl_arena *mem)
     return m;
 }
 
-/* Totals of spec 7. */
+/* Totals of docs/model.md 7. */
 static void plans_have_the_published_sizes(void **state)
 {
     static const struct {
