@@ -325,14 +325,14 @@ static int part_for(const split_state *s, const int64_t *have, int64_t n)
     return best;
 }
 
-/* Large groups go to train while it has room. The others are dealt in random order, so that the held-out parts are
- * exchangeable: prediction intervals that one of them calibrates hold on the others. */
+/* Large groups go to train, as long as half of what the held-out parts want is left for these. The other groups are dealt in
+ * random order, so that the held-out parts are exchangeable: prediction intervals that one of them calibrates hold on the others. */
 static void groups_deal(split_state *s, group *g, int64_t n)
 {
-    const double large = large_from(s), train = s->conf->fraction[ST_TRAIN] * (double)s->n + 1e-9;
+    const double large = large_from(s), train_most = (double)s->n * (1 - 0.5 * (1 - s->conf->fraction[ST_TRAIN]));
     int64_t have[ST_SPLIT_PARTS] = { 0 }, first = 0;
 
-    while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train))) {
+    while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train_most))) {
         group_put(s, &g[first], ST_TRAIN, have);
         first++;
     }

@@ -361,6 +361,9 @@ def whole_scaffolds_are_in_one_part():
             parts_of_three.add(rows[2][1])
             parts_of_one |= {part for _, part, n in rows if n == 1}
         assert len(seeds) > 5, "another seed, another split"
+        # A large scaffold does not become a test part because train has no room for it.
+        p.run("run", "a.yaml", "-q", "--from", "split", "stages.split.fractions.train=0.4", "stages.split.fractions.calibration=0.1")
+        assert p.one("SELECT count(*) FROM split JOIN record USING(mol_id) WHERE part='train' AND title IN ('s0','s1')", workdir="a") == 12
         # A held-out part gets small and larger scaffolds alike: none is the one of singletons.
         assert {"valid", "test"} <= parts_of_three and {"valid", "test"} <= parts_of_one, (parts_of_three, parts_of_one)
         _, _, err = p.run("run", "a.yaml", "stages.split.fractions.train=0.9", expect=2)
