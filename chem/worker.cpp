@@ -307,21 +307,39 @@ static std::string listed(OBMol &mol)
     return digits ? with_all_digits(molfile, mol) : molfile;
 }
 
+namespace {
+struct Listed {
+    std::string text, problem;
+};
+} // namespace
+
+// Records that lack bonds fail one by one, with a reason each.
+static Listed listed_or_why(OBMol &mol, const std::string &format)
+{
+    try {
+        bonds_complete(mol, "", format);
+        return { listed(mol), "" };
+    } catch (const Failure &f) {
+        return { std::string(mol.GetTitle()) + "\n", f.text };
+    }
+}
+
 static void op_list(In &in, Out &out, Failure &why)
 {
     std::string format = in.str();
     std::istringstream text(in.str());
     OBConversion conv(&text);
-    std::vector<std::string> found;
+    std::vector<Listed> found;
     if (!conv.SetInFormat(format.c_str()))
         fail(CH_FORMAT, "no reader for format " + format);
     for (bool more = true; more && text.good();) { // a reader may have all in memory when nothing is left
         const bool at_end = only_blanks_left(text);
         const unsigned errors = obErrorLog.GetErrorMessageCount();
         OBMol mol;
+        bonds_begin();
         more = conv.Read(&mol);
         if (more && (mol.NumAtoms() > 0 || mol.NumBonds() > 0 || text.good()))
-            found.push_back(listed(mol));
+            found.push_back(listed_or_why(mol, format));
         if (!more && !at_end)
             why.text = why_short(text, found.size(), errors);
         if (found.size() >= static_cast<size_t>(list_max))
@@ -330,8 +348,10 @@ static void op_list(In &in, Out &out, Failure &why)
     if (found.empty())
         fail(CH_PARSE, library_said().empty() ? "no molecule could be read as " + format : library_said());
     out.put<int32_t>(static_cast<int32_t>(found.size()));
-    for (const std::string &s : found)
-        out.str(s);
+    for (const Listed &l : found) {
+        out.str(l.text);
+        out.str(l.problem);
+    }
 }
 
 static void op_write(In &in, Out &out, Failure &)

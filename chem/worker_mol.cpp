@@ -94,13 +94,11 @@ static void refuse_reaction(const std::string &text, const std::string &format)
         fail(CH_PARSE, "a reaction, not a molecule");
 }
 
-// alone: atoms without bonds.
-static bool read_by(OBFormat *format, OBMol &mol, const std::string &text, bool alone)
+static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
 {
     static OBConversion *kept = nullptr; // as in identity_write
     OBConversion *conv = kept != nullptr ? kept : new OBConversion;
     kept = nullptr;
-    conv->SetOptions(alone ? "b" : "", OBConversion::INOPTIONS);
     const bool read = conv->SetInFormat(format) && conv->ReadString(&mol, text);
     kept = conv;
     return read;
@@ -116,7 +114,8 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     refuse_reaction(text, format);
     const bool v3000 = is_v3000(text, format);
     const V3000 v = v3000 ? v3000_of(text) : V3000();
-    const bool read = read_by(known, mol, v3000 ? v.text : text, format == "xyz");
+    bonds_begin();
+    const bool read = read_by(known, mol, v3000 ? v.text : text);
     std::string said = library_said();
     if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
         fail(CH_EMPTY, "nothing but blanks");
@@ -124,8 +123,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_PARSE, said.empty() ? "not readable as " + format : said);
     if (mol.NumAtoms() == 0)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
-    if (format == "xyz")
-        bond_atoms(mol, text);
+    bonds_complete(mol, text, format);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // it goes on with a molecule nobody wrote
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))
