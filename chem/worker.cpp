@@ -313,12 +313,23 @@ struct Listed {
 };
 } // namespace
 
+// Readers of molfiles add hydrogens to a radical.
+static bool reads_back(const std::string &molfile)
+{
+    OBMol again;
+    mol_read(again, molfile, "sdf");
+    return all_hydrogens_there(again);
+}
+
 // Records that lack bonds fail one by one, with a reason each.
 static Listed listed_or_why(OBMol &mol, const std::string &format)
 {
     try {
-        bonds_complete(mol, "", format);
-        return { listed(mol), "" };
+        const bool ours = bonds_complete(mol, "", format);
+        const std::string text = listed(mol);
+        if (ours && !reads_back(text))
+            fail(CH_VALENCE, "a radical, which only xyz records may have (charge=0 in the comment)");
+        return { text, "" };
     } catch (const Failure &f) {
         return { std::string(mol.GetTitle()) + "\n", f.text };
     }

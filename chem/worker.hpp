@@ -141,9 +141,10 @@ std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 // ---- worker_bonds.cpp
 
 // Around each call of a reader. Where it asked the library for bonds or their orders, bonds_complete finds them from the positions;
-// text: the record, whose xyz comment may state the charge. CH_VALENCE where the positions do not say enough.
+// text: the record, whose xyz comment may state the charge. CH_VALENCE where the positions do not say enough. false: it asked for
+// nothing.
 void bonds_begin();
-void bonds_complete(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
+bool bonds_complete(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
 
 struct Place {
     unsigned z;

@@ -27,21 +27,20 @@
 
 using namespace OpenBabel;
 
+// What the record lacks, and what its reader knew of the charge by then: readers of crystals go on and guess more, others forget it.
 namespace {
 struct Lacking {
-    bool connections, orders;
-    int charge; // the sum of the formal charges that the reader had found by then; readers of crystals go on and guess more
+    bool connections, orders, total; // total: a charge of all atoms together was read
+    int charge;
 };
 } // namespace
 
 static Lacking lacking;
 
-static int said_by_atoms(OBMol &mol)
+static void note_charge(OBMol &mol)
 {
-    int sum = 0;
-    FOR_ATOMS_OF_MOL(a, mol)
-        sum += a->GetFormalCharge();
-    return sum;
+    lacking.total = mol.HasFlag(OB_TCHARGE_MOL);
+    lacking.charge = lacking.total ? mol.GetTotalCharge() : worker::sum_of_charges(mol);
 }
 
 // Formats of the library are loaded at run time and find these two in the program before those of the library.
@@ -50,13 +49,13 @@ namespace OpenBabel {
 void OBMol::ConnectTheDots()
 {
     lacking.connections = true;
-    lacking.charge = said_by_atoms(*this);
+    note_charge(*this);
 }
 
 void OBMol::PerceiveBondOrders()
 {
     lacking.orders = true;
-    lacking.charge = said_by_atoms(*this);
+    note_charge(*this);
 }
 
 } // namespace OpenBabel
@@ -106,13 +105,13 @@ static bool stated_charge(const std::string &text, int *charge)
 // false: the record does not state it, and it is taken to be 0. Outputs of quantum chemistry state a total, pdb and cif that of atoms.
 static bool charge_said(OBMol &mol, const std::string &text, const std::string &format, int *charge)
 {
-    const bool total = mol.HasFlag(OB_TCHARGE_MOL);
+    const bool later = mol.HasFlag(OB_TCHARGE_MOL); // most formats read it behind the atoms
     if (format == "xyz")
         return stated_charge(text, charge);
-    *charge = total ? mol.GetTotalCharge() : lacking.charge;
+    *charge = later ? mol.GetTotalCharge() : lacking.charge;
     if (std::abs(*charge) > charge_max)
         fail(CH_VALENCE, "a charge of " + number(*charge) + " without bonds that explain it");
-    return total || *charge != 0;
+    return later || lacking.total || *charge != 0;
 }
 
 // ---- an order of atoms that is not that of the file
@@ -244,7 +243,7 @@ static std::string two_atoms(const Bonds &b, const std::vector<Place> &atoms)
     if (end == CH_BONDING_ELEMENT)
         fail(CH_VALENCE, "the bonds of " + stranger(atoms) + " cannot be told from positions: use a format that has bonds (sdf, mol2)");
     if (end == CH_BONDING_PARITY)
-        fail(CH_VALENCE, "an odd number of electrons: a radical, or an ion whose charge the file does not state "
+        fail(CH_VALENCE, "an odd number of electrons: hydrogens are missing, or it is a radical or an ion whose charge the file does not state "
                          "(write charge=N into the comment of an xyz record; charge=0 for a radical)");
     if (end == CH_BONDING_LONG)
         fail(CH_VALENCE, "a multiple bond between " + two_atoms(b, atoms) + ", which are as far apart as a single bond" + cause);
@@ -319,10 +318,10 @@ static void add_bonds(OBMol &mol, const std::vector<Place> &atoms, const Bonds &
 
 void bonds_begin() { lacking = Lacking(); }
 
-void bonds_complete(OBMol &mol, const std::string &text, const std::string &format)
+bool bonds_complete(OBMol &mol, const std::string &text, const std::string &format)
 {
     if ((!lacking.connections && !lacking.orders) || mol.NumAtoms() == 0)
-        return;
+        return false;
     int charge = 0;
     const bool stated = charge_said(mol, text, format, &charge);
     mark_isotopes(mol, text, format);
@@ -341,6 +340,7 @@ void bonds_complete(OBMol &mol, const std::string &text, const std::string &form
     check_given(b, atoms, given);
     add_bonds(mol, atoms, b);
     mol.SetDimension(3);
+    return true;
 }
 
 } // namespace worker

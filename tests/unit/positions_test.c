@@ -126,6 +126,49 @@ static void bonds_of_a_pdb_file_have_to_fit_its_positions(void **state)
     assert_non_null(strstr(bare.message, "hydrogens are missing"));
 }
 
+/* A formatted checkpoint file of Gaussian: fixed columns, positions in Bohr. */
+static const char *fchk(const atom *a, int n, const int *z, int charge)
+{
+    static char text[2048];
+    size_t at = (size_t)snprintf(text, sizeof text, "test\nSP        UHF                                                         STO-3G\n"
+                                 "%-43sI     %12d\n%-43sI     %12d\n%-43sI   N=%12d\n", "Number of atoms", n, "Charge", charge, "Atomic numbers", n);
+
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%12d", z[i]);
+    at += (size_t)snprintf(text + at, sizeof text - at, "\n%-43sR   N=%12d", "Current cartesian coordinates", 3 * n);
+    for (int i = 0; i < 3 * n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%16.8E", i % 5 == 0 ? "\n" : "", a[i / 3].x[i % 3] / 0.529177);
+    (void)snprintf(text + at, sizeof text - at, "\n");
+    return text;
+}
+
+static void a_charge_that_a_listed_file_states_is_used(void **state)
+{
+    static const int z[] = { 7, 1, 1, 1, 1 };
+    static const atom ammonium[] = { { "", { 0, 0, 0 } }, { "", { .59, .59, .59 } }, { "", { -.59, -.59, .59 } }, { "", { -.59, .59, -.59 } },
+                                     { "", { .59, -.59, -.59 } } };
+    const ch_listing found = list(fchk(ammonium, 5, z, 1), "fchk");
+    const ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    assert_int_equal(found.n, 1);
+    const ch_prepared p = answer(found.text[0], "sdf", &o);
+    if (p.code != CH_OK || strcmp(p.smiles, "[NH4+]") != 0)
+        fail_msg("'%s' and '%s%s'", p.smiles, found.problem[0], p.message);
+}
+
+/* A molfile would give it a hydrogen. */
+static void a_listed_radical_is_refused(void **state)
+{
+    static const int z[] = { 6, 1, 1, 1 };
+    static const atom methyl[] = { { "", { 0, 0, 0 } }, { "", { 1.08, 0, 0 } }, { "", { -.54, .93, 0 } }, { "", { -.54, -.93, 0 } } };
+    const ch_listing found = list(fchk(methyl, 4, z, 0), "fchk");
+
+    (void)state;
+    assert_int_equal(found.n, 1);
+    assert_non_null(strstr(found.problem[0], "a radical, which only xyz"));
+}
+
 /* One record of a list fails, and says why. */
 static void a_listed_molecule_without_bonds_fails_with_a_reason(void **state)
 {
@@ -230,6 +273,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pdb_and_listed_files_have_the_bonds_of_xyz),
         cmocka_unit_test(bonds_of_a_pdb_file_have_to_fit_its_positions),
+        cmocka_unit_test(a_charge_that_a_listed_file_states_is_used),
+        cmocka_unit_test(a_listed_radical_is_refused),
         cmocka_unit_test(a_listed_molecule_without_bonds_fails_with_a_reason),
         cmocka_unit_test(what_positions_do_not_tell_is_refused),
         cmocka_unit_test(a_stretched_bond_is_a_bond_or_refused),
