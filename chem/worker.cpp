@@ -202,6 +202,17 @@ static void op_build(In &in, Out &out, Failure &)
 
 // ---- the other requests ---------------------------------------------------
 
+// Readers of formats without bonds have to find our functions (worker_bonds.cpp) and not the library's, which give no charges.
+static void check_readers()
+{
+    Prepared p;
+    PrepareOpts o;
+    o.conformer = CH_3D_NONE;
+    prepare(p, "5\ncharge=1\nN 0 0 0\nH .6 .6 .6\nH -.6 -.6 .6\nH -.6 .6 -.6\nH .6 -.6 -.6\n", "xyz", "", o);
+    if (p.smiles != "[NH4+]")
+        fail(CH_INTERNAL, "the chemistry library finds bonds by itself: ammonium gave '" + p.smiles + "'; link it dynamically");
+}
+
 static void op_hello(In &, Out &out, Failure &)
 {
     const PrepareOpts o;
@@ -213,6 +224,7 @@ static void op_hello(In &, Out &out, Failure &)
         !(p.logp > 1 && p.logp < 2))
         fail(CH_INTERNAL, "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" +
                               placed.geometry + "'");
+    check_readers();
     OBPlugin::ListAsVector("formats", "read", formats);
     out.str(BABEL_VERSION);
     out.put<int32_t>(static_cast<int32_t>(formats.size()));
