@@ -39,6 +39,7 @@ typedef enum ch_bonding {
     CH_BONDING_SEARCH,  /* more partial assignments than allowed        */
     CH_BONDING_LONG,    /* a multiple bond longer than a single one     */
     CH_BONDING_BENT,    /* an angle at a carbon that has to be straight */
+    CH_BONDING_LOOSE,   /* two atoms a little farther apart than a bond */
     CH_BONDING_MEMORY
 } ch_bonding;
 
@@ -49,7 +50,8 @@ ch_bonding ch_bonding_connect(int32_t n_atoms, const uint8_t *z, const double (*
 /* order[n_bonds] becomes 1 to 3, formal[n_atoms] the charges; both are written only when the answer is OK. */
 ch_bonding ch_bonding_solve(const ch_skeleton *s, uint8_t *order, int8_t *formal);
 
-/* LONG or BENT where hydrogens are missing or positions are wrong: where[2] are the atoms of the bond, or twice the carbon. */
+/* LONG or BENT where hydrogens are missing or positions are wrong, LOOSE where a bond is so stretched that it is not found: where[2] are the
+ * atoms of the bond, or twice the carbon. */
 ch_bonding ch_bonding_check(const ch_skeleton *s, const uint8_t *order, const int8_t *formal, int32_t where[2]);
 
 /* The most bonds of an element, orders counted; -1: no rules. */

@@ -401,19 +401,22 @@ static pl_code get_listing(ch_listing *out, ch_outcome *o, pl_arena *mem, pl_err
 {
     int32_t n = ch_wire_i32(&o->body);
 
-    if (n < 0 || (size_t)n > (size_t)(o->body.end - o->body.at) / 4)
+    if (n < 0 || (size_t)n > (size_t)(o->body.end - o->body.at) / 8)
         return broken_answer(err);
     out->message = pl_strdup(mem, o->message);
     out->text = PL_NEW(mem, const char *, n);
+    out->problem = PL_NEW(mem, const char *, n);
     out->len = PL_NEW(mem, size_t, n);
-    for (int32_t i = 0; i < n && out->text != NULL && out->len != NULL; i++) {
-        const char *s = ch_wire_str(&o->body, &out->len[i]);
+    for (int32_t i = 0; i < n && out->text != NULL && out->problem != NULL && out->len != NULL; i++) {
+        size_t len;
+        const char *s = ch_wire_str(&o->body, &out->len[i]), *problem = ch_wire_str(&o->body, &len);
         out->text[i] = pl_strndup(mem, s, out->len[i]);
-        if (out->text[i] == NULL)
+        out->problem[i] = pl_strndup(mem, problem, len);
+        if (out->text[i] == NULL || out->problem[i] == NULL)
             break;
         out->n++;
     }
-    if (out->n < n || out->message == NULL || out->text == NULL || out->len == NULL)
+    if (out->n < n || out->message == NULL || out->text == NULL || out->problem == NULL || out->len == NULL)
         return pl_fail(err, PL_ENOMEM, "a list of %d molecules", n);
     return o->body.ok ? PL_OK : broken_answer(err);
 }

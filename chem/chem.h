@@ -118,8 +118,9 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
 /* The molecules of a whole file as MDL texts. EINPUT: none could be read, or the worker died. */
 typedef struct ch_listing {
     int32_t n;
-    const char **text; /* [n] NUL-terminated */
-    size_t *len;       /* [n]                */
+    const char **text;    /* [n] NUL-terminated                                                  */
+    const char **problem; /* [n] why it is no molecule (text has its title only), or ""          */
+    size_t *len;          /* [n]                                                                 */
     const char *message; /* why the list may be short, or "" */
 } ch_listing;
 pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format,

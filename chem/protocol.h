@@ -26,7 +26,7 @@
  *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok);
  *              geometry "build" and no atoms: `build` this SMILES for the rest
  *     build    str geometry; f64 energy; mol; i32 n, then n times mol: others of it, by growing energy
- *     list     i32 n, then n times str
+ *     list     i32 n, then n times str molecule, str why it is none (then only its title is there)
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is no SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
@@ -43,11 +43,11 @@
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "7"
+#define CH_PROTOCOL_VERSION "8"
 
 /* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
  * structures, there called "protocol" as long as it was the same. */
-#define CH_ANSWERS_VERSION "6"
+#define CH_ANSWERS_VERSION "7"
 
 /* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */
 #define CH_GROUPS_VERSION "1"

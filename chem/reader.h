@@ -34,7 +34,7 @@ struct ch_reader {
 
     /* Formats that the worker lists. */
     pl_arena *listed_mem;
-    const char **listed;
+    const char **listed, **listed_problem;
     const char *listed_short; /* why there may be more, or "" */
     size_t *listed_len;
     int64_t n_listed, next_listed; /* n_listed < 0: not yet asked */

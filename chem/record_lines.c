@@ -259,6 +259,7 @@ static pl_code ask_worker(ch_reader *r, pl_text *all, pl_error *err)
         return code;
     r->n_listed = found.n;
     r->listed = found.text;
+    r->listed_problem = found.problem;
     r->listed_len = found.len;
     r->listed_short = found.message;
     return PL_OK;
@@ -311,6 +312,8 @@ pl_code ch_next_listed(ch_reader *r, bool *more, pl_error *err)
         pl_text_add_n(&r->text, text, r->listed_len[i]);
         if (r->text.len > r->limit)
             ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", r->text.len, r->limit);
+        if (r->listed_problem[i][0] != '\0')
+            ch_reader_set_problem(r, "%s", r->listed_problem[i]);
         *more = true;
     } else if (r->next_listed == r->n_listed && r->n_listed > 0 && r->listed_short[0] != '\0') {
         r->next_listed++; /* what the list lacks is a record too */

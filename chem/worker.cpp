@@ -202,6 +202,17 @@ static void op_build(In &in, Out &out, Failure &)
 
 // ---- the other requests ---------------------------------------------------
 
+// Readers of formats without bonds have to find our functions (worker_bonds.cpp) and not the library's, which give no charges.
+static void check_readers()
+{
+    Prepared p;
+    PrepareOpts o;
+    o.conformer = CH_3D_NONE;
+    prepare(p, "5\ncharge=1\nN 0 0 0\nH .6 .6 .6\nH -.6 -.6 .6\nH -.6 .6 -.6\nH .6 -.6 -.6\n", "xyz", "", o);
+    if (p.smiles != "[NH4+]")
+        fail(CH_INTERNAL, "the chemistry library finds bonds by itself: ammonium gave '" + p.smiles + "'; link it dynamically");
+}
+
 static void op_hello(In &, Out &out, Failure &)
 {
     const PrepareOpts o;
@@ -213,6 +224,7 @@ static void op_hello(In &, Out &out, Failure &)
         !(p.logp > 1 && p.logp < 2))
         fail(CH_INTERNAL, "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" +
                               placed.geometry + "'");
+    check_readers();
     OBPlugin::ListAsVector("formats", "read", formats);
     out.str(BABEL_VERSION);
     out.put<int32_t>(static_cast<int32_t>(formats.size()));
@@ -307,21 +319,50 @@ static std::string listed(OBMol &mol)
     return digits ? with_all_digits(molfile, mol) : molfile;
 }
 
+namespace {
+struct Listed {
+    std::string text, problem;
+};
+} // namespace
+
+// Readers of molfiles add hydrogens to a radical.
+static bool reads_back(const std::string &molfile)
+{
+    OBMol again;
+    mol_read(again, molfile, "sdf");
+    return all_hydrogens_there(again);
+}
+
+// Records that lack bonds fail one by one, with a reason each.
+static Listed listed_or_why(OBMol &mol, const std::string &format)
+{
+    try {
+        const bool ours = bonds_complete(mol, "", format);
+        const std::string text = listed(mol);
+        if (ours && !reads_back(text))
+            fail(CH_VALENCE, "a radical, which only xyz records may have (charge=0 in the comment)");
+        return { text, "" };
+    } catch (const Failure &f) {
+        return { std::string(mol.GetTitle()) + "\n", f.text };
+    }
+}
+
 static void op_list(In &in, Out &out, Failure &why)
 {
     std::string format = in.str();
     std::istringstream text(in.str());
     OBConversion conv(&text);
-    std::vector<std::string> found;
+    std::vector<Listed> found;
     if (!conv.SetInFormat(format.c_str()))
         fail(CH_FORMAT, "no reader for format " + format);
     for (bool more = true; more && text.good();) { // a reader may have all in memory when nothing is left
         const bool at_end = only_blanks_left(text);
         const unsigned errors = obErrorLog.GetErrorMessageCount();
         OBMol mol;
+        bonds_begin();
         more = conv.Read(&mol);
         if (more && (mol.NumAtoms() > 0 || mol.NumBonds() > 0 || text.good()))
-            found.push_back(listed(mol));
+            found.push_back(listed_or_why(mol, format));
         if (!more && !at_end)
             why.text = why_short(text, found.size(), errors);
         if (found.size() >= static_cast<size_t>(list_max))
@@ -330,8 +371,10 @@ static void op_list(In &in, Out &out, Failure &why)
     if (found.empty())
         fail(CH_PARSE, library_said().empty() ? "no molecule could be read as " + format : library_said());
     out.put<int32_t>(static_cast<int32_t>(found.size()));
-    for (const std::string &s : found)
-        out.str(s);
+    for (const Listed &l : found) {
+        out.str(l.text);
+        out.str(l.problem);
+    }
 }
 
 static void op_write(In &in, Out &out, Failure &)

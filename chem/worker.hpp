@@ -131,8 +131,8 @@ void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
 bool is_metal(unsigned z);
 bool all_hydrogens_there(OpenBabel::OBMol &mol);
 
-// Adds the hydrogens that are not atoms yet. The library places one by chance where the neighbours do not determine the
-// direction; another seed gives another direction.
+// Adds the hydrogens that are not atoms yet, in positions that do not depend on the order of the atoms. The library places one by chance
+// where the neighbours do not determine the direction; another seed gives another direction.
 void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
 
 // As on the wire.
@@ -140,9 +140,21 @@ std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 
 // ---- worker_bonds.cpp
 
-// Of atoms with positions: which are connected, bond orders and charges. text: the xyz record, whose comment may state the charge. CH_VALENCE
-// where no assignment has closed shells.
-void bond_atoms(OpenBabel::OBMol &mol, const std::string &text);
+// Around each call of a reader. Where it asked the library for bonds or their orders, bonds_complete finds them from the positions;
+// text: the record, whose xyz comment may state the charge. CH_VALENCE where the positions do not say enough. false: it asked for
+// nothing.
+void bonds_begin();
+bool bonds_complete(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
+
+struct Place {
+    unsigned z;
+    long long far; // the sum of distances to all others, in units of 1e-5 Angstrom: whole numbers have the same sum in any order
+    double x[3];
+    OpenBabel::OBAtom *atom;
+};
+
+// The atoms in an order that depends on elements and positions only.
+std::vector<Place> own_order(OpenBabel::OBMol &mol);
 
 // ---- worker_v3000.cpp
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_bonds.cpp - bonds of a record that has positions only (xyz).
+// chem/worker_bonds.cpp - bonds of records that have positions only: xyz, pdb, cif, outputs of quantum chemistry.
 //
-// Open Babel 3.1.1 gives such atoms no charges, so zwitterions become radicals, and its bond orders depend on the order of
-// the atoms. Here the atoms get an order of their own, and chem/bonding.h finds bonds, orders and charges. Molecules with metals
-// have what the library makes of a copy in that order.
+// Readers of such formats call two functions of the library, ConnectTheDots and PerceiveBondOrders. What these make of 3D positions
+// depends on the order of the atoms, and they give no charges, so zwitterions become radicals. This file defines both functions, so that
+// they only note what the record lacks; then the atoms get an order of their own, and chem/bonding.h finds bonds, orders and charges.
 #include "chem/worker.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <new>
+#include <set>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 #include <strings.h>
@@ -22,6 +26,39 @@
 #include "chem/bonding.h"
 
 using namespace OpenBabel;
+
+// What the record lacks, and what its reader knew of the charge by then: readers of crystals go on and guess more, others forget it.
+namespace {
+struct Lacking {
+    bool connections, orders, total; // total: a charge of all atoms together was read
+    int charge;
+};
+} // namespace
+
+static Lacking lacking;
+
+static void note_charge(OBMol &mol)
+{
+    lacking.total = mol.HasFlag(OB_TCHARGE_MOL);
+    lacking.charge = lacking.total ? mol.GetTotalCharge() : worker::sum_of_charges(mol);
+}
+
+// Formats of the library are loaded at run time and find these two in the program before those of the library.
+namespace OpenBabel {
+
+void OBMol::ConnectTheDots()
+{
+    lacking.connections = true;
+    note_charge(*this);
+}
+
+void OBMol::PerceiveBondOrders()
+{
+    lacking.orders = true;
+    note_charge(*this);
+}
+
+} // namespace OpenBabel
 
 namespace worker {
 
@@ -65,16 +102,19 @@ static bool stated_charge(const std::string &text, int *charge)
     return found;
 }
 
-// ---- an order of atoms that is not that of the file
+// false: the record does not state it, and it is taken to be 0. Outputs of quantum chemistry state a total, pdb and cif that of atoms.
+static bool charge_said(OBMol &mol, const std::string &text, const std::string &format, int *charge)
+{
+    const bool later = mol.HasFlag(OB_TCHARGE_MOL); // most formats read it behind the atoms
+    if (format == "xyz")
+        return stated_charge(text, charge);
+    *charge = later ? mol.GetTotalCharge() : lacking.charge;
+    if (std::abs(*charge) > charge_max)
+        fail(CH_VALENCE, "a charge of " + number(*charge) + " without bonds that explain it");
+    return later || lacking.total || *charge != 0;
+}
 
-namespace {
-struct Place {
-    unsigned z;
-    long long far; // the sum of distances to all others, in units of 1e-5 Angstrom: whole numbers have the same sum in any order
-    double x[3];
-    OBAtom *atom;
-};
-} // namespace
+// ---- an order of atoms that is not that of the file
 
 static bool place_before(const Place &a, const Place &b)
 {
@@ -85,7 +125,7 @@ static bool place_before(const Place &a, const Place &b)
     return std::lexicographical_compare(a.x, a.x + 3, b.x, b.x + 3);
 }
 
-static std::vector<Place> own_order(OBMol &mol)
+std::vector<Place> own_order(OBMol &mol)
 {
     std::vector<Place> all;
     FOR_ATOMS_OF_MOL(a, mol)
@@ -115,7 +155,27 @@ struct Bonds {
 };
 } // namespace
 
-static ch_bonding find_bonds(Bonds &b, const std::vector<Place> &atoms, int charge, bool stated)
+// Rank by the place in the file, from 0.
+static std::vector<int32_t> ranks_of(const std::vector<Place> &atoms)
+{
+    std::vector<int32_t> rank(atoms.size());
+    for (size_t i = 0; i < atoms.size(); i++)
+        rank[atoms[i].atom->GetIdx() - 1] = static_cast<int32_t>(i);
+    return rank;
+}
+
+// Those of the file, as pairs of ranks in an order that does not depend on the file's.
+static std::vector<std::pair<int32_t, int32_t>> given_bonds(OBMol &mol, const std::vector<Place> &atoms)
+{
+    const std::vector<int32_t> rank = ranks_of(atoms);
+    std::vector<std::pair<int32_t, int32_t>> given;
+    FOR_BONDS_OF_MOL(b, mol)
+        given.push_back(std::minmax(rank[b->GetBeginAtomIdx() - 1], rank[b->GetEndAtomIdx() - 1]));
+    std::sort(given.begin(), given.end());
+    return given;
+}
+
+static void describe_atoms(Bonds &b, const std::vector<Place> &atoms, int charge, bool stated)
 {
     long electrons = -charge;
     for (const Place &p : atoms) {
@@ -123,19 +183,36 @@ static ch_bonding find_bonds(Bonds &b, const std::vector<Place> &atoms, int char
         b.xyz.insert(b.xyz.end(), p.x, p.x + 3);
         electrons += p.z;
     }
-    b.pairs.resize(2 * CH_BONDING_PER_ATOM * atoms.size());
     b.formal.resize(atoms.size());
     b.s.n_atoms = static_cast<int32_t>(atoms.size());
     b.s.z = b.z.data();
     b.s.xyz = reinterpret_cast<const double(*)[3]>(b.xyz.data());
-    b.s.bond = reinterpret_cast<const int32_t(*)[2]>(b.pairs.data());
     b.s.charge = charge;
     b.s.unpaired = stated && electrons % 2 != 0; // who states the charge means it
-    ch_bonding end = ch_bonding_connect(b.s.n_atoms, b.s.z, b.s.xyz, reinterpret_cast<int32_t(*)[2]>(b.pairs.data()), &b.s.n_bonds);
+}
+
+static ch_bonding connect(Bonds &b, const std::vector<std::pair<int32_t, int32_t>> &given)
+{
+    ch_bonding end = CH_BONDING_OK;
+    b.pairs.resize(2 * std::max(CH_BONDING_PER_ATOM * b.z.size(), given.size()));
+    if (lacking.connections)
+        end = ch_bonding_connect(b.s.n_atoms, b.s.z, b.s.xyz, reinterpret_cast<int32_t(*)[2]>(b.pairs.data()), &b.s.n_bonds);
+    else
+        for (const auto &g : given) {
+            b.pairs[2 * static_cast<size_t>(b.s.n_bonds)] = g.first;
+            b.pairs[2 * static_cast<size_t>(b.s.n_bonds++) + 1] = g.second;
+        }
+    b.s.bond = reinterpret_cast<const int32_t(*)[2]>(b.pairs.data());
     b.order.resize(static_cast<size_t>(b.s.n_bonds));
+    return end;
+}
+
+static ch_bonding find_orders(Bonds &b)
+{
+    ch_bonding end = ch_bonding_solve(&b.s, b.order.data(), b.formal.data());
     if (end == CH_BONDING_OK)
-        end = ch_bonding_solve(&b.s, b.order.data(), b.formal.data());
-    return end == CH_BONDING_OK ? ch_bonding_check(&b.s, b.order.data(), b.formal.data(), b.where) : end;
+        end = ch_bonding_check(&b.s, b.order.data(), b.formal.data(), b.where);
+    return end;
 }
 
 static std::string name_of(const std::vector<Place> &atoms, int32_t i)
@@ -144,20 +221,79 @@ static std::string name_of(const std::vector<Place> &atoms, int32_t i)
     return std::string(OBElements::GetSymbol(a->GetAtomicNum())) + number(a->GetIdx());
 }
 
+// The first in the file of which bonding.h has no rules.
+static std::string stranger(const std::vector<Place> &atoms)
+{
+    size_t first = atoms.size();
+    for (size_t i = 0; i < atoms.size(); i++)
+        if (ch_bonding_valence(static_cast<int>(atoms[i].z)) < 0 &&
+            (first == atoms.size() || atoms[i].atom->GetIdx() < atoms[first].atom->GetIdx()))
+            first = i;
+    return name_of(atoms, static_cast<int32_t>(first));
+}
+
+static std::string two_atoms(const Bonds &b, const std::vector<Place> &atoms)
+{
+    return name_of(atoms, b.where[0]) + " and " + name_of(atoms, b.where[1]);
+}
+
 [[noreturn]] static void refuse(ch_bonding end, const Bonds &b, const std::vector<Place> &atoms)
 {
-    const std::string cause = ": hydrogens are missing, or positions are wrong";
+    const std::string cause = ": hydrogens are missing, or positions are wrong", carbene = "; carbenes are not read";
+    if (end == CH_BONDING_ELEMENT)
+        fail(CH_VALENCE, "the bonds of " + stranger(atoms) + " cannot be told from positions: use a format that has bonds (sdf, mol2)");
     if (end == CH_BONDING_PARITY)
-        fail(CH_VALENCE, "an odd number of electrons: a radical, or an ion whose charge the file does not state "
-                         "(write charge=N into the comment of the xyz record; charge=0 for a radical)");
+        fail(CH_VALENCE, "an odd number of electrons: hydrogens are missing, or it is a radical or an ion whose charge the file does not state "
+                         "(write charge=N into the comment of an xyz record; charge=0 for a radical)");
     if (end == CH_BONDING_LONG)
-        fail(CH_VALENCE, "a multiple bond between " + name_of(atoms, b.where[0]) + " and " + name_of(atoms, b.where[1]) +
-                             ", which are as far apart as a single bond" + cause);
+        fail(CH_VALENCE, "a multiple bond between " + two_atoms(b, atoms) + ", which are as far apart as a single bond" + cause);
+    if (end == CH_BONDING_LOOSE)
+        fail(CH_VALENCE, two_atoms(b, atoms) + " are too far apart for a bond, and too near for two atoms without one: positions are wrong");
     if (end == CH_BONDING_BENT)
-        fail(CH_VALENCE, name_of(atoms, b.where[0]) + " has two neighbours, which are not in line with it" + cause);
+        fail(CH_VALENCE, name_of(atoms, b.where[0]) + " has two neighbours, which are not in line with it" + cause + carbene);
     if (end == CH_BONDING_SEARCH)
         fail(CH_TOO_LARGE, "too many ways to arrange the double bonds");
-    fail(CH_VALENCE, "no bond orders and charges give every atom a closed shell" + cause);
+    fail(CH_VALENCE, "no bond orders and charges give every atom a closed shell" + cause + carbene);
+}
+
+// A file may have some: CONECT of pdb.
+static void check_given(const Bonds &b, const std::vector<Place> &atoms, const std::vector<std::pair<int32_t, int32_t>> &given)
+{
+    std::set<std::pair<int32_t, int32_t>> found;
+    for (size_t i = 0; i < b.order.size(); i++)
+        found.insert(std::minmax(b.pairs[2 * i], b.pairs[2 * i + 1]));
+    for (const auto &g : given)
+        if (found.count(g) == 0)
+            fail(CH_VALENCE, "the file has a bond between " + name_of(atoms, g.first) + " and " + name_of(atoms, g.second) +
+                                 ", and their positions do not");
+}
+
+// ---- isotopes: the library reads D and T as hydrogen
+
+// The symbols of the atoms, one of each; empty where the format is not one that we look into.
+static std::vector<std::string> symbols_of(const std::string &text, const std::string &format)
+{
+    std::vector<std::string> symbols;
+    std::istringstream lines(text);
+    std::string line;
+    for (int n = 0; (format == "xyz" || format == "pdb") && std::getline(lines, line); n++)
+        if (format == "xyz" && n > 1)
+            symbols.push_back(first_word(line));
+        else if (format == "pdb" && (line.compare(0, 6, "ATOM  ") == 0 || line.compare(0, 6, "HETATM") == 0))
+            symbols.push_back(line.size() >= 78 ? first_word(line.substr(line[76] == ' ' ? 77 : 76, 2)) : "");
+    return symbols;
+}
+
+static void mark_isotopes(OBMol &mol, const std::string &text, const std::string &format)
+{
+    const std::vector<std::string> symbols = symbols_of(text, format);
+    FOR_ATOMS_OF_MOL(a, mol) {
+        const std::string s = symbols.size() >= mol.NumAtoms() ? symbols[a->GetIdx() - 1] : "";
+        if (s.size() > 1 && std::isdigit(static_cast<unsigned char>(s[0])) && s.find_first_not_of("0123456789") != std::string::npos)
+            fail(CH_PARSE, "'" + s.substr(0, 20) + "' is no element"); // the library reads 13C as the element 13
+        if (a->GetAtomicNum() == 1 && (s == "D" || s == "T"))
+            a->SetIsotope(s == "D" ? 2 : 3);
+    }
 }
 
 // ---- back to the order of the file
@@ -165,56 +301,46 @@ static std::string name_of(const std::vector<Place> &atoms, int32_t i)
 static void add_bonds(OBMol &mol, const std::vector<Place> &atoms, const Bonds &b)
 {
     mol.BeginModify();
-    for (size_t i = 0; i < atoms.size(); i++)
+    for (size_t i = 0; i < atoms.size(); i++) {
         atoms[i].atom->SetFormalCharge(b.formal[i]);
-    for (size_t i = 0; i < b.order.size(); i++)
-        mol.AddBond(static_cast<int>(atoms[static_cast<size_t>(b.pairs[2 * i])].atom->GetIdx()),
-                    static_cast<int>(atoms[static_cast<size_t>(b.pairs[2 * i + 1])].atom->GetIdx()), b.order[i]);
-    mol.EndModify();
-}
-
-// What the library makes of a copy in our order.
-static void add_library_bonds(OBMol &mol, const std::vector<Place> &atoms)
-{
-    OBMol copy;
-    copy.BeginModify();
-    for (const Place &p : atoms) {
-        OBAtom *a = copy.NewAtom();
-        a->SetAtomicNum(static_cast<int>(p.z));
-        a->SetVector(p.x[0], p.x[1], p.x[2]);
+        atoms[i].atom->SetImplicitHCount(0);
     }
-    copy.SetDimension(3);
-    copy.ConnectTheDots();
-    copy.PerceiveBondOrders();
-    copy.EndModify();
-    mol.BeginModify();
-    FOR_ATOMS_OF_MOL(a, copy)
-        atoms[a->GetIdx() - 1].atom->SetFormalCharge(a->GetFormalCharge());
-    FOR_BONDS_OF_MOL(b, copy)
-        mol.AddBond(static_cast<int>(atoms[b->GetBeginAtomIdx() - 1].atom->GetIdx()),
-                    static_cast<int>(atoms[b->GetEndAtomIdx() - 1].atom->GetIdx()), static_cast<int>(b->GetBondOrder()));
+    for (size_t i = 0; i < b.order.size(); i++) {
+        OBAtom *from = atoms[static_cast<size_t>(b.pairs[2 * i])].atom, *to = atoms[static_cast<size_t>(b.pairs[2 * i + 1])].atom;
+        OBBond *given = mol.GetBond(from, to);
+        if (given != nullptr)
+            given->SetBondOrder(b.order[i]);
+        else
+            mol.AddBond(static_cast<int>(from->GetIdx()), static_cast<int>(to->GetIdx()), b.order[i]);
+    }
     mol.EndModify();
 }
 
-void bond_atoms(OBMol &mol, const std::string &text)
+void bonds_begin() { lacking = Lacking(); }
+
+bool bonds_complete(OBMol &mol, const std::string &text, const std::string &format)
 {
+    if ((!lacking.connections && !lacking.orders) || mol.NumAtoms() == 0)
+        return false;
     int charge = 0;
-    const bool stated = stated_charge(text, &charge);
-    const std::vector<Place> atoms = own_order(mol);
-    Bonds b;
+    const bool stated = charge_said(mol, text, format, &charge);
+    mark_isotopes(mol, text, format);
     mol_check_geometry(mol);
-    const ch_bonding end = find_bonds(b, atoms, charge, stated);
+    const std::vector<Place> atoms = own_order(mol);
+    const std::vector<std::pair<int32_t, int32_t>> given = given_bonds(mol, atoms);
+    Bonds b;
+    describe_atoms(b, atoms, charge, stated);
+    ch_bonding end = connect(b, given);
+    if (end == CH_BONDING_OK)
+        end = find_orders(b);
     if (end == CH_BONDING_MEMORY)
         throw std::bad_alloc();
-    if (end == CH_BONDING_ELEMENT && charge != 0)
-        fail(CH_VALENCE, "a charge of " + number(charge) + " in a molecule with a metal: it is not known where it is");
-    if (end == CH_BONDING_OK)
-        add_bonds(mol, atoms, b);
-    else if (end == CH_BONDING_ELEMENT)
-        add_library_bonds(mol, atoms);
-    else
+    if (end != CH_BONDING_OK)
         refuse(end, b, atoms);
+    check_given(b, atoms, given);
+    add_bonds(mol, atoms, b);
     mol.SetDimension(3);
+    return true;
 }
 
 } // namespace worker

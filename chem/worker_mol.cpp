@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -94,13 +95,11 @@ static void refuse_reaction(const std::string &text, const std::string &format)
         fail(CH_PARSE, "a reaction, not a molecule");
 }
 
-// alone: atoms without bonds.
-static bool read_by(OBFormat *format, OBMol &mol, const std::string &text, bool alone)
+static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
 {
     static OBConversion *kept = nullptr; // as in identity_write
     OBConversion *conv = kept != nullptr ? kept : new OBConversion;
     kept = nullptr;
-    conv->SetOptions(alone ? "b" : "", OBConversion::INOPTIONS);
     const bool read = conv->SetInFormat(format) && conv->ReadString(&mol, text);
     kept = conv;
     return read;
@@ -116,7 +115,8 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     refuse_reaction(text, format);
     const bool v3000 = is_v3000(text, format);
     const V3000 v = v3000 ? v3000_of(text) : V3000();
-    const bool read = read_by(known, mol, v3000 ? v.text : text, format == "xyz");
+    bonds_begin();
+    const bool read = read_by(known, mol, v3000 ? v.text : text);
     std::string said = library_said();
     if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
         fail(CH_EMPTY, "nothing but blanks");
@@ -124,8 +124,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_PARSE, said.empty() ? "not readable as " + format : said);
     if (mol.NumAtoms() == 0)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
-    if (format == "xyz")
-        bond_atoms(mol, text);
+    bonds_complete(mol, text, format);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // it goes on with a molecule nobody wrote
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))
@@ -273,10 +272,47 @@ bool all_hydrogens_there(OBMol &mol)
 
 void restart_chance(uint64_t seed) { srand(static_cast<unsigned>(seed ^ (seed >> 32))); }
 
+// Where a new hydrogen points to depends on the order of the atoms and of their bonds: an alcohol's is opposite to one of its neighbours' neighbours.
+static void take_own_order(OBMol &mol)
+{
+    std::vector<OBAtom *> atoms;
+    for (const Place &p : own_order(mol))
+        atoms.push_back(p.atom);
+    mol.RenumberAtoms(atoms);
+    FOR_ATOMS_OF_MOL(a, mol) {
+        OBAtom *at = &*a;
+        std::sort(a->BeginBonds(), a->EndBonds(),
+                  [at](OBBond *p, OBBond *q) { return p->GetNbrAtom(at)->GetIdx() < q->GetNbrAtom(at)->GetIdx(); });
+    }
+}
+
+// The atoms of the record as they were, then the new hydrogens in the order of the atoms that they belong to.
+static void back_to_order(OBMol &mol, std::vector<OBAtom *> atoms)
+{
+    std::map<OBAtom *, std::vector<OBAtom *>> added;
+    for (unsigned i = static_cast<unsigned>(atoms.size()) + 1; i <= mol.NumAtoms(); i++)
+        FOR_NBORS_OF_ATOM(parent, mol.GetAtom(static_cast<int>(i)))
+            added[&*parent].push_back(mol.GetAtom(static_cast<int>(i)));
+    const size_t n = atoms.size();
+    for (size_t i = 0; i < n; i++)
+        atoms.insert(atoms.end(), added[atoms[i]].begin(), added[atoms[i]].end());
+    mol.RenumberAtoms(atoms);
+}
+
 void add_hydrogens(OBMol &mol, uint64_t seed)
 {
+    std::vector<OBAtom *> atoms;
+    const bool placed = mol.GetDimension() == 3 && !all_hydrogens_there(mol);
     restart_chance(seed);
+    if (!placed) {
+        mol.AddHydrogens(false, false);
+        return;
+    }
+    FOR_ATOMS_OF_MOL(a, mol)
+        atoms.push_back(&*a);
+    take_own_order(mol);
     mol.AddHydrogens(false, false);
+    back_to_order(mol, atoms);
 }
 
 // ---- the answer ----------------------------------------------------------

@@ -116,9 +116,9 @@ void take_proton(OBMol &mol, OBAtom &a)
     if (a.GetImplicitHCount() > 0) {
         a.SetImplicitHCount(a.GetImplicitHCount() - 1);
     } else {
-        FOR_NBORS_OF_ATOM(n, &a)
-            if (n->GetAtomicNum() == 1 && n->GetIsotope() == 0)
-                hydrogen = &*n;
+        for (const Place &p : own_order(mol)) // not the last in the file
+            if (p.z == 1 && p.atom->GetIsotope() == 0 && p.atom->IsConnected(&a))
+                hydrogen = p.atom;
         mol.DeleteHydrogen(hydrogen);
     }
 }

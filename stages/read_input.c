@@ -176,7 +176,8 @@ static pl_code describe_library(json_t *root, pl_error *err)
 
     if (code == PL_OK)
         code = ch_worker_version(w, &info, err);
-    if (code == PL_OK && json_object_set_new(root, "library", json_string(info.openbabel)) != 0)
+    if (code == PL_OK && (json_object_set_new(root, "library", json_string(info.openbabel)) != 0 ||
+                          json_object_set_new(root, "bonds", json_string("own")) != 0)) /* earlier versions left them to the library */
         code = pl_fail(err, PL_ENOMEM, "no memory for the key of read");
     ch_worker_close(w);
     return code;

@@ -15,6 +15,7 @@ molsieve_chem_test(chem_hydrogens unit/hydrogens_test.c LABEL unit)
 molsieve_chem_test(chem_digits unit/digits_test.c LABEL unit)
 molsieve_test(chem_bonding unit/bonding_test.c LABEL unit USES molsieve::chem)
 molsieve_chem_test(chem_xyz_bonds unit/xyz_bonds_test.c LABEL unit)
+molsieve_chem_test(chem_positions unit/positions_test.c LABEL unit)
 molsieve_chem_test(chem_confine unit/confine_test.c LABEL unit)
 molsieve_test(chem_exchange unit/exchange_test.c LABEL unit USES molsieve::chem)
 set_tests_properties(chem_exchange PROPERTIES PROCESSORS 3) # its limits are tenths of a second: one other test beside it at most

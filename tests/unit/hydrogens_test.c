@@ -106,11 +106,92 @@ static void protons_of_neutral_forms_do_not_depend_on_earlier_records(void **sta
     }
 }
 
+/* ---- the order of atoms ---- */
+
+#define ATOM(x, y, z, element, charge) "    " x "    " y "    " z " " element "   0  " charge "\n"
+
+/* Each hydrogen of these is opposite to one of several atoms, or chance says where it points to. The last loses one of three. */
+static const char *const ordered[] = {
+    "tert-butanol" MOL_HEAD "  5  4  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.0000", "C", "0")
+        ATOM("1.4300", "0.0000", "0.0000", "O", "0") ATOM("-.5100", "1.4400", "0.0000", "C", "0") ATOM("-.5100", "-.7200", "1.2500", "C", "0")
+        ATOM("-.5100", "-.7200", "-1.250", "C", "0") "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  1  5  1  0\nM  END\n",
+    "methylamine" MOL_HEAD "  2  1  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.1000", "C", "0")
+        ATOM("1.2000", "0.5000", "0.8000", "N", "0") "  1  2  1  0\nM  END\n",
+    "methylammonium" MOL_HEAD "  5  4  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.0000", "N", "3")
+        ATOM("1.4700", "0.0000", "0.0000", "C", "0") ATOM("-.3400", "0.9600", "0.0000", "H", "0") ATOM("-.3400", "-.4800", "0.8300", "H", "0")
+        ATOM("-.3400", "-.4800", "-.8300", "H", "0") "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  1  5  1  0\nM  CHG  1   1   1\nM  END\n",
+};
+enum { N_ORDERED = sizeof ordered / sizeof *ordered, MANY = 16 };
+
+/* Atom i becomes to[i], and the bonds are written from the last to the first. */
+static void renumber_mol(char *out, size_t cap, const char *text, const int *to, int n, int bonds)
+{
+    const char *line[2 * MANY + 4] = { text };
+    size_t at;
+
+    for (int i = 1; i < 2 * MANY + 4 && line[i - 1] != NULL; i++)
+        line[i] = strchr(line[i - 1], '\n') != NULL ? strchr(line[i - 1], '\n') + 1 : NULL;
+    at = (size_t)snprintf(out, cap, "%.*s", (int)(line[4] - text), text);
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < n; i++)
+            if (to[i] == k)
+                at += (size_t)snprintf(out + at, cap - at, "%.*s", (int)(line[5 + i] - line[4 + i]), line[4 + i]);
+    for (int b = bonds - 1; b >= 0; b--) {
+        int p, q;
+        assert_int_equal(sscanf(line[4 + n + b], "%3d%3d", &p, &q), 2);
+        at += (size_t)snprintf(out + at, cap - at, "%3d%3d  1  0\n", to[p - 1] + 1, to[q - 1] + 1);
+    }
+    if (strstr(text, "M  CHG") != NULL) /* of the first atom */
+        at += (size_t)snprintf(out + at, cap - at, "M  CHG  1 %3d   1\n", to[0] + 1);
+    (void)snprintf(out + at, cap - at, "M  END\n");
+}
+
+static int by_bytes(const void *a, const void *b) { return memcmp(a, b, sizeof(float[4])); }
+
+/* Elements and positions, sorted. */
+static int sorted_positions(const ch_prepared *p, float (*out)[4])
+{
+    assert_true(p->code == CH_OK && p->mol.n_atoms <= MANY);
+    for (int i = 0; i < p->mol.n_atoms; i++) {
+        out[i][0] = p->mol.z[i];
+        for (int k = 0; k < 3; k++)
+            out[i][1 + k] = p->mol.xyz[i][k] + 0.0f;
+    }
+    qsort(out, (size_t)p->mol.n_atoms, sizeof *out, by_bytes);
+    return p->mol.n_atoms;
+}
+
+static void hydrogens_do_not_depend_on_the_order_of_atoms(void **state)
+{
+    ch_prepare_opts o = keep();
+
+    (void)state;
+    o.neutralise = true;
+    for (int m = 0; m < N_ORDERED; m++) {
+        const int n = atoi(strstr(ordered[m], "\n\n") + 2), bonds = n - 1;
+        float first[MANY][4], other[MANY][4];
+        const ch_prepared p = prepare(ordered[m], "sdf", &o);
+        const int n_first = sorted_positions(&p, first);
+        for (int shift = 0; shift < n; shift++)
+            for (int back = 0; back < 2; back++) {
+                int to[MANY];
+                char text[2048];
+                for (int i = 0; i < n; i++)
+                    to[i] = ((back ? n - 1 - i : i) + shift) % n;
+                renumber_mol(text, sizeof text, ordered[m], to, n, bonds);
+                const ch_prepared q = prepare(text, "sdf", &o);
+                if (sorted_positions(&q, other) != n_first || memcmp(first, other, (size_t)n_first * sizeof *first) != 0)
+                    fail_msg("%.14s: other positions in order %d of %d", ordered[m], shift, back);
+            }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(added_hydrogens_do_not_depend_on_earlier_records),
         cmocka_unit_test(added_hydrogens_do_not_depend_on_alerts_or_title),
+        cmocka_unit_test(hydrogens_do_not_depend_on_the_order_of_atoms),
         cmocka_unit_test(protons_of_neutral_forms_do_not_depend_on_earlier_records),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

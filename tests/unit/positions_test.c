@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats without bonds other than xyz (pdb, and those that the worker lists), isotopes, and what positions do not tell. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/unit/prepared.h"
+#include "tests/unit/zwitterions.h"
+
+enum { ORDERS = 4, ATOMS = 64, N_MOLECULES = sizeof zwitterions / sizeof *zwitterions };
+
+typedef struct atom {
+    char element[4];
+    double x[3];
+} atom;
+
+/* Of an xyz text; how many. */
+static int atoms_of(const char *xyz, atom *out)
+{
+    const char *line = strchr(strchr(xyz, '\n') + 1, '\n') + 1;
+    int n = 0;
+
+    for (; *line != '\0'; line = strchr(line, '\n') + 1, n++)
+        assert_int_equal(sscanf(line, "%3s %lf %lf %lf", out[n].element, &out[n].x[0], &out[n].x[1], &out[n].x[2]), 4);
+    return n;
+}
+
+static void shuffle(atom *a, int n)
+{
+    static uint32_t state = 5;
+
+    for (int i = n - 1; i > 0; i--) {
+        state = state * 1664525u + 1013904223u;
+        const int j = (int)((state >> 8) % (uint32_t)(i + 1));
+        const atom t = a[i];
+        a[i] = a[j];
+        a[j] = t;
+    }
+}
+
+/* more: CONECT lines, or "". */
+static void write_pdb(char *out, size_t cap, const atom *a, int n, const char *more)
+{
+    size_t at = (size_t)snprintf(out, cap, "COMPND    TEST\n");
+
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(out + at, cap - at, "HETATM%5d %-4s UNL A   1    %8.3f%8.3f%8.3f  1.00  0.00          %2s  \n", i + 1,
+                               a[i].element, a[i].x[0], a[i].x[1], a[i].x[2], a[i].element);
+    (void)snprintf(out + at, cap - at, "%sEND\n", more);
+}
+
+static void write_aims(char *out, size_t cap, const atom *a, int n)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(out + at, cap - at, "atom %.5f %.5f %.5f %s\n", a[i].x[0], a[i].x[1], a[i].x[2], a[i].element);
+}
+
+/* Also of a record that the worker refuses. */
+static ch_prepared answer(const char *text, const char *format, const ch_prepare_opts *o)
+{
+    ch_prepared p;
+    const pl_code code = ch_worker_prepare(worker, text, strlen(text), format, o, &p, mem, NULL);
+
+    assert_true(code == PL_OK || code == PL_EINPUT);
+    return p;
+}
+
+static ch_listing list(const char *text, const char *format)
+{
+    ch_listing found;
+    pl_error err = { 0 };
+
+    if (ch_worker_list(worker, text, strlen(text), format, &found, mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    return found;
+}
+
+static void pdb_and_listed_files_have_the_bonds_of_xyz(void **state)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_KEEP;
+    for (size_t i = 0; i < N_MOLECULES; i++)
+        for (int k = 0; k < ORDERS; k++) {
+            char text[8192];
+            atom a[ATOMS];
+            const int n = atoms_of(zwitterions[i].xyz, a);
+            if (k > 0)
+                shuffle(a, n);
+            write_pdb(text, sizeof text, a, n, "");
+            const ch_prepared p = answer(text, "pdb", &o);
+            if (p.code != CH_OK || strcmp(p.smiles, zwitterions[i].smiles) != 0)
+                fail_msg("gdb %d as pdb in order %d: %s (%s)", zwitterions[i].gdb, k, p.smiles, p.message);
+            assert_int_equal(p.mol.n_atoms, n);
+            write_aims(text, sizeof text, a, n);
+            const ch_listing found = list(text, "fhiaims");
+            assert_int_equal(found.n, 1);
+            assert_string_equal(found.problem[0], "");
+            const ch_prepared q = answer(found.text[0], "sdf", &o);
+            if (q.code != CH_OK || strcmp(q.smiles, zwitterions[i].smiles) != 0)
+                fail_msg("gdb %d as a listed file in order %d: %s (%s)", zwitterions[i].gdb, k, q.smiles, q.message);
+        }
+}
+
+static const atom methanol[] = { { "C", { 0, 0, 0 } },          { "O", { 1.43, 0, 0 } },        { "H", { -.36, 1.03, 0 } },
+                                 { "H", { -.36, -.51, .89 } },  { "H", { -.36, -.51, -.89 } },  { "H", { 1.75, .45, .78 } } };
+
+static void bonds_of_a_pdb_file_have_to_fit_its_positions(void **state)
+{
+    const ch_prepare_opts o = ch_prepare_defaults();
+    char text[2048];
+
+    (void)state;
+    write_pdb(text, sizeof text, methanol, 6, "CONECT    1    2    3    4    5\n");
+    const ch_prepared good = prepare(text, "pdb", &o);
+    assert_string_equal(good.smiles, "CO");
+    write_pdb(text, sizeof text, methanol, 6, "CONECT    1    6\n");
+    const ch_prepared bad = answer(text, "pdb", &o);
+    assert_int_equal(bad.code, CH_VALENCE);
+    assert_non_null(strstr(bad.message, "their positions do not"));
+    write_pdb(text, sizeof text, methanol, 2, "CONECT    1    2\n");
+    const ch_prepared bare = answer(text, "pdb", &o);
+    assert_int_equal(bare.code, CH_VALENCE);
+    assert_non_null(strstr(bare.message, "hydrogens are missing"));
+}
+
+/* A formatted checkpoint file of Gaussian: fixed columns, positions in Bohr. */
+static const char *fchk(const atom *a, int n, const int *z, int charge)
+{
+    static char text[2048];
+    size_t at = (size_t)snprintf(text, sizeof text, "test\nSP        UHF                                                         STO-3G\n"
+                                 "%-43sI     %12d\n%-43sI     %12d\n%-43sI   N=%12d\n", "Number of atoms", n, "Charge", charge, "Atomic numbers", n);
+
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%12d", z[i]);
+    at += (size_t)snprintf(text + at, sizeof text - at, "\n%-43sR   N=%12d", "Current cartesian coordinates", 3 * n);
+    for (int i = 0; i < 3 * n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%16.8E", i % 5 == 0 ? "\n" : "", a[i / 3].x[i % 3] / 0.529177);
+    (void)snprintf(text + at, sizeof text - at, "\n");
+    return text;
+}
+
+static void a_charge_that_a_listed_file_states_is_used(void **state)
+{
+    static const int z[] = { 7, 1, 1, 1, 1 };
+    static const atom ammonium[] = { { "", { 0, 0, 0 } }, { "", { .59, .59, .59 } }, { "", { -.59, -.59, .59 } }, { "", { -.59, .59, -.59 } },
+                                     { "", { .59, -.59, -.59 } } };
+    const ch_listing found = list(fchk(ammonium, 5, z, 1), "fchk");
+    const ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    assert_int_equal(found.n, 1);
+    const ch_prepared p = answer(found.text[0], "sdf", &o);
+    if (p.code != CH_OK || strcmp(p.smiles, "[NH4+]") != 0)
+        fail_msg("'%s' and '%s%s'", p.smiles, found.problem[0], p.message);
+}
+
+/* A molfile would give it a hydrogen. */
+static void a_listed_radical_is_refused(void **state)
+{
+    static const int z[] = { 6, 1, 1, 1 };
+    static const atom methyl[] = { { "", { 0, 0, 0 } }, { "", { 1.08, 0, 0 } }, { "", { -.54, .93, 0 } }, { "", { -.54, -.93, 0 } } };
+    const ch_listing found = list(fchk(methyl, 4, z, 0), "fchk");
+
+    (void)state;
+    assert_int_equal(found.n, 1);
+    assert_non_null(strstr(found.problem[0], "a radical, which only xyz"));
+}
+
+/* One record of a list fails, and says why. */
+static void a_listed_molecule_without_bonds_fails_with_a_reason(void **state)
+{
+    const ch_listing found = list("atom 0 0 0 C\natom 1.43 0 0 O\n", "fhiaims");
+
+    (void)state;
+    assert_int_equal(found.n, 1);
+    assert_non_null(strstr(found.problem[0], "hydrogens are missing"));
+}
+
+static void what_positions_do_not_tell_is_refused(void **state)
+{
+    static const struct { const char *text, *reason; } cases[] = {
+        { "3\nnickel\nNi 0 0 0\nC 1.8 0 0\nO 2.95 0 0\n", "bonds of Ni1 cannot be told" },
+        { "3\nzinc\nC 2 0 0\nZn 0 0 0\nC -2 0 0\n", "bonds of Zn2 cannot be told" },
+        { "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n", "carbenes are not read" },
+        { "5\nisotope\n13C 0 0 0\nH .63 .63 .63\nH -.63 -.63 .63\nH -.63 .63 -.63\nH .63 -.63 -.63\n", "'13C' is no element" },
+    };
+    const ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ch_prepared p = answer(cases[i].text, "xyz", &o);
+        if (p.code == CH_OK || strstr(p.message, cases[i].reason) == NULL)
+            fail_msg("%.20s: '%s' and '%s'", cases[i].text, p.smiles, p.message);
+    }
+}
+
+/* N,N-dimethylmethanesulfonamide, S and N from 1.62 to 2.68 Angstrom apart: the molecule, or none. */
+static void a_stretched_bond_is_a_bond_or_refused(void **state)
+{
+    const ch_prepare_opts o = ch_prepare_defaults();
+    int n_ok = 0, n_refused = 0;
+
+    (void)state;
+    for (double away = 0; away < 1.66; away += 0.05) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "16\nsulfonamide\nS 0 0 0\nO .48 1.36 0\nO .48 -.68 -1.18\nC -1.77 0 0\nH -2.12 .51 .89\nH -2.12 -1.02 0\nH -2.12 .51 -.89\n"
+                       "N %.3f -.76 1.32\nC %.3f -.10 2.62\nC %.3f -2.22 1.39\nH %.3f -.61 3.42\nH %.3f .93 2.52\nH %.3f -.08 2.87\n"
+                       "H %.3f -2.60 1.98\nH %.3f -2.61 .37\nH %.3f -2.52 1.83\n",
+                       .56 + away, .71 + away, .71 + away, .27 + away, .35 + away, 1.78 + away, -.13 + away, .63 + away, 1.67 + away);
+        const ch_prepared p = answer(text, "xyz", &o);
+        n_ok += p.code == CH_OK;
+        n_refused += p.code == CH_VALENCE;
+        if (p.code == CH_OK && strcmp(p.smiles, "CN(S(=O)(=O)C)C") != 0)
+            fail_msg("S and N %.2f farther apart: %s without %s", away, p.smiles, p.removed);
+    }
+    assert_true(n_ok > 3 && n_refused > 3);
+}
+
+#define METHANE(a) "5\nmethane\nC 0 0 0\n" a " .63 .63 .63\nH -.63 -.63 .63\nH -.63 .63 -.63\nH .63 -.63 -.63\n"
+#define MOLFILE "deuterochloroform\n  test\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n"
+
+/* Another InChIKey, so no duplicates of each other. */
+static void deuterium_stays_deuterium(void **state)
+{
+    static const struct { const char *format, *text, *smiles; } cases[] = {
+        { "xyz", METHANE("H"), "C" },
+        { "xyz", METHANE("D"), "C[2H]" },
+        { "xyz", METHANE("T"), "C[3H]" },
+        { "smi", "[2H]C", "C[2H]" },
+        { "smi", "[2H]C([2H])Cl.Cl", "[2H]C(Cl)[2H]" },
+        { "sdf", MOLFILE "    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 D   0  0\n"
+                 "    0.0000    1.7000    0.0000 Cl  0  0\n  1  2  1  0\n  1  3  1  0\nM  END\n", "[2H]CCl" },
+        { "sdf", MOLFILE "    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 H   0  0\n"
+                 "    0.0000    1.7000    0.0000 Cl  0  0\n  1  2  1  0\n  1  3  1  0\nM  ISO  1   2   2\nM  END\n", "[2H]CCl" },
+    };
+    ch_prepare_opts o = ch_prepare_defaults();
+    char keys[8][28];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ch_prepared p = answer(cases[i].text, cases[i].format, &o);
+        if (p.code != CH_OK || strcmp(p.smiles, cases[i].smiles) != 0)
+            fail_msg("%.20s: '%s', not '%s' (%s)", cases[i].text, p.smiles, cases[i].smiles, p.message);
+        assert_int_equal(p.mol.isotope != NULL, i > 0);
+        (void)snprintf(keys[i], sizeof keys[i], "%s", p.inchikey);
+    }
+    assert_string_not_equal(keys[0], keys[1]);
+    assert_string_not_equal(keys[1], keys[2]);
+    assert_string_equal(keys[1], keys[3]);
+    assert_string_equal(keys[5], keys[6]);
+}
+
+static void deuterium_of_a_pdb_file_stays_deuterium(void **state)
+{
+    const ch_prepare_opts o = ch_prepare_defaults();
+    char text[2048];
+    atom a[6];
+
+    (void)state;
+    memcpy(a, methanol, sizeof a);
+    strcpy(a[5].element, "D");
+    write_pdb(text, sizeof text, a, 6, "");
+    const ch_prepared p = answer(text, "pdb", &o);
+    assert_string_equal(p.smiles, "[2H]OC");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pdb_and_listed_files_have_the_bonds_of_xyz),
+        cmocka_unit_test(bonds_of_a_pdb_file_have_to_fit_its_positions),
+        cmocka_unit_test(a_charge_that_a_listed_file_states_is_used),
+        cmocka_unit_test(a_listed_radical_is_refused),
+        cmocka_unit_test(a_listed_molecule_without_bonds_fails_with_a_reason),
+        cmocka_unit_test(what_positions_do_not_tell_is_refused),
+        cmocka_unit_test(a_stretched_bond_is_a_bond_or_refused),
+        cmocka_unit_test(deuterium_stays_deuterium),
+        cmocka_unit_test(deuterium_of_a_pdb_file_stays_deuterium),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
