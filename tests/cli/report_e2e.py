@@ -109,7 +109,7 @@ def small_screen(p, n=24):
           b"C1CC<b>broken</b> bad\n" + b"[Xe] noble\n")
     text = open(p.path("workflows/screen.yaml")).read()
     text = text.replace("name: solubility-screen", "name: '%s'" % NAME.replace("'", "''"))
-    text = re.sub(r'    where: .*\n', "", text)
+    text = re.sub(r'    (where|domain): .*\n', "", text)
     p.put("workflows/screen.yaml", text)
     p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")
 
