@@ -119,6 +119,21 @@ def a_damaged_page_of_any_table_is_never_passed_over():
                 assert g[0] == 5 or name not in ("stage", "unit") or args[0] != "status", (name, args)
 
 
+def a_damaged_name_in_the_sums_of_rows_is_refused():
+    """A table that row_sum calls by another name is no other error than damage (it was status 1, and `db check` too)."""
+    with Victim(60) as v:
+        v.go("hurt")
+        data = open(v.path("hurt/results.db"), "rb").read()
+        size = int.from_bytes(data[16:18], "big")
+        page = v.one("SELECT rootpage FROM sqlite_master WHERE name='row_sum'", workdir="hurt")
+        for name, in v.rows("SELECT tbl FROM row_sum WHERE tbl IN('label','score','hit','stage','molecule')", workdir="hurt"):
+            at = data.index(name.encode(), (page - 1) * size, page * size) + 1
+            put(v, "hurt/results.db", data[:at] + bytes([data[at] ^ 4]) + data[at + 1:])
+            for args in (["db", "check", "hurt"], ["run", "w.yaml", "-q", "workdir=hurt"]):
+                _, out, err = v.run(*args, expect=5)
+                assert "row_sum" in out + err or "has not the rows" in out + err, (name, out, err)
+
+
 def features_hold(v, flips, results, hurt, want, alone):
     """A run that ends with 0 has the right results; the digest of features.db is right, or `db digest` and `db check` refuse."""
     put(v, "hurt/results.db", results)
@@ -295,7 +310,7 @@ def who_changes_a_table_of_ours_is_told_and_may_insist():
 
 if __name__ == "__main__":
     sieve.main([a_flipped_bit_of_results_is_noticed_or_harmless, a_damaged_page_of_any_table_is_never_passed_over,
-                a_flipped_bit_of_features_is_noticed_or_harmless,
+                a_damaged_name_in_the_sums_of_rows_is_refused, a_flipped_bit_of_features_is_noticed_or_harmless,
                 a_flipped_bit_of_a_name_of_a_block_is_noticed, a_flipped_bit_of_a_model_is_noticed_or_harmless,
                 a_flipped_bit_of_a_checkpoint_is_noticed_or_harmless, a_flipped_bit_of_the_heartbeat_is_noticed_or_harmless,
                 other_programs_may_write_tables_of_their_own, who_changes_a_table_of_ours_is_told_and_may_insist])
