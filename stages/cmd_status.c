@@ -7,6 +7,7 @@
 
 #include "stages/cmd.h"
 #include "stages/heartbeat.h"
+#include "stages/json_print.h"
 #include "stages/results.h"
 
 static const pl_opt opts[] = {
@@ -130,11 +131,9 @@ static pl_code print_json(pl_store *s, const last_run *r, pl_error *err)
                             "run", "run_id", (json_int_t)r->run_id, "state", r->state, "command", r->command, "host",
                             r->host, "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages", stages,
                             "failures", failures, "funnel", query_json(s, "SELECT * FROM v_funnel", &code, err));
-    char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
 
     if (code == PL_OK)
-        (void)puts(text ? text : "null");
-    free(text);
+        st_json_print(all, 0);
     json_decref(all);
     return code;
 }
