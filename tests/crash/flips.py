@@ -139,7 +139,7 @@ def features_hold(v, flips, results, hurt, want, alone):
     put(v, "hurt/results.db", results)
     put(v, "hurt/features.db", hurt)
     check, said, _ = v.run("db", "check", "hurt", expect=None)
-    status, got, err = finish(v, "--until", "split")
+    status, got, err = finish(v, "--until", "basis")
     right = status != 0 or (results_only(v) == alone and (got == want or (got is None and check == 5)))
     flips.judge(status != 0 or check != 0 or "damaged" in err, right, (check, said, err, got, want))
     return status == 0 and got is None
@@ -151,7 +151,7 @@ def a_flipped_bit_of_features_is_noticed_or_harmless():
     with Victim(60) as v:
         v.go("hurt", "--until", "prepare")
         data = {name: open(v.path("hurt", name), "rb").read() for name in ("results.db", "features.db")}
-        _, want, _ = finish(v, "--until", "split")
+        _, want, _ = finish(v, "--until", "basis")
         alone = results_only(v)
         for hurt in flips.each(data["features.db"]):
             refused += features_hold(v, flips, data["results.db"], hurt, want, alone)
@@ -171,7 +171,7 @@ def a_flipped_bit_of_a_name_of_a_block_is_noticed():
     with Victim(60) as v:
         v.go("hurt", "--until", "prepare")
         data = {name: open(v.path("hurt", name), "rb").read() for name in ("results.db", "features.db")}
-        _, want, _ = finish(v, "--until", "split")
+        _, want, _ = finish(v, "--until", "basis")
         alone, whole = results_only(v), data["features.db"]
         for flips.at, flips.bit in names_of_blocks(whole):
             flips.n += 1
