@@ -12,7 +12,7 @@
 #include "pipeline/base/text.h"
 #include "stages/bench.h"
 #include "stages/cmd.h"
-#include "stages/json_print.h"
+#include "stages/cmd_json.h"
 #include "stages/share.h"
 #include "stages/version.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "stages/cmd.h"
-#include "stages/json_print.h"
+#include "stages/cmd_json.h"
 
 static const pl_opt opts[] = {
     { "--show", 's', NULL, "print the whole effective file, each value with where it comes from" },

@@ -5,7 +5,7 @@
 
 #include "stages/cmd.h"
 #include "stages/doctor.h"
-#include "stages/json_print.h"
+#include "stages/cmd_json.h"
 
 static const pl_opt opts[] = {
     { "--json", 0, NULL, "as JSON" },

@@ -9,7 +9,7 @@
 #include "chem/element.h"
 #include "models/model_file.h"
 #include "stages/cmd.h"
-#include "stages/json_print.h"
+#include "stages/cmd_json.h"
 #include "stages/verdict.h"
 
 enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */

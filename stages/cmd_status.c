@@ -7,7 +7,7 @@
 
 #include "stages/cmd.h"
 #include "stages/heartbeat.h"
-#include "stages/json_print.h"
+#include "stages/cmd_json.h"
 #include "stages/results.h"
 
 static const pl_opt opts[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/heartbeat.h"
-#include "stages/json_print.h"
+#include "stages/cmd_json.h"
 
 #include <glob.h>
 #include <jansson.h>

@@ -1,6 +1,6 @@
-/* stages/json_print.h - JSON for standard output, which may be a terminal. */
-#ifndef ST_JSON_PRINT_H
-#define ST_JSON_PRINT_H
+/* stages/cmd_json.h - JSON for standard output, which may be a terminal. */
+#ifndef ST_CMD_JSON_H
+#define ST_CMD_JSON_H
 
 #include <jansson.h>
 

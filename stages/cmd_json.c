@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/json_print.h"
+#include "stages/cmd_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
