@@ -527,8 +527,8 @@ static void close_others()
     if (syscall(CLOSE_RANGE, 3u, ~0u, 0u) == 0)
         return;
     rlimit files = {};
-    getrlimit(RLIMIT_NOFILE, &files);
-    const int end = files.rlim_cur < 1 << 20 ? static_cast<int>(files.rlim_cur) : 1 << 20;
+    getrlimit(RLIMIT_NOFILE, &files); // the soft limit may be lower than it was when they were opened
+    const int end = files.rlim_max < 1 << 20 ? static_cast<int>(files.rlim_max) : 1 << 20;
     for (int fd = 3; fd < end; fd++)
         close(fd);
 }

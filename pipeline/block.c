@@ -112,12 +112,20 @@ static pl_code blob_read(pl_store *s, int64_t row, size_t n, pl_block *out, pl_a
     return code;
 }
 
+static bool is_named(sqlite3_stmt *st, const char *kind, const char *key, int64_t unit)
+{
+    const char *has_key = (const char *)sqlite3_column_text(st, 5), *has_kind = (const char *)sqlite3_column_text(st, 6);
+
+    return has_key && has_kind && strcmp(has_key, key) == 0 && strcmp(has_kind, kind) == 0 && sqlite3_column_int64(st, 7) == unit;
+}
+
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
                      pl_arena *mem, pl_error *err)
 {
-    /* What was asked for counts, not what the row says: a damaged index may lead to another row. */
-    static const char sql[] = "SELECT block_id,length(data),first,n_items,block_crc(crc32,?1,?2,?3,first,n_items) FROM block"
-                              " WHERE key=?1 AND kind=?2 AND unit=?3";
+    /* The checksum covers the name that was asked for, and the row must have it too: a damaged index may lead to another row, and
+     * an index that is whole to a row whose own name is damaged. */
+    static const char sql[] = "SELECT block_id,length(data),first,n_items,block_crc(crc32,?1,?2,?3,first,n_items),key,kind,unit"
+                              " FROM block WHERE key=?1 AND kind=?2 AND unit=?3";
     sqlite3_stmt *st;
     int64_t row = 0, n = 0;
     pl_code code = kept(s, GET, sql, &st, err);
@@ -133,6 +141,8 @@ pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t uni
         out->first = sqlite3_column_int64(st, 2);
         out->n_items = sqlite3_column_int64(st, 3);
         out->crc32 = sqlite3_column_int64(st, 4);
+        if (!is_named(st, kind, key, unit))
+            code = fail_damaged(out, "its row has another name", err);
     }
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/judge.h"
+
 enum { MAX_COMMANDS = 64, USAGE = 2 };
 
 bool pl_cmd_tty(FILE *to)
@@ -309,12 +311,24 @@ static void settle_inherited(void)
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
+/* No command ends with status 0 after it met a damaged page of results.db, even where it could do without the rows. */
+static int judged(int status)
+{
+    char said[512];
+
+    pl_judge_said(said, sizeof said);
+    if (status != 0 || said[0] == '\0')
+        return status;
+    pl_cmd_say("%s", said);
+    return pl_code_exit(PL_EDATA);
+}
+
 int pl_main(const pl_app *app, int argc, char **argv)
 {
     int status;
 
     settle_inherited();
-    status = dispatch(app, argc, argv);
+    status = judged(dispatch(app, argc, argv));
 
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* a failure has been told already */
         pl_cmd_say("standard output: the result could not be written");

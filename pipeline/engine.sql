@@ -8,7 +8,8 @@ CREATE TABLE run(
   state TEXT NOT NULL CHECK(state IN('running','done','stopped','failed','lost')), exit_code INTEGER,
   stop_reason TEXT, started_utc TEXT NOT NULL, ended_utc TEXT, host TEXT, scheduler TEXT, scheduler_job_id TEXT,
   array_task INTEGER, ranks INTEGER, workers INTEGER, seed INTEGER, program_version TEXT NOT NULL,
-  git_commit TEXT, openbabel_version TEXT, sqlite_version TEXT, kernels TEXT);
+  git_commit TEXT, openbabel_version TEXT, sqlite_version TEXT, kernels TEXT,
+  cpu_s REAL, worker_cpu_s REAL);
 CREATE TABLE input_file(
   file_id INTEGER PRIMARY KEY, path TEXT NOT NULL, size_bytes INTEGER NOT NULL, sha256 TEXT NOT NULL,
   format TEXT NOT NULL, n_records INTEGER, UNIQUE(path,sha256));

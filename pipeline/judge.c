@@ -63,8 +63,10 @@ static pl_code check_rows(sqlite3 *db, pl_error *err)
 
     if (code == PL_OK && there == 0)
         code = pl_fail(err, PL_EDATA, "table row_sum is gone");
-    if (code == PL_OK && pl_sums_check(db, &n, &report, err) == PL_EDATA)
-        code = pl_fail(err, PL_EDATA, "%.*s", (int)strcspn(pl_text_str(&report), "\n"), pl_text_str(&report));
+    if (code == PL_OK)
+        code = pl_sums_check(db, &n, &report, err);
+    if (code == PL_EDATA && report.len > 0)
+        (void)pl_fail(err, PL_EDATA, "%.*s", (int)strcspn(pl_text_str(&report), "\n"), pl_text_str(&report));
     pl_text_free(&report);
     return code;
 }

@@ -56,6 +56,8 @@ pl_code pl_levels_of(pl_store *s, int64_t stage_id, const char **out, pl_arena *
 static const char advice[] = "the same molecule may get another number from the seventh digit on; `kernels` in the stage's settings pins "
                              "the set of kernels (`molsieve help score`)";
 
+static const char *advice_of(const pl_stage *stage) { return stage && stage->level_advice ? stage->level_advice : advice; }
+
 pl_code pl_level_resume(pl_env *env, pl_error *err)
 {
     const pl_stage *stage = env->step->stage;
@@ -64,10 +66,10 @@ pl_code pl_level_resume(pl_env *env, pl_error *err)
 
     if (code != PL_OK || now == NULL || was[0] == '\0' || strcmp(was, now) == 0)
         return code;
-    return pl_event_add(env, PL_WARN, "computed on %s before, now on %s: %s", was, now, advice);
+    return pl_event_add(env, PL_WARN, "computed on %s before, now on %s: %s", was, now, advice_of(stage));
 }
 
-pl_code pl_levels_compare(pl_store *s, int64_t run_id, pl_error *err)
+pl_code pl_levels_compare(const pl_workflow *wf, pl_store *s, int64_t run_id, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
@@ -77,7 +79,9 @@ pl_code pl_levels_compare(pl_store *s, int64_t run_id, pl_error *err)
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         char text[512];
         const char *name = (const char *)sqlite3_column_text(st, 0);
-        (void)snprintf(text, sizeof text, "shards were computed on %.220s: %s", (const char *)sqlite3_column_text(st, 1), advice);
+        const pl_step *step = pl_workflow_step(wf, name);
+        (void)snprintf(text, sizeof text, "shards were computed on %.220s: %s", (const char *)sqlite3_column_text(st, 1),
+                       advice_of(step ? step->stage : NULL));
         pl_log(PL_WARN, "%-9s %s", name, text);
         pl_event_row(s, run_id, "warn", name, text);
     }

@@ -1,7 +1,8 @@
 /* pipeline/level.h - on what kind of machine a stage was computed, where its last digits depend on it.
  *
  * A run stores the level of each of its stages that has one (pl_stage.level) in
- * run.kernels: {"score":"cpu avx2 (x86_64 with fma, glibc 2.36)"}. */
+ * run.kernels: {"prepare":"x86_64 with fma, glibc 2.36, libm 1a2b3c4d",
+ * "score":"cpu avx2 (x86_64 with fma, glibc 2.36)"}. */
 #ifndef PL_LEVEL_H
 #define PL_LEVEL_H
 
@@ -17,6 +18,6 @@ pl_code pl_levels_of(pl_store *s, int64_t stage_id, const char **out, pl_arena *
 pl_code pl_level_resume(pl_env *env, pl_error *err);
 
 /* Warns of each stage whose units come from unlike levels. */
-pl_code pl_levels_compare(pl_store *s, int64_t run_id, pl_error *err);
+pl_code pl_levels_compare(const pl_workflow *wf, pl_store *s, int64_t run_id, pl_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "pipeline/base/log.h"
@@ -159,9 +160,18 @@ pl_code pl_run_row_judge(pl_code code, pl_error *err)
                    pl_stop_reason());
 }
 
+/* Of children those that ended, as the workers have by now. */
+static double cpu_seconds(int who)
+{
+    struct rusage use = { 0 };
+
+    (void)getrusage(who, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
 void pl_run_row_end(pl_runner *r, pl_code code, const pl_error *err)
 {
-    static const char sql[] = "UPDATE run SET state=?, exit_code=?, stop_reason=?, ended_utc=? WHERE run_id=?";
+    static const char sql[] = "UPDATE run SET state=?, exit_code=?, stop_reason=?, ended_utc=?, cpu_s=?, worker_cpu_s=? WHERE run_id=?";
     const char *state = code == PL_OK ? "done" : code == PL_ESTOP ? "stopped" : "failed";
     sqlite3_stmt *st;
     char now[32];
@@ -175,7 +185,9 @@ void pl_run_row_end(pl_runner *r, pl_code code, const pl_error *err)
     if (code != PL_OK && err != NULL)
         (void)sqlite3_bind_text(st, 3, err->text, -1, SQLITE_STATIC);
     (void)sqlite3_bind_text(st, 4, pl_utc_now(now), -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(st, 5, r->run_id);
+    (void)sqlite3_bind_double(st, 5, cpu_seconds(RUSAGE_SELF));
+    (void)sqlite3_bind_double(st, 6, cpu_seconds(RUSAGE_CHILDREN));
+    (void)sqlite3_bind_int64(st, 7, r->run_id);
     (void)sqlite3_step(st);
     (void)sqlite3_finalize(st);
 }

@@ -142,6 +142,7 @@ typedef struct pl_stage {
     /* Optional: what the last digits of the result depend on that its key does not know, such as the kind of processor, in
      * mem; NULL: no memory. Stored with the run; who goes on with another level, or merges unlike ones, is warned. */
     const char *(*level)(const pl_step *step, pl_arena *mem);
+    const char *level_advice; /* what that warning says of the results, and what to do; NULL: that `kernels` pins the level */
 
     /* The result depends on the workflow's `seed`: it becomes part of the key. */
     bool uses_seed;

@@ -118,17 +118,6 @@ static pl_code digest_stage_blocks(pl_store *s, const char *name, const char *ke
     return code;
 }
 
-pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err)
-{
-    pl_sha256 all;
-    pl_code code;
-
-    pl_sha256_start(&all);
-    code = each_stage(s, digest_stage_blocks, &all, err);
-    pl_sha256_hex(&all, out);
-    return code;
-}
-
 /* ctx: the store that is pruned. */
 static pl_code note_key(pl_store *owner, const char *name, const char *key, void *ctx, pl_error *err)
 {
@@ -298,6 +287,39 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
     *good = c.good;
     if (code == PL_OK && !pl_text_ok(report))
         code = pl_fail(err, PL_ENOMEM, "the report");
+    return code;
+}
+
+/* ---- digest of blocks ---- */
+
+/* The digest is of the rows, so all must be those that were written: an index that lost one, or a damaged name, would give
+ * another digest. Says the first fault. */
+static pl_code blocks_must_hold(pl_store *s, pl_error *err)
+{
+    pl_text report = { 0 };
+    checker c = { &report, true };
+    const char *bad;
+    pl_code code = check_integrity(s->features, s->features_path, &c, err);
+
+    if (code == PL_OK && c.good)
+        code = each_stage(s, check_blocks, &c, err);
+    bad = strstr(pl_text_str(&report), "BAD  ");
+    if (code == PL_OK && !c.good)
+        code = pl_fail(err, PL_EDATA, "%s: damaged (%.*s); delete the file and run again, it is made anew", s->features_path,
+                       bad ? (int)strcspn(bad + 5, "\n") : 0, bad ? bad + 5 : "");
+    pl_text_free(&report);
+    return code;
+}
+
+pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err)
+{
+    pl_sha256 all;
+    pl_code code = blocks_must_hold(s, err);
+
+    pl_sha256_start(&all);
+    if (code == PL_OK)
+        code = each_stage(s, digest_stage_blocks, &all, err);
+    pl_sha256_hex(&all, out);
     return code;
 }
 

@@ -211,12 +211,24 @@ typedef struct comparison {
     int n, n_bad;
 } comparison;
 
+/* The name in row_sum may itself be damaged. */
+static pl_code total_of(sqlite3 *db, const char *table, total *is, pl_error *err)
+{
+    int64_t there = 0;
+    pl_code code;
+
+    if (table[0] == '\0')
+        return sum_definitions(db, is, err);
+    code = pl_db_int(db, &there, err, "SELECT count(*) FROM main.sqlite_master WHERE type='table' AND name=%Q", table);
+    return code == PL_OK && there > 0 ? sum_table(db, table, is, err) : code;
+}
+
 static pl_code compare(sqlite3 *db, const char *table, void *ctx, pl_error *err)
 {
     comparison *c = ctx;
-    total is = { 0, 0 };
+    total is = { -1, 0 }; /* as many rows as no table has */
     int64_t same = 0;
-    pl_code code = table[0] ? sum_table(db, table, &is, err) : sum_definitions(db, &is, err);
+    pl_code code = total_of(db, table, &is, err);
 
     if (code == PL_OK)
         code = pl_db_int(db, &same, err, "SELECT count(*) FROM row_sum WHERE tbl=%Q AND n=%lld AND sum=%lld", table,

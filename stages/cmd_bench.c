@@ -12,6 +12,7 @@
 #include "pipeline/base/text.h"
 #include "stages/bench.h"
 #include "stages/cmd.h"
+#include "stages/cmd_json.h"
 #include "stages/share.h"
 #include "stages/version.h"
 
@@ -428,7 +429,6 @@ static void foot_print(const setup *s)
 static void json_print(const setup *s)
 {
     json_t *peaks = json_array();
-    char *text;
 
     for (int k = 0; k < s->n_threads; k++)
         json_array_append_new(peaks, json_pack("{s:i, s:f, s:f}", "threads", s->threads[k], "fp32_gflops",
@@ -436,9 +436,7 @@ static void json_print(const setup *s)
     json_object_set_new(s->json, "peak", peaks);
     json_object_set_new(s->json, "load_before", json_real(s->load));
     json_object_set_new(s->json, "commit", json_string(st_commit));
-    text = json_dumps(s->json, JSON_INDENT(1) | JSON_REAL_PRECISION(5));
-    (void)puts(text ? text : "null");
-    free(text);
+    st_json_print(s->json, JSON_REAL_PRECISION(5));
 }
 
 static pl_code measure(setup *s, pl_error *err)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "stages/cmd.h"
+#include "stages/cmd_json.h"
 
 static const pl_opt opts[] = {
     { "--show", 's', NULL, "print the whole effective file, each value with where it comes from" },
@@ -58,16 +59,13 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     pl_problems problems = { .mem = mem };
     pl_workflow *wf = pl_workflow_load(args->arg[0], args->arg + 1, args->n - 1, app->stages, &problems, mem);
     json_t *stages = json_array(), *whole;
-    char *text;
 
     for (int i = 0; wf != NULL && i < wf->n_steps; i++)
         (void)json_array_append_new(stages, json_string(wf->step[i].stage->name));
     whole = json_pack("{s:s, s:b, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", wf != NULL, "problems",
                       problem_list(&problems), "name", wf ? wf->name : NULL, "workdir", wf ? wf->workdir : NULL,
                       "stages", stages);
-    text = whole ? json_dumps(whole, JSON_INDENT(1)) : NULL;
-    (void)puts(text ? text : "null");
-    free(text);
+    st_json_print(whole, 0);
     json_decref(whole);
     return wf != NULL ? 0 : pl_code_exit(PL_ECONFIG);
 }

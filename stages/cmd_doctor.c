@@ -5,6 +5,7 @@
 
 #include "stages/cmd.h"
 #include "stages/doctor.h"
+#include "stages/cmd_json.h"
 
 static const pl_opt opts[] = {
     { "--json", 0, NULL, "as JSON" },
@@ -28,16 +29,13 @@ static void print_people(const st_findings *f)
 static void print_json(const st_findings *f, int n_bad)
 {
     json_t *list = json_array(), *whole;
-    char *text;
 
     for (int i = 0; i < f->n; i++)
         (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", f->list[i].name, "health",
                                                     health_name[f->list[i].health], "text",
                                                     f->list[i].text ? f->list[i].text : ""));
     whole = json_pack("{s:b, s:o}", "ok", n_bad == 0, "findings", list);
-    text = whole ? json_dumps(whole, JSON_INDENT(1)) : NULL;
-    (void)puts(text ? text : "null");
-    free(text);
+    st_json_print(whole, 0);
     json_decref(whole);
 }
 

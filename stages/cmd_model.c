@@ -9,6 +9,7 @@
 #include "chem/element.h"
 #include "models/model_file.h"
 #include "stages/cmd.h"
+#include "stages/cmd_json.h"
 #include "stages/verdict.h"
 
 enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */
@@ -268,16 +269,13 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
 static int print_json(const nn_model_file *m, pl_arena *mem)
 {
     json_t *all = json_loads(nn_model_metadata(m, mem), 0, NULL);
-    char *text;
 
     if (all) {
         json_object_set_new(all, "sha256", json_string(m->sha256));
         json_object_set_new(all, "parameters", json_integer((json_int_t)m->model->n_floats));
         json_object_set_new(all, "domain", json_integer(m->domain.n));
     }
-    text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
-    (void)puts(text ? text : "null");
-    free(text);
+    st_json_print(all, 0);
     json_decref(all);
     return 0;
 }

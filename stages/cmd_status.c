@@ -7,6 +7,7 @@
 
 #include "stages/cmd.h"
 #include "stages/heartbeat.h"
+#include "stages/cmd_json.h"
 #include "stages/results.h"
 
 static const pl_opt opts[] = {
@@ -83,34 +84,31 @@ static void judge(last_run *r, const char *results)
     (void)snprintf(r->reason, sizeof r->reason, "the process is gone; run the same command again to continue");
 }
 
-static json_t *rows_json(sqlite3_stmt *st)
+static json_t *value_json(sqlite3_stmt *st, int i)
 {
-    json_t *list = json_array();
-    bool row = false;
-
-    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
-        json_t *o = json_object();
-        for (int i = 0; i < sqlite3_column_count(st); i++) {
-            int type = sqlite3_column_type(st, i);
-            json_t *v = type == SQLITE_INTEGER ? json_integer(sqlite3_column_int64(st, i))
-                        : type == SQLITE_FLOAT ? json_real(sqlite3_column_double(st, i))
-                        : type == SQLITE_NULL  ? json_null()
-                                               : json_string((const char *)sqlite3_column_text(st, i));
-            (void)json_object_set_new(o, sqlite3_column_name(st, i), v);
-        }
-        (void)json_array_append_new(list, o);
+    switch (sqlite3_column_type(st, i)) {
+    case SQLITE_INTEGER: return json_integer(sqlite3_column_int64(st, i));
+    case SQLITE_FLOAT: return json_real(sqlite3_column_double(st, i));
+    case SQLITE_NULL: return json_null();
+    default: return json_string((const char *)sqlite3_column_text(st, i));
     }
-    return list;
 }
 
-static json_t *query_json(pl_store *s, const char *sql)
+/* *code keeps the first error, after which nothing is read. */
+static json_t *query_json(pl_store *s, const char *sql, pl_code *code, pl_error *err)
 {
-    sqlite3_stmt *st;
-    json_t *list;
+    json_t *list = json_array();
+    sqlite3_stmt *st = NULL;
+    bool row = true;
 
-    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
-        return json_array();
-    list = rows_json(st);
+    if (*code == PL_OK)
+        *code = pl_db_prepare(s->db, &st, sql, err);
+    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        json_t *o = json_object();
+        for (int i = 0; i < sqlite3_column_count(st); i++)
+            (void)json_object_set_new(o, sqlite3_column_name(st, i), value_json(st, i));
+        (void)json_array_append_new(list, o);
+    }
     (void)sqlite3_finalize(st);
     return list;
 }
@@ -124,19 +122,20 @@ static const char *stages_sql(const last_run *r)
                  " FROM v_progress";
 }
 
-static void print_json(pl_store *s, const last_run *r)
+static pl_code print_json(pl_store *s, const last_run *r, pl_error *err)
 {
+    pl_code code = PL_OK;
+    json_t *stages = query_json(s, stages_sql(r), &code, err);
+    json_t *failures = query_json(s, "SELECT stage,code,count(*) AS n FROM failure GROUP BY 1,2 ORDER BY 3 DESC", &code, err);
     json_t *all = json_pack("{s:s, s:{s:I, s:s, s:s, s:s, s:s, s:s, s:s}, s:o, s:o, s:o}", "results", s->results_path,
                             "run", "run_id", (json_int_t)r->run_id, "state", r->state, "command", r->command, "host",
-                            r->host, "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages",
-                            query_json(s, stages_sql(r)), "failures",
-                            query_json(s, "SELECT stage,code,count(*) AS n FROM failure GROUP BY 1,2 ORDER BY 3 DESC"),
-                            "funnel", query_json(s, "SELECT * FROM v_funnel"));
-    char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
+                            r->host, "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages", stages,
+                            "failures", failures, "funnel", query_json(s, "SELECT * FROM v_funnel", &code, err));
 
-    (void)puts(text ? text : "null");
-    free(text);
+    if (code == PL_OK)
+        st_json_print(all, 0);
     json_decref(all);
+    return code;
 }
 
 /* Train, rank and the like have no units: nothing is counted. */
@@ -145,24 +144,24 @@ static const char *count_str(sqlite3_stmt *st, int column, char to[32])
     return sqlite3_column_int64(st, 2) == 0 ? "-" : pl_count_str(sqlite3_column_int64(st, column), to);
 }
 
-static void print_stages(pl_store *s, const last_run *r)
+static pl_code print_stages(pl_store *s, const last_run *r, pl_error *err)
 {
     sqlite3_stmt *st;
     bool row = false;
     char a[32], b[32], c[32], d[32];
+    pl_code code = pl_db_prepare(s->db, &st, stages_sql(r), err);
 
-    if (pl_db_prepare(s->db, &st, stages_sql(r), NULL) != PL_OK)
-        return;
     (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
-    while (pl_db_step(st, &row, NULL) == PL_OK && row)
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
                      (const char *)sqlite3_column_text(st, 1), count_str(st, 3, a), count_str(st, 4, b), count_str(st, 5, c),
                      pl_duration_str(sqlite3_column_double(st, 6), d));
     (void)sqlite3_finalize(st);
+    return code;
 }
 
 /* The last epoch of a training, which has no units. */
-static void print_epoch(pl_store *s)
+static pl_code print_epoch(pl_store *s, pl_error *err)
 {
     static const char sql[] =
         "SELECT stage, max(epoch), (SELECT json_extract(params_json,'$.epochs') FROM stage s WHERE s.name=stage),"
@@ -171,26 +170,30 @@ static void print_epoch(pl_store *s)
         " GROUP BY stage";
     sqlite3_stmt *st;
     bool row = false;
+    pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
-    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
-        return;
-    if (pl_db_step(st, &row, NULL) == PL_OK && row)
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (row)
         (void)printf("  %s: epoch %lld of %lld: %s\n", (const char *)sqlite3_column_text(st, 0),
                      (long long)sqlite3_column_int64(st, 1), (long long)sqlite3_column_int64(st, 2),
                      (const char *)sqlite3_column_text(st, 3));
     (void)sqlite3_finalize(st);
+    return code;
 }
 
-static void print_text(pl_store *s, const last_run *r)
+static pl_code print_text(pl_store *s, const last_run *r, pl_error *err)
 {
+    pl_code code;
+
     (void)printf("%s\n", s->results_path);
     if (r->run_id == 0)
         (void)printf("no run yet\n");
     else
         (void)printf("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host,
                      r->started, r->ended[0] ? ", ended " : "", r->ended, r->reason[0] ? ": " : "", r->reason);
-    print_stages(s, r);
-    print_epoch(s);
+    code = print_stages(s, r, err);
+    return code == PL_OK ? print_epoch(s, err) : code;
 }
 
 static int show_once(const pl_app *app, const char *where, bool json, pl_arena *mem, bool *running)
@@ -209,7 +212,7 @@ static int show_once(const pl_app *app, const char *where, bool json, pl_arena *
         code = read_run(s, &r, &err);
     if (code == PL_OK) {
         judge(&r, s->results_path);
-        (json ? print_json : print_text)(s, &r);
+        code = (json ? print_json : print_text)(s, &r, &err);
         (void)fflush(stdout);
     }
     *running = strcmp(r.state, "running") == 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/heartbeat.h"
+#include "stages/cmd_json.h"
 
 #include <glob.h>
 #include <jansson.h>
@@ -71,13 +72,10 @@ static json_t *read_beat(const char *path, bool *damaged)
 
 static void print_json(json_t *beat, const char *results)
 {
-    char *text;
 
     (void)json_object_set_new(beat, "results", json_string(results));
     (void)json_object_set_new(beat, "state", json_string(state_of(beat)));
-    text = json_dumps(beat, JSON_INDENT(1));
-    (void)puts(text ? text : "null");
-    free(text);
+    st_json_print(beat, 0);
 }
 
 static void print_text(const json_t *beat, const char *results)

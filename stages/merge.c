@@ -207,7 +207,7 @@ static pl_code finish(st_merging *m, pl_error *err)
     if (code == PL_OK)
         code = st_merge_unite(m, err);
     if (code == PL_OK)
-        code = pl_levels_compare(m->store, m->run_id, err);
+        code = pl_levels_compare(m->wf, m->store, m->run_id, err);
     if (code == PL_OK)
         code = pl_db_execf(m->store->db, err, "UPDATE stage SET state='done'; INSERT INTO event(run_id,at_utc,level,stage,message) "
                             "SELECT %lld, strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ','now'), 'info', name, 'merged from %d shards' FROM stage ORDER "

@@ -13,6 +13,7 @@
 #include "stages/blocks.h"
 #include "stages/expression.h"
 #include "stages/keep.h"
+#include "stages/machine.h"
 #include "stages/structures.h"
 
 #define AT(member) offsetof(st_prepare_conf, member)
@@ -224,6 +225,16 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     return PL_OK;
 }
 
+/* Where positions are computed: built structures, hydrogens that the input lacks. */
+static const char *level(const pl_step *step, pl_arena *mem)
+{
+    const st_prepare_conf *c = step->conf;
+    return c->conformer == CH_3D_NONE ? NULL : st_machine_level(mem);
+}
+
+static const char level_advice[] = "the same molecule may get another structure (positions that differ by a tenth of an Angstrom were seen); run "
+                                   "all shards on one kind of machine and one C library (docs/RELIABILITY.md)";
+
 /* ---- the run ---- */
 
 /* The key already holds the version; the run's row says it to people. */
@@ -254,13 +265,15 @@ static void read_conf(prepare_state *s)
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
-/* The same structures are built whatever the alerts, and of a SMILES whatever the pH. */
+/* The same structures are built whatever the alerts, and of a SMILES whatever the pH; on another kind of machine they are others. */
 static pl_code open_structures(prepare_state *s, pl_error *err)
 {
     json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
+    const char *machine = st_machine_level(s->env->mem);
     char *library;
     pl_code code;
 
+    (void)json_object_set_new(extra, "machine", json_string(machine ? machine : ""));
     (void)json_object_del(extra, "alerts");
     (void)json_object_del(extra, "groups");
     library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
@@ -533,4 +546,6 @@ const pl_stage st_prepare = {
     .finish = finish,
     .close = close_stage,
     .reset_sql = reset_sql,
+    .level = level,
+    .level_advice = level_advice,
 };

@@ -18,16 +18,16 @@ const char *st_calibrated_path(const pl_workflow *wf, const char *name, pl_arena
 
 /* ---- provenance ---------------------------------------------------------- */
 
-/* Objects of the rows of a query, with the names of its columns. */
-static json_t *json_rows(const pl_env *env, const char *sql)
+/* Objects of the rows of a query, with the names of its columns. *rc keeps the first error, after which nothing is read. */
+static json_t *json_rows(const pl_env *env, const char *sql, pl_code *rc, pl_error *err)
 {
     json_t *list = json_array();
     sqlite3_stmt *st = NULL;
     bool row = true;
 
-    if (pl_db_prepare(env->store->db, &st, sql, NULL) != PL_OK)
-        return list;
-    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
+    if (!*rc)
+        *rc = pl_db_prepare(env->store->db, &st, sql, err);
+    while (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row) {
         json_t *one = json_object();
         for (int k = 0; k < sqlite3_column_count(st); k++)
             (void)json_object_set_new(one, sqlite3_column_name(st, k), sqlite3_column_type(st, k) == SQLITE_INTEGER
@@ -68,13 +68,15 @@ static json_t *json_counts(const nn_model_file *m, const st_errors *e)
     return o;
 }
 
-static json_t *json_calibration(const pl_env *env, const nn_model_file *m, const char *from, const char *molecules, const st_errors *e)
+static json_t *json_calibration(const pl_env *env, const nn_model_file *m, const char *from, const char *molecules, const st_errors *e,
+                                pl_code *rc, pl_error *err)
 {
-    json_t *runs = json_rows(env, "SELECT program_version AS version, substr(started_utc,1,10) AS date FROM run ORDER BY run_id DESC LIMIT 1");
+    static const char run_sql[] = "SELECT program_version AS version, substr(started_utc,1,10) AS date FROM run ORDER BY run_id DESC LIMIT 1";
+    json_t *runs = json_rows(env, run_sql, rc, err);
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "program", "molsieve", "workflow", env->wf->name ? env->wf->name : "", "model", from,
                           "model_sha256", m->sha256, "inchikeys_sha256", molecules, "molecules", json_counts(m, e), "data",
                           json_rows(env, "SELECT replace(path,rtrim(path,replace(path,'/','')),'') AS file, sha256, n_records AS records FROM "
-                                         "input_file ORDER BY file_id LIMIT 200"));
+                                         "input_file ORDER BY file_id LIMIT 200", rc, err));
 
     if (o && json_array_size(runs) > 0)
         (void)json_object_update(o, json_array_get(runs, 0));
@@ -89,10 +91,11 @@ static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *
     pl_code rc = all ? molecules_hash(hash, env, d, err) : pl_fail(err, PL_EDATA, "the provenance of model %s cannot be read", m->name);
 
     if (!rc) {
-        (void)json_object_set_new(all, "calibration", json_calibration(env, m, from, hash, e));
+        (void)json_object_set_new(all, "calibration", json_calibration(env, m, from, hash, e, &rc, err));
         text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
         m->provenance = text ? pl_strdup(env->mem, text) : NULL;
-        rc = m->provenance ? PL_OK : pl_fail(err, PL_ENOMEM, "provenance of the model");
+        if (!rc && !m->provenance)
+            rc = pl_fail(err, PL_ENOMEM, "provenance of the model");
     }
     free(text);
     json_decref(all);

@@ -77,10 +77,12 @@ static const char *const migrate[] = {
     "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
     "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id; "
     "ALTER TABLE run ADD COLUMN kernels TEXT;",
+    "ALTER TABLE run ADD COLUMN cpu_s REAL; ALTER TABLE run ADD COLUMN worker_cpu_s REAL;",
 };
 
 /* What a reader of an older version sees in place of the columns and tables that it lacks. */
-#define RUN_6 "CREATE TEMP VIEW run AS SELECT *, NULL AS kernels FROM main.run;"
+#define RUN_6 "CREATE TEMP VIEW run AS SELECT *, NULL AS kernels, NULL AS cpu_s, NULL AS worker_cpu_s FROM main.run;"
+#define RUN_7 "CREATE TEMP VIEW run AS SELECT *, NULL AS cpu_s, NULL AS worker_cpu_s FROM main.run;"
 
 #define SINCE_3 \
     "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised, NULL AS alerts, NULL AS structures, NULL AS undefined_stereo FROM " \
@@ -104,11 +106,12 @@ static const char *const older[] = {
     RUN_6 SINCE_5 "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90, NULL AS domain, NULL AS reasons FROM main.score;",
     RUN_6 SINCE_5 SINCE_6,
     RUN_6 SINCE_6,
+    RUN_7,
 };
 
 const pl_schema st_schema = {
     .sql = st_schema_sql,
-    .version = 6,
+    .version = 7,
     .migrate = migrate,
     .older = older,
     .docs = st_schema_docs,

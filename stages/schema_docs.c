@@ -38,7 +38,9 @@ const char *const st_schema_docs[][4] = {
     { "run", "git_commit", NULL, "commit the program was built from, if known" },
     { "run", "openbabel_version", NULL, "version of Open Babel, if it was used" },
     { "run", "sqlite_version", NULL, "version of SQLite" },
-    { "run", "kernels", NULL, "engine, kernels and C library of each stage whose last digits depend on them, as JSON" },
+    { "run", "kernels", NULL, "engine, kernels and C library of each stage whose result depends on them, as JSON" },
+    { "run", "cpu_s", "s", "CPU time of the process until the run ended, without its workers; of several ranks that of the first" },
+    { "run", "worker_cpu_s", "s", "CPU time of the chemistry workers, building of structures included" },
 
     { "input_file", "file_id", NULL, "number of the file, in the order of the workflow's inputs" },
     { "input_file", "path", NULL, "where it was read" },

@@ -20,18 +20,18 @@ enum { FILES_MOST = 200 };
 
 /* ---- provenance ---------------------------------------------------------- */
 
-/* One text of the database; "" when there is none. */
-static const char *text_of(const pl_env *env, const char *sql, int64_t id)
+/* One text of the database; "" when there is none. As below, *rc keeps the first error, after which nothing is read. */
+static const char *text_of(const pl_env *env, const char *sql, int64_t id, pl_code *rc, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     const char *text = NULL;
     bool row = false;
 
-    if (pl_db_prepare(env->store->db, &st, sql, NULL) == PL_OK) {
-        (void)sqlite3_bind_int64(st, 1, id);
-        if (pl_db_step(st, &row, NULL) == PL_OK && row && sqlite3_column_text(st, 0))
-            text = pl_strdup(env->mem, (const char *)sqlite3_column_text(st, 0));
-    }
+    if (!*rc)
+        *rc = pl_db_prepare(env->store->db, &st, sql, err);
+    (void)sqlite3_bind_int64(st, 1, id);
+    if (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row && sqlite3_column_text(st, 0))
+        text = pl_strdup(env->mem, (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
     return text ? text : "";
 }
@@ -44,7 +44,7 @@ static json_t *json_file(const char *name, const char *sha256, const char *forma
 
 /* The files by name and hash; where they lay is nobody's business. QM9 came as 134,000: after the first
  * FILES_MOST all others are one entry, with a hash over their hashes. */
-static json_t *json_data(const pl_env *env)
+static json_t *json_data(const pl_env *env, pl_code *rc, pl_error *err)
 {
     json_t *list = json_array();
     int64_t more = 0, records = 0;
@@ -54,10 +54,9 @@ static json_t *json_data(const pl_env *env)
     bool row = true;
 
     pl_sha256_start(&sum);
-    if (pl_db_prepare(env->store->db, &st, "SELECT path, sha256, format, n_records FROM input_file ORDER BY file_id",
-                      NULL) != PL_OK)
-        return list;
-    while (pl_db_step(st, &row, NULL) == PL_OK && row) {
+    if (!*rc)
+        *rc = pl_db_prepare(env->store->db, &st, "SELECT path, sha256, format, n_records FROM input_file ORDER BY file_id", err);
+    while (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row) {
         const char *path = (const char *)sqlite3_column_text(st, 0), *slash = path ? strrchr(path, '/') : NULL;
         const char *sha256 = (const char *)sqlite3_column_text(st, 1);
         int64_t n = sqlite3_column_int64(st, 3);
@@ -87,7 +86,7 @@ static json_t *json_settings(const pl_workflow *wf, const char *stage)
 }
 
 /* Names the split whatever machine made it: hash over "InChIKey part" of every molecule. */
-static json_t *json_split(const pl_env *env)
+static json_t *json_split(const pl_env *env, pl_code *rc, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_sha256 sum;
@@ -95,12 +94,13 @@ static json_t *json_split(const pl_env *env)
     bool row = true;
 
     pl_sha256_start(&sum);
-    if (pl_db_prepare(env->store->db, &st, "SELECT m.inchikey, s.part FROM split s JOIN molecule m USING(mol_id) "
-                      "ORDER BY 1, 2", NULL) == PL_OK)
-        while (pl_db_step(st, &row, NULL) == PL_OK && row) {
-            pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
-            pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 1));
-        }
+    if (!*rc)
+        *rc = pl_db_prepare(env->store->db, &st, "SELECT m.inchikey, s.part FROM split s JOIN molecule m USING(mol_id) ORDER BY 1, 2",
+                            err);
+    while (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+        pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
+        pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 1));
+    }
     sqlite3_finalize(st);
     pl_sha256_hex(&sum, hex);
     return json_pack("{s:s, s:o}", "sha256", hex, "settings", json_settings(env->wf, "split"));
@@ -177,9 +177,10 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
     }
     all = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I}",
                     "program", "molsieve",
-                    "version", text_of(env, "SELECT program_version FROM run WHERE run_id=?", env->run_id),
-                    "date", text_of(env, "SELECT substr(created_utc,1,10) FROM stage WHERE stage_id=?", env->stage_id),
-                    "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env), "split", json_split(env),
+                    "version", text_of(env, "SELECT program_version FROM run WHERE run_id=?", env->run_id, &rc, err),
+                    "date", text_of(env, "SELECT substr(created_utc,1,10) FROM stage WHERE stage_id=?", env->stage_id, &rc, err),
+                    "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env, &rc, err),
+                    "split", json_split(env, &rc, err),
                     "settings", json_settings(env->wf, "train"), "training", json_training(t), "errors", errors,
                     "seed", (json_int_t)st_train_seed(env, t->member));
     if (all)
@@ -192,7 +193,9 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
     t->m.provenance = text ? pl_strdup(env->mem, text) : NULL;
     free(text);
     json_decref(all);
-    return t->m.provenance ? PL_OK : pl_fail(err, PL_ENOMEM, "provenance of the model");
+    if (!rc && !t->m.provenance)
+        rc = pl_fail(err, PL_ENOMEM, "provenance of the model");
+    return rc;
 }
 
 /* ---- rows ---------------------------------------------------------------- */

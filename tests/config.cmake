@@ -11,7 +11,7 @@ endif()
 if(TARGET molsieve)
   foreach(name all_problems_of_a_file_are_reported_together_with_their_places
                syntax_that_is_not_a_workflow_is_refused_in_one_line where_each_value_comes_from_is_shown
-               nothing_that_a_terminal_obeys_comes_out_of_a_workflow
+               nothing_that_a_terminal_obeys_comes_out_of_a_workflow nothing_that_a_terminal_obeys_comes_out_as_json
                every_command_stage_and_topic_has_help completion_scripts_are_valid_and_complete
                committed_files_are_what_the_tables_say the_demonstration_is_copied_and_can_run
                a_workflow_writes_where_it_says_and_nowhere_else doctor_finds_this_machine_fit bench_measures_what_it_is_asked_for results_can_be_asked_and_exported

@@ -157,6 +157,21 @@ void pl_text_add_json(pl_text *t, const char *text)
     pl_text_add(t, "\"");
 }
 
+/* Whoever made the text escaped the controls of C0, and its line breaks are between the strings. */
+void pl_text_add_json_text(pl_text *t, const char *json)
+{
+    const unsigned char *s = (const unsigned char *)json;
+
+    while (*s != '\0') {
+        size_t n = utf8_len(s, 4);
+        if ((n > 1 || *s == 0x7F) && is_control(s, n))
+            pl_text_addf(t, "\\u%04x", code_point(s, n));
+        else
+            pl_text_add_n(t, (const char *)s, n ? n : 1);
+        s += n ? n : 1;
+    }
+}
+
 bool pl_text_ok(const pl_text *t) { return !t->refused; }
 const char *pl_text_str(const pl_text *t) { return t->s ? t->s : ""; }
 

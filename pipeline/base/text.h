@@ -28,6 +28,8 @@ void pl_text_add_n(pl_text *t, const char *s, size_t n);
 void pl_text_addf(pl_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD, control characters (as below) are escaped. */
 void pl_text_add_json(pl_text *t, const char *s);
+/* A whole JSON text, in which control characters (as below) stand for themselves only within strings: those are escaped. */
+void pl_text_add_json_text(pl_text *t, const char *json);
 /* n bytes as UTF-8 on one line: control characters (C0, C1, bidirectional) become blanks, other bytes that are not UTF-8 U+FFFD.
  * Stops when the text has `most` bytes, with a whole character. */
 void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t most);

@@ -170,13 +170,28 @@ def nothing_that_a_terminal_obeys_comes_out_of_a_workflow():
                  (good.replace("{top: 3}", "{top: 3, x: %s}" % EVIL), 0)]
         for text, status in wrong:
             p.put("w.yaml", text)
-            for command in (["check", "w.yaml"], ["check", "w.yaml", "--show"], ["run", "w.yaml"], ["run", "w.yaml", "--dry-run"]):
+            for command in (["check", "w.yaml"], ["check", "w.yaml", "--show"], ["check", "w.yaml", "--json"], ["run", "w.yaml"], ["run", "w.yaml", "--dry-run"]):
                 _, out, err = p.run(*command, expect=None)
                 assert not CONTROLS.search(out + err), (command, text, out + err)
                 assert status == p.run("check", "w.yaml", expect=None)[0], (text, err)
         for words in (["run", "w.yaml", "\x1b[2J\u202e=1"], ["top", "\x1b[2J"], ["\x1b[2J\u202e"], ["run", "--\x1b[2J"], ["help", "\x1b[2J"]):
             _, out, err = p.run(*words, expect=None)
             assert not CONTROLS.search(out + err), (words, out + err)
+
+
+def nothing_that_a_terminal_obeys_comes_out_as_json():
+    """Paths and names that come from others, in JSON of `check`, `status` and `doctor`; it still says the same."""
+    name = "a\x9b2J\u202e\x85.yaml"
+    with Project() as p:
+        p.put("lib.smi", "C methane\nCC\n")
+        p.put(name, (GOOD % "none").replace("name: small", "name: " + EVIL))
+        p.put("good.yaml", (GOOD % "none").replace("name: small", 'name: small\nworkdir: "r\\x9b\\u202E"'))
+        p.run("run", "good.yaml", "-q", expect=None)
+        for command in (["check", name, "--json"], ["check", "good.yaml", "--json"], ["status", "good.yaml", "--json"]):
+            _, out, err = p.run(*command, expect=None)
+            assert not CONTROLS.search(out), (command, out)
+            assert "\\u009b" in out, (command, out)
+            json.loads(out)
 
 
 def where_each_value_comes_from_is_shown():

@@ -128,7 +128,7 @@ def a_database_of_an_older_format_is_read_and_goes_on():
         fresh, top, status = columns(now), p.run("top", "run")[1], p.run("status", "run")[1]
         assert re.search(r"prepare +done +1 +4 +1 ", status) and re.search(r"rank +done +- +- +- ", status), status
         os.rename(now, p.path("now.db"))
-        for version in (2, 3, 4, 5):
+        for version in (2, 3, 4, 5, 6):
             if version > 2:
                 os.remove(now)
             in_format(p.path("now.db"), now, version)
@@ -146,7 +146,25 @@ def a_database_of_an_older_format_is_read_and_goes_on():
             p.run("db", "check", "run")
 
 
-main([the_log_is_no_file_that_the_run_needs, a_database_of_an_older_format_is_read_and_goes_on, other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
+def cpu_seconds_are_those_that_the_system_counts():
+    """run.cpu_s and run.worker_cpu_s, and failure.cpu_s of a record that takes longer than it may."""
+    with Project() as p:
+        p.put("a.smi", "CC(C)Cc1ccc(cc1)C(C)C(=O)O a\nCN1CCC[C@H]1c1cccnc1 b\nCCN(CC)CCNC(=O)c1ccc(N)cc1 c\n" + "C1CCC2C(C1)CCC3C2CCC4C3CCC5C4CCC6C5CCCC6" +
+              "CCCCCCCCCCCCCCCCCCCCCCCCCCCCCC slow\n")
+        w = p.workflow([p.path("a.smi")], "  read: {}\n  prepare: {conformers: {source: generate, cpu_limit: 0.2s, retry_cpu_limit: 0.3s}}\n",
+                       extra="limits: {failures: {max_fraction: 1}}\n")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        p.run("run", w, "-q")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        counted = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        own, workers = p.rows("SELECT cpu_s, worker_cpu_s FROM run")[0]
+        assert own > 0 and workers > 0 and 0.8 * counted <= own + workers <= counted + 0.1, (own, workers, counted)
+        failed = p.rows("SELECT code, attempt, cpu_s FROM failure")
+        assert [f[:2] for f in failed] == [("timeout", 2)], failed
+        assert 0.4 < failed[0][2] < workers, (failed, workers)
+
+
+main([cpu_seconds_are_those_that_the_system_counts, the_log_is_no_file_that_the_run_needs, a_database_of_an_older_format_is_read_and_goes_on, other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
       closed_descriptors_are_not_taken_for_files, who_reads_the_progress_may_leave,
       a_worker_is_waited_for_whatever_was_said_of_children, a_limit_of_file_sizes_is_said_and_the_run_goes_on,
       a_fresh_directory_lies_beside_the_old_one])

@@ -95,6 +95,9 @@ def sums_weights_caution_and_bounds_are_what_they_say():
         for header, row in ((list(rows[0]), rows[0]), *((x.fieldnames, next(x)) for x in [csv.DictReader(
                 p.run(*command)[1].splitlines()) for command in (("export", "csv", "run"), ("top", "--csv", "run"))])):
             assert len(set(header)) == len(header) and float(row["logp predicted"]) == 42 != float(row["logp"]), header
+            # Properties come in the order of their names, whatever order they came into the database.
+            places = [header.index(c) for c in ("energy (kcal/mol) predicted", "gap (eV)", "logp predicted", 'sol, "log" (log(mol/l))')]
+            assert places == sorted(places), header
         assert float(rows[0]["energy (kcal/mol) predicted"]) == 42 and rows[0]["energy (kcal/mol)"] == ""
 
 

@@ -115,5 +115,37 @@ def a_model_says_with_which_kernels_it_was_trained():
         assert len(json.loads(meta["provenance"])["kernels"].split("; ")) == 2
 
 
+SMILES = "CCO a\nCC(C)CC(=O)NC1CCCCC1 b\nc1ccccc1CCN c\nCOC(=O)C1CCN(C)C1 d\nCC1CC2CCC1C2 e\nOCC1OC(O)C(O)C(O)C1O f\n"
+
+
+def structures_of_unlike_machines_are_told():
+    """Built structures depend on the C library's functions, which it takes by the processor: here it is told that there is no FMA."""
+    plain = dict(os.environ, GLIBC_TUNABLES="glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable")
+    with sieve.Project() as p:
+        p.put("in.smi", SMILES)
+        s = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate}}\n", name="s.yaml")
+        p.run("run", s, "-q", "workdir=here")
+        p.run("run", s, "-q", "workdir=there", env=plain)
+        here, there = (json.loads(p.one("SELECT kernels FROM run", workdir=w))["prepare"] for w in ("here", "there"))
+        assert "libm" in here and "glibc" in here, here
+        if here == there:
+            sieve.skip("this C library has one set of functions")
+        assert p.run("db", "digest", "here")[1] != p.run("db", "digest", "there")[1]
+        told = "another structure"
+        for workdir, env_of_0, says in (("two", plain, True), ("one", None, False)):
+            p.run("run", s, "-q", "--shard", "0/2", "workdir=" + workdir, env=env_of_0)
+            p.run("run", s, "-q", "--shard", "1/2", "workdir=" + workdir)
+            _, _, err = p.run("merge", s, "workdir=" + workdir)
+            assert (told in err) == says and (there in err) == says, err
+        for workdir, again, says in (("other", None, True), ("same", plain, False)):
+            p.run("run", s, "-q", "workdir=" + workdir, env=dict(plain, MOLSIEVE_FAULT="prepare.unit.after_commit:2"), expect=137)
+            _, _, err = p.run("run", s, "workdir=" + workdir, env=again)
+            assert (told in err) == says, err
+        # The cache of structures in features.db does not hand those of the other machine on.
+        p.run("run", s, "-q", "workdir=there", "stages.prepare.keep=mw < 900")
+        p.run("run", s, "-q", "workdir=here", "stages.prepare.keep=mw < 900")
+        assert p.run("db", "digest", "here")[1] == p.run("db", "digest", "there")[1]
+
+
 sieve.main([a_set_of_kernels_gives_the_same_bytes_for_any_jobs, shards_and_resumed_runs_of_unlike_kernels_are_told,
-            a_model_says_with_which_kernels_it_was_trained])
+            structures_of_unlike_machines_are_told, a_model_says_with_which_kernels_it_was_trained])

@@ -157,6 +157,11 @@ def a_screen_is_told_in_one_page():
             text = p.run("report", "runs/screen", "--top", str(top), "-o", "-")[1]
             assert text.count('<svg class="mol"') == top
         p.run("report", "--top", "1001", "runs/screen", expect=2)
+        # All structures are drawn: nothing is said but where the page is. It cannot be written: nothing is said but why.
+        _, _, err = p.run("report", "runs/screen", "-o", "page.html")
+        assert re.fullmatch(r"page\.html \([0-9.]+ kB\)\n", err), err
+        _, _, err = p.run("report", "runs/screen", "-o", "page.html/page.html", expect=6)
+        assert err.startswith("molsieve: page.html") and err.count("\n") == 1, err
         # Without the chemistry worker it is a page with SMILES, and that is said.
         shutil.copy(sieve.PROGRAM, p.path("alone"))
         env = {k: v for k, v in os.environ.items() if k != "MOLSIEVE_CHEM"}

@@ -112,6 +112,7 @@ def in_format(path, to, version=2):
     db = sqlite3.connect(to)
     for sql in ("pipeline/engine.sql", "tests/golden/schema%d.sql" % version):
         text = open(os.path.join(source, sql)).read()
+        text = text.replace(",\n  cpu_s REAL, worker_cpu_s REAL)", ")") if version < 7 else text
         db.executescript(text.replace(", kernels TEXT)", ")") if version < 6 else text)
     db.execute("ATTACH ? AS now", (path,))
     for table, in db.execute("SELECT name FROM main.sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite_%'").fetchall():

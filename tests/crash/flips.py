@@ -6,17 +6,19 @@ import glob
 import json
 import os
 import random
+import re
 import socket
 import sqlite3
 import subprocess
 import time
 import zlib
 
-from victim import Victim, sieve
+from victim import Screen, Victim, sieve
 
 READING = [["top", "-n", "20", "@"], ["query", "SELECT * FROM v_hits", "@"], ["query", "SELECT * FROM record", "@"],
            ["query", "SELECT m.mol_id, inchikey, s.mean FROM molecule m LEFT JOIN score s USING(mol_id)", "@"],
-           ["query", "SELECT * FROM v_funnel", "@"], ["failures", "@"], ["status", "@"], ["db", "digest", "--results-only", "@"]]
+           ["query", "SELECT * FROM v_funnel", "@"], ["failures", "@"], ["status", "@"], ["status", "--json", "@"],
+           ["query", "metric", "@"], ["export", "csv", "--all", "@"], ["report", "-o", "page.html", "@"], ["db", "digest", "--results-only", "@"]]
 
 
 class Flips:
@@ -50,13 +52,14 @@ class Flips:
         assert not self.wrong and self.noticed + self.harmless == self.n
 
 
-def ask(v, workdir):
+def ask(v, workdir, commands=READING):
     """(status, output) of each reading command."""
     out = []
-    for args in READING:
+    for args in commands:
         p = subprocess.run(v.command(*[a.replace("@", workdir) for a in args]), cwd=v.dir, capture_output=True, timeout=280)
         assert p.returncode in (0, 5), (args, p.returncode, p.stderr)
-        out.append((p.returncode, p.stdout))
+        said = open(v.path("page.html"), "rb").read() if args[0] == "report" and p.returncode == 0 else p.stdout
+        out.append((p.returncode, said))
     return out
 
 
@@ -68,13 +71,14 @@ def put(v, name, data):
 
 
 def finish(v, *args):
-    """Status of `run`, and the digests if it is 0; without those of features.db if that is damaged."""
+    """Status of `run`, and if it is 0 the digests: None where `db digest` refuses."""
     status, _, err = v.run("run", "w.yaml", "-q", "-j", "2", "workdir=hurt", *args, expect=None)
-    assert status in (0, 5, 1), (status, err)
+    assert status in (0, 5), (status, err)
     if status != 0:
         return status, None, err
-    status, out, err = v.run("db", "digest", "hurt", expect=None)
-    return status, out if status == 0 else None, err
+    digest, out, err = v.run("db", "digest", "hurt", expect=None)
+    assert digest in (0, 5), (digest, err)
+    return status, out if digest == 0 else None, err
 
 
 def a_flipped_bit_of_results_is_noticed_or_harmless():
@@ -89,29 +93,124 @@ def a_flipped_bit_of_results_is_noticed_or_harmless():
             got = ask(v, "hurt")
             status, after, _ = finish(v)
             wrong = [args for args, g, w in zip(READING, got, want) if g[0] == 0 and g[1] != w[1]]
-            if status == 0 and after != digest:
+            if status == 0 and after not in (digest, None):  # all is done: `run` need not meet the page, `db digest` reads all rows
                 wrong.append("run")
-            flips.judge(status != 0 or any(g[0] for g in got), not wrong, wrong)
+            flips.judge(status != 0 or after is None or any(g[0] for g in got), not wrong, wrong)
         flips.end("results.db, %d bytes, %d commands and `run`" % (len(data), len(READING)))
+
+
+def results_only(v):
+    """The digest of results.db alone: nothing in features.db may change it."""
+    return v.run("db", "digest", "--results-only", "hurt")[1]
+
+
+def a_damaged_page_of_any_table_is_never_passed_over():
+    """The first page of each table and index: `status` once answered with empty tables, without what it could not read."""
+    with Victim(60) as v:
+        v.go("hurt")
+        quick = [args for args in READING if args[0] in ("status", "failures", "top")]
+        data, want = open(v.path("hurt/results.db"), "rb").read(), ask(v, "hurt", quick)
+        size = int.from_bytes(data[16:18], "big")
+        for name, page in v.rows("SELECT name, rootpage FROM sqlite_master WHERE rootpage>0", workdir="hurt"):
+            at = (page - 1) * size + (104 if page == 1 else 4)  # how many rows or children it has
+            put(v, "hurt/results.db", data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
+            for args, g, w in zip(quick, ask(v, "hurt", quick), want):
+                assert g[0] == 5 or g == w, (name, args, g)
+                assert g[0] == 5 or name not in ("stage", "unit") or args[0] != "status", (name, args)
+
+
+def a_damaged_name_in_the_sums_of_rows_is_refused():
+    """A table that row_sum calls by another name is no other error than damage (it was status 1, and `db check` too)."""
+    with Victim(60) as v:
+        v.go("hurt")
+        data = open(v.path("hurt/results.db"), "rb").read()
+        size = int.from_bytes(data[16:18], "big")
+        page = v.one("SELECT rootpage FROM sqlite_master WHERE name='row_sum'", workdir="hurt")
+        for name, in v.rows("SELECT tbl FROM row_sum WHERE tbl IN('label','score','hit','stage','molecule')", workdir="hurt"):
+            at = data.index(name.encode(), (page - 1) * size, page * size) + 1
+            put(v, "hurt/results.db", data[:at] + bytes([data[at] ^ 4]) + data[at + 1:])
+            for args in (["db", "check", "hurt"], ["run", "w.yaml", "-q", "workdir=hurt"]):
+                _, out, err = v.run(*args, expect=5)
+                assert "row_sum" in out + err or "has not the rows" in out + err, (name, out, err)
+
+
+def features_hold(v, flips, results, hurt, want, alone):
+    """A run that ends with 0 has the right results; the digest of features.db is right, or `db digest` and `db check` refuse."""
+    put(v, "hurt/results.db", results)
+    put(v, "hurt/features.db", hurt)
+    check, said, _ = v.run("db", "check", "hurt", expect=None)
+    status, got, err = finish(v, "--until", "basis")
+    right = status != 0 or (results_only(v) == alone and (got == want or (got is None and check == 5)))
+    flips.judge(status != 0 or check != 0 or "damaged" in err, right, (check, said, err, got, want))
+    return status == 0 and got is None
 
 
 def a_flipped_bit_of_features_is_noticed_or_harmless():
     """The stages up to `prepare` are there, those after it read their blocks."""
-    flips = Flips(8)
+    flips, refused = Flips(8), 0
     with Victim(60) as v:
         v.go("hurt", "--until", "prepare")
         data = {name: open(v.path("hurt", name), "rb").read() for name in ("results.db", "features.db")}
-        _, want, _ = finish(v, "--until", "split")
+        _, want, _ = finish(v, "--until", "basis")
+        alone = results_only(v)
         for hurt in flips.each(data["features.db"]):
-            put(v, "hurt/results.db", data["results.db"])
-            put(v, "hurt/features.db", hurt)
-            check, said, err = v.run("db", "check", "hurt", expect=None)
-            status, got, err = finish(v, "--until", "split")
-            # The digest of features.db is of what is stored: another one says that something else is. That of the results must not change.
-            noticed = status != 0 or check != 0 or "damaged" in err
-            right = status != 0 or (got == want if check == 0 else got is None or got.splitlines()[0] == want.splitlines()[0])
-            flips.judge(noticed, right, (check, said, err, got, want))
-        flips.end("features.db, %d bytes, `run` and `db check`" % len(data["features.db"]))
+            refused += features_hold(v, flips, data["results.db"], hurt, want, alone)
+        flips.end("features.db, %d bytes, `run`, `db check` and `db digest`; results right and the digest refused %d" %
+                  (len(data["features.db"]), refused))
+
+
+def names_of_blocks(data):
+    """Where a kind or a key of a block stands, in a row or in the index: (byte, bit)."""
+    found = [m.start() + 1 for m in re.finditer(b"record|conformer", data)]
+    return [(at, bit) for at in found for bit in (0, 4)]
+
+
+def a_flipped_bit_of_a_name_of_a_block_is_noticed():
+    """Two bits of each kind's name, wherever it stands: in the rows, which an index finds, and in the index."""
+    flips = Flips(0)
+    with Victim(60) as v:
+        v.go("hurt", "--until", "prepare")
+        data = {name: open(v.path("hurt", name), "rb").read() for name in ("results.db", "features.db")}
+        _, want, _ = finish(v, "--until", "basis")
+        alone, whole = results_only(v), data["features.db"]
+        for flips.at, flips.bit in names_of_blocks(whole):
+            flips.n += 1
+            hurt = whole[:flips.at] + bytes([whole[flips.at] ^ 1 << flips.bit]) + whole[flips.at + 1:]
+            features_hold(v, flips, data["results.db"], hurt, want, alone)
+        assert flips.n > 20, flips.n
+        flips.end("names of blocks in features.db")
+
+
+def verified(v):
+    """What `model verify` and `model info` make of a model, and a screen that opens it."""
+    out = []
+    for args in (["model", "verify", "m.safetensors"], ["model", "info", "m.safetensors"]):
+        status, said, _ = v.run(*args, expect=None)
+        assert status in (0, 5), (args, status)
+        out.append(status or said)
+    status, _, err = v.run("run", "w.yaml", "-q", "-j", "2", "workdir=hurt", expect=None)
+    assert status in (0, 2, 5), (status, err)
+    return out + [status or v.rows("SELECT mol_id, mean FROM score ORDER BY 1", workdir="hurt")]
+
+
+def without_sums(said):
+    return [line for line in said.splitlines() if "sha256" not in line] if isinstance(said, str) else said
+
+
+def a_flipped_bit_of_a_model_is_noticed_or_harmless():
+    """`model verify`, `model info` and the screen each refuse the file, or say what they say of the undamaged one."""
+    flips = Flips(20)
+    with Screen(60) as v:
+        v.go("half", "--until", "basis")
+        v.copy("half", "hurt")
+        data, want = open(v.path("m.safetensors"), "rb").read(), verified(v)
+        for hurt in flips.each(data):
+            v.copy("half", "hurt")
+            v.put("m.safetensors", hurt)
+            got = verified(v)
+            wrong = [k for k in range(3) if got[k] not in (2, 5) and without_sums(got[k]) != without_sums(want[k])]
+            flips.judge(any(g in (2, 5) for g in got), not wrong, (wrong, got[:2]))
+        flips.end("a model file, %d bytes, `model verify`, `model info`, `run`" % len(data))
 
 
 def a_flipped_bit_of_a_checkpoint_is_noticed_or_harmless():
@@ -210,6 +309,8 @@ def who_changes_a_table_of_ours_is_told_and_may_insist():
 
 
 if __name__ == "__main__":
-    sieve.main([a_flipped_bit_of_results_is_noticed_or_harmless, a_flipped_bit_of_features_is_noticed_or_harmless,
+    sieve.main([a_flipped_bit_of_results_is_noticed_or_harmless, a_damaged_page_of_any_table_is_never_passed_over,
+                a_damaged_name_in_the_sums_of_rows_is_refused, a_flipped_bit_of_features_is_noticed_or_harmless,
+                a_flipped_bit_of_a_name_of_a_block_is_noticed, a_flipped_bit_of_a_model_is_noticed_or_harmless,
                 a_flipped_bit_of_a_checkpoint_is_noticed_or_harmless, a_flipped_bit_of_the_heartbeat_is_noticed_or_harmless,
                 other_programs_may_write_tables_of_their_own, who_changes_a_table_of_ours_is_told_and_may_insist])

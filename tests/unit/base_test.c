@@ -175,6 +175,9 @@ static void json_text_is_valid_for_any_bytes(void **unused)
     pl_text_reset(&t);
     pl_text_add_json(&t, "1\xc2\x9b" "2\xd8\x9c" "3\xe2\x80\xae" "4\x7f" "5\xc2\xa0\xe2\x80\x90");
     assert_string_equal(pl_text_str(&t), "\"1\\u009b2\\u061c3\\u202e4\\u007f5\xc2\xa0\xe2\x80\x90\"");
+    pl_text_reset(&t);
+    pl_text_add_json_text(&t, "{\n \"a\\n\xc2\x9b\": \"\xe2\x80\xae\x7f\xc3\xa9\xc2\xa0\"}");
+    assert_string_equal(pl_text_str(&t), "{\n \"a\\n\\u009b\": \"\\u202e\\u007f\xc3\xa9\xc2\xa0\"}");
     pl_text_free(&t);
 }
 

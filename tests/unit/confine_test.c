@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -259,38 +261,6 @@ static void a_confined_process_may_still_abort(void **state)
     assert_int_equal(in_child(aborts), 1000 + SIGABRT);
 }
 
-/* Of the only child that this program has. */
-static bool child_has_descriptor(int fd)
-{
-    char name[64];
-    long pid = 0;
-    FILE *f;
-
-    (void)snprintf(name, sizeof name, "/proc/self/task/%ld/children", (long)us);
-    f = fopen(name, "r");
-    assert_non_null(f);
-    assert_int_equal(fscanf(f, "%ld", &pid), 1);
-    (void)fclose(f);
-    (void)snprintf(name, sizeof name, "/proc/%ld/fd/%d", pid, fd);
-    return access(name, F_OK) == 0;
-}
-
-static void the_worker_closes_what_it_inherits(void **state)
-{
-    const int file = open(outside, O_RDONLY), high = dup2(file, 207);
-    ch_worker *w = NULL;
-    ch_worker_info info;
-
-    (void)state;
-    assert_true(file > 2 && high == 207);
-    assert_int_equal(ch_worker_open(&w, NULL, NULL), PL_OK);
-    assert_int_equal(ch_worker_hello(w, &info, NULL), PL_OK);
-    assert_true(child_has_descriptor(0) && !child_has_descriptor(high));
-    ch_worker_close(w);
-    (void)close(file);
-    (void)close(high);
-}
-
 static int grows_a_file(void)
 {
     int fd = open(outside, O_WRONLY | O_APPEND);
@@ -340,6 +310,73 @@ static int children(pid_t of, pid_t *out, int max)
     return n;
 }
 
+/* Descriptors of a process that are neither /dev/null nor a pipe or socket; -1: they cannot be listed. */
+static int files_open(pid_t pid)
+{
+    char path[64], name[400], to[256];
+    const struct dirent *e;
+    int n = 0;
+    DIR *d;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
+    d = opendir(path);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        ssize_t len;
+        (void)snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+        len = readlink(name, to, sizeof to - 1);
+        if (len < 0)
+            continue;
+        to[len] = '\0';
+        n += strcmp(to, "/dev/null") != 0 && strncmp(to, "pipe:", 5) != 0 && strncmp(to, "socket:", 7) != 0;
+    }
+    if (d != NULL)
+        (void)closedir(d);
+    return d != NULL ? n : -1;
+}
+
+/* With a file at 207, above the limit at which it was opened, and one at 70: files that the worker and its builder have open. */
+static int files_of_a_worker(void)
+{
+    struct rlimit few;
+    const int file = open(outside, O_RDONLY), low = dup2(file, 70), high = dup2(file, 207);
+    ch_worker *w = NULL;
+    ch_worker_info info;
+    pid_t worker = 0, builder = 0;
+    int n = 250;
+
+    if (file <= 2 || low != 70 || high != 207 || getrlimit(RLIMIT_NOFILE, &few) != 0)
+        return 251;
+    few.rlim_cur = 64;
+    if (setrlimit(RLIMIT_NOFILE, &few) == 0 && ch_worker_open(&w, NULL, NULL) == PL_OK && ch_worker_hello(w, &info, NULL) == PL_OK &&
+        children(getpid(), &worker, 1) == 1 && children(worker, &builder, 1) == 1 && files_open(getpid()) >= 3)
+        n = files_open(worker) + files_open(builder);
+    ch_worker_close(w);
+    return n;
+}
+
+static int files_without_close_range(void)
+{
+    forbid(436, 3, ENOSYS); /* the filter is inherited by the worker */
+    if (syscall(436, 3u, 3u, 0u) != -1 || errno != ENOSYS)
+        return 252;
+    return files_of_a_worker();
+}
+
+static void the_worker_closes_what_it_inherits(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(files_of_a_worker), 0);
+}
+
+/* As on kernels before 5.9. */
+static void the_worker_closes_it_without_close_range_too(void **state)
+{
+    (void)state;
+    if (in_child(has_seccomp) != 0)
+        skip();
+    assert_int_equal(in_child(files_without_close_range), 0);
+}
+
 static void the_worker_and_its_builder_are_confined(void **state)
 {
     ch_worker *w = NULL;
@@ -372,6 +409,7 @@ int main(void)
         cmocka_unit_test(an_open_file_does_not_grow),
         cmocka_unit_test(a_confined_process_may_still_abort),
         cmocka_unit_test(the_worker_closes_what_it_inherits),
+        cmocka_unit_test(the_worker_closes_it_without_close_range_too),
         cmocka_unit_test(the_worker_and_its_builder_are_confined),
     };
     us = getpid();

@@ -192,6 +192,24 @@ static void a_reader_goes_on_where_it_was_told_to(void **state)
     ch_reader_close(again);
 }
 
+/* The whole file is loaded before the first record. */
+static void a_stop_ends_the_loading(void **state)
+{
+    static const char some[] = "QM9BIN01, and the rest does not matter";
+    atomic_int stop = 1;
+    const ch_reader_opts opts = { .stop = &stop };
+    ch_record rec;
+    ch_reader *r;
+    bool more;
+    FILE *f = fopen(made, "wb");
+
+    (void)state;
+    assert_true(f != NULL && fputs(some, f) >= 0 && fclose(f) == 0);
+    assert_int_equal(ch_reader_open(&r, made, "qm9bin", &opts, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_ESTOP);
+    ch_reader_close(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_short_or_damaged_file_is_bad_input_and_never_read_beyond),
         cmocka_unit_test(the_binary_holds_the_molecules_of_the_sdf),
         cmocka_unit_test(a_reader_goes_on_where_it_was_told_to),
+        cmocka_unit_test(a_stop_ends_the_loading),
     };
     const char *shared = getenv("MOLSIEVE_SHARED");
     int failed;
