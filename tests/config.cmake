@@ -23,7 +23,7 @@ endif()
 foreach(name links_and_names_of_files_lead_somewhere sections_and_operations_that_are_named_exist
              decisions_that_are_named_exist_and_all_are_in_the_index commands_options_and_settings_that_are_named_exist
              variables_that_are_named_are_read_and_those_that_are_read_are_named tests_that_are_named_exist
-             pages_and_program_agree_on_version_exit_codes_and_the_demonstration
+             pages_and_program_agree_on_version_and_exit_codes
              own_data_is_trained_on_and_screened_as_the_page_says)
   molsieve_script_test(docs.${name} cli/docs.py LABEL cli ARGS ${name})
 endforeach()
