@@ -172,6 +172,17 @@ static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem,
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
+/* ,"descriptors":"fsp3 ": those after version 1, which a run before them has not. "" without any. */
+static const char *descriptors_json(pl_arena *mem)
+{
+    const char *names = "";
+
+    for (int i = 0; i < CH_N_DESCRIPTORS && names != NULL; i++)
+        if (ch_descriptors[i].since > 1)
+            names = pl_sprintf(mem, "%s%s ", names, ch_descriptors[i].name);
+    return names == NULL || names[0] == '\0' ? names : pl_sprintf(mem, ",\"descriptors\":\"%s\"", names);
+}
+
 /* Built structures depend on the seed, everything on the library. */
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
                    pl_arena *mem, pl_error *err)
@@ -179,7 +190,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     const st_prepare_conf *c = step->conf;
     ch_worker *w = NULL;
     ch_worker_info info;
-    const char *alerts = "";
+    const char *alerts = "", *descriptors = descriptors_json(mem);
     char seed[32] = "";
     const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
@@ -194,7 +205,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
         return code;
     if (generates(c))
         (void)snprintf(seed, sizeof seed, ",\"seed\":%lld", (long long)wf->seed);
-    *extra_json = pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s}", info.openbabel, CH_ANSWERS_VERSION, seed, alerts, groups);
+    *extra_json = descriptors == NULL ? NULL : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
+                                                          CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
@@ -254,7 +266,7 @@ static void read_conf(prepare_state *s)
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
-/* The same structures are built whatever the alerts, and of a SMILES whatever the pH. */
+/* The same structures are built whatever the alerts and descriptors, and of a SMILES whatever the pH. */
 static pl_code open_structures(prepare_state *s, pl_error *err)
 {
     json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
@@ -263,6 +275,7 @@ static pl_code open_structures(prepare_state *s, pl_error *err)
 
     (void)json_object_del(extra, "alerts");
     (void)json_object_del(extra, "groups");
+    (void)json_object_del(extra, "descriptors");
     library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(extra);
     code = library ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)
