@@ -30,10 +30,9 @@ typedef struct write_conf {
 
 #define AT(member) offsetof(write_conf, member)
 static const pl_field fields[] = {
-    { PL_TEXT, "csv", AT(path[CSV]), 0, 0, 0, "hits.csv", NULL, NULL, "table of the hits; in the workdir unless absolute", 0,
-      NULL, 0 },
-    { PL_TEXT, "sdf", AT(path[SDF]), 0, 0, 0, NULL, NULL, NULL, "conformers with the same columns as data fields", 0, NULL, 0 },
-    { PL_TEXT, "smi", AT(path[SMI]), 0, 0, 0, NULL, NULL, NULL, "SMILES and title", 0, NULL, 0 },
+    { PL_TEXT, "csv", AT(path[CSV]), .text = "hits.csv", .help = "table of the hits; in the workdir unless absolute" },
+    { PL_TEXT, "sdf", AT(path[SDF]), .help = "conformers with the same columns as data fields" },
+    { PL_TEXT, "smi", AT(path[SMI]), .help = "SMILES and title" },
     { 0 },
 };
 
