@@ -15,7 +15,7 @@ enum { ST_ENGINE_CPU, ST_ENGINE_REF = 1, ST_ENGINE_AUTO = 3 };
 
 typedef struct st_compute {
     int32_t engine;           /* of st_compute_engine                        */
-    int32_t radial;           /* of radial.mode                              */
+    int32_t radial;           /* nn_radial                                   */
     int32_t kernels;          /* 0: the best; else of st_compute_kernels     */
     double width;             /* Angstrom, of the grid of radial nodes       */
     int32_t precision;        /* nn_precision of all operations ..           */
@@ -32,7 +32,7 @@ enum { ST_DEVICES = 64 };
 #define ST_COMPUTE_FIELDS(type) \
     { PL_CHOICE, "engine", ST_COMPUTE_AT(type, engine), .choices = "cpu|ref|cuda|auto", .flags = PL_HOW, \
       .help = "cpu; plain loops in double to check by, always exact; a GPU; a GPU if there is one, else cpu" }, \
-    { PL_CHOICE, "radial.mode", ST_COMPUTE_AT(type, radial), .choices = "nodes|exact", \
+    { PL_CHOICE, "radial.mode", ST_COMPUTE_AT(type, radial), .choices = NN_RADIAL_WORDS, \
       .help = "radial networks at the nodes of a grid with interpolation between, or at every distance" }, \
     { PL_CHOICE, "kernels", ST_COMPUTE_AT(type, kernels), .choices = "auto|portable|avx2|avx512|amx", .flags = PL_LATER, \
       .help = "engine cpu: the set of kernels; auto: the best of the processor; results of unlike sets differ from the seventh digit on" }, \
