@@ -11,7 +11,6 @@
 #define ST_EVALUATE_H
 
 #include "pipeline/stage.h"
-
-extern const pl_stage st_evaluate;
+#include "stages/registry.h"
 
 #endif
