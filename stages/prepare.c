@@ -170,14 +170,14 @@ static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem,
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
-/* ,"descriptors":"fsp3 ": those after version 1, which a run before them has not. "" without any. */
+/* ,"descriptors":"fsp3": those after version 1, which a run before them has not. "" without any. */
 static const char *descriptors_json(pl_arena *mem)
 {
     const char *names = "";
 
     for (int i = 0; i < CH_N_DESCRIPTORS && names != NULL; i++)
         if (ch_descriptors[i].since > 1)
-            names = pl_sprintf(mem, "%s%s ", names, ch_descriptors[i].name);
+            names = pl_sprintf(mem, "%s%s%s", names, names[0] ? " " : "", ch_descriptors[i].name);
     return names == NULL || names[0] == '\0' ? names : pl_sprintf(mem, ",\"descriptors\":\"%s\"", names);
 }
 
