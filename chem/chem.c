@@ -177,7 +177,6 @@ static pl_code ensure_tested(ch_worker *w, pl_error *err)
         return code;
     version = ch_wire_str(&o.body, &n);
     (void)snprintf(w->info.openbabel, sizeof w->info.openbabel, "%.*s", (int)n, version);
-    (void)snprintf(w->info.protocol, sizeof w->info.protocol, "%s", CH_PROTOCOL_VERSION);
     w->info.n_formats = ch_wire_i32(&o.body);
     w->info.confined = ch_wire_i32(&o.body);
     w->tested = o.body.ok;
@@ -197,8 +196,7 @@ pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err)
     protocol = ch_wire_str(&o.body, &m);
     *out = (ch_worker_info){ .n_formats = 0 };
     (void)snprintf(out->openbabel, sizeof out->openbabel, "%.*s", (int)n, library);
-    (void)snprintf(out->protocol, sizeof out->protocol, "%.*s", (int)m, protocol);
-    return o.body.ok && strcmp(out->protocol, CH_PROTOCOL_VERSION) == 0 ? PL_OK : other_protocol(w, err);
+    return o.body.ok && m == sizeof CH_PROTOCOL_VERSION - 1 && memcmp(protocol, CH_PROTOCOL_VERSION, m) == 0 ? PL_OK : other_protocol(w, err);
 }
 
 /* ---- the requests ------------------------------------------------------- */
@@ -227,9 +225,7 @@ static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_err
 {
     const char **strings[] = { &out->smiles, &out->inchikey, &out->formula,
                               &out->removed, &out->alerts,   &out->geometry };
-    int32_t *ints[] = { &out->n_heavy, &out->charge, &out->hbd, &out->hba, &out->rotors, &out->rings,
-                        &out->charge_read, &out->n_neutralised, &out->undefined_stereo };
-    double *reals[] = { &out->mw, &out->logp, &out->tpsa, &out->energy };
+    int32_t *ints[] = { &out->n_heavy, &out->charge, &out->charge_read, &out->n_neutralised, &out->undefined_stereo };
 
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         size_t n;
@@ -240,8 +236,9 @@ static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_err
     }
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
         *ints[i] = ch_wire_i32(in);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        *reals[i] = ch_wire_f64(in);
+    for (int i = 0; i < CH_N_DESCRIPTORS; i++)
+        out->descriptor[i] = ch_wire_f64(in);
+    out->energy = ch_wire_f64(in);
     return ch_wire_mol(&out->mol, in, mem, err);
 }
 

@@ -8,7 +8,7 @@
  * worker did before. When the program itself is replaced meanwhile, what would start
  * another of it is EIO: answers of two versions are not mixed.
  *
- * The child is started when first needed. One ch_worker per thread. Units: Angstrom, kcal/mol, seconds, u, Angstrom^2 (TPSA). */
+ * The child is started when first needed. One ch_worker per thread. Units: Angstrom, kcal/mol, seconds. */
 #ifndef CH_CHEM_H
 #define CH_CHEM_H
 
@@ -69,8 +69,7 @@ typedef struct ch_prepared {
     int32_t n_heavy, charge;
     int32_t charge_read, n_neutralised; /* net charge before neutralise and ph, and atoms whose charge they changed */
     int32_t undefined_stereo; /* centres and double bonds that the SMILES leaves open    */
-    double mw, logp, tpsa;   /* u (whole kept part), -, Angstrom^2                 */
-    int32_t hbd, hba, rotors, rings; /* hba: Lipinski's N + O count                */
+    double descriptor[CH_N_DESCRIPTORS]; /* of the kept part, chem/descriptors.h; NaN where there is none */
     /* Of the 3D structure; if there are several, of that with the lowest energy. */
     const char *geometry;    /* "input", "mmff94", "uff", "none" or ""             */
     double energy;           /* kcal/mol; NaN when no force field was used         */
@@ -138,7 +137,6 @@ pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_are
  * stage keys. ECONFIG when that test fails (missing plug-ins or data tables). */
 typedef struct ch_worker_info {
     char openbabel[32];   /* Open Babel's version        */
-    char protocol[16];    /* ours                        */
     int n_formats;        /* readable                    */
     int confined;         /* ch_confined: what it has given up */
 } ch_worker_info;

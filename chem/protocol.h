@@ -22,8 +22,8 @@
  *     version  str library version; str protocol
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, alerts, geometry;
- *              i32 n_heavy, charge, hbd, hba, rotors, rings, charge_read, n_neutralised, undefined_stereo;
- *              f64 mw, logp, tpsa, energy; mol (also when the status is not ok);
+ *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo;
+ *              f64 of each descriptor; f64 energy; mol (also when the status is not ok);
  *              geometry "build" and no atoms: `build` this SMILES for the rest
  *     build    str geometry; f64 energy; mol; i32 n, then n times mol: others of it, by growing energy
  *     list     i32 n, then n times str molecule, str why it is none (then only its title is there)
@@ -43,10 +43,14 @@
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
-#define CH_PROTOCOL_VERSION "8"
+#include "chem/descriptors.h"
+
+/* "8 mw logp ...": programs with other descriptors do not understand each other. */
+#define CH_PROTOCOL_NAME(name, ...) " " #name
+#define CH_PROTOCOL_VERSION "9" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
- * structures, there called "protocol" as long as it was the same. */
+ * structures, there called "protocol" as long as it was the same. Not raised for a new descriptor: its name is in the key. */
 #define CH_ANSWERS_VERSION "7"
 
 /* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */

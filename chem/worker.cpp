@@ -31,12 +31,10 @@
 #include <openbabel/atom.h>
 #include <openbabel/babelconfig.h>
 #include <openbabel/bond.h>
-#include <openbabel/descriptor.h>
 #include <openbabel/elements.h>
 #include <openbabel/obconversion.h>
 #include <openbabel/oberror.h>
 #include <openbabel/obiter.h>
-#include <openbabel/ring.h>
 
 using namespace OpenBabel;
 
@@ -95,31 +93,10 @@ bool write_all(int fd, const char *p, size_t n)
 
 struct Prepared {
     std::string smiles, inchikey, formula, removed, alerts, geometry;
-    int32_t n_heavy = 0, charge = 0, hbd = 0, hba = 0, rotors = 0, rings = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0;
-    double mw = 0, logp = 0, tpsa = 0, energy = NAN;
+    int32_t n_heavy = 0, charge = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0;
+    double descriptor[CH_N_DESCRIPTORS] = {}, energy = NAN;
     std::string mol; // as on the wire
 };
-
-static double predict(OBMol &mol, const char *name)
-{
-    OBDescriptor *d = OBDescriptor::FindType(name);
-    return d == nullptr ? NAN : d->Predict(&mol);
-}
-
-static void describe(OBMol &mol, Prepared &p)
-{
-    p.formula = mol.GetFormula();
-    p.n_heavy = static_cast<int32_t>(mol.NumHvyAtoms());
-    p.charge = mol.GetTotalCharge();
-    p.mw = mol.GetMolWt();
-    p.logp = predict(mol, "logP");
-    p.tpsa = predict(mol, "TPSA");
-    p.hbd = static_cast<int32_t>(predict(mol, "HBD"));
-    p.rotors = static_cast<int32_t>(mol.NumRotors());
-    p.rings = static_cast<int32_t>(mol.GetSSSR().size());
-    FOR_ATOMS_OF_MOL(a, mol)
-        p.hba += a->GetAtomicNum() == 7 || a->GetAtomicNum() == 8; // Lipinski's count
-}
 
 static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules,
                     const PrepareOpts &o)
@@ -139,7 +116,10 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     // Identity comes from the input: building 3D invents stereo that it left open.
     p.smiles = canonical_smiles(mol);
     p.inchikey = inchikey(mol);
-    describe(mol, p);
+    p.formula = mol.GetFormula();
+    p.n_heavy = static_cast<int32_t>(mol.NumHvyAtoms());
+    p.charge = mol.GetTotalCharge();
+    mol_describe(mol, p.descriptor);
     p.undefined_stereo = undefined_stereo(mol);
     if (!rules.empty())
         p.alerts = mol_alerts(mol, rules);
@@ -154,10 +134,11 @@ static void put_prepared(Out &out, const Prepared &p)
 {
     for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.alerts, &p.geometry })
         out.str(*s);
-    for (int32_t n : { p.n_heavy, p.charge, p.hbd, p.hba, p.rotors, p.rings, p.charge_read, p.n_neutralised, p.undefined_stereo })
+    for (int32_t n : { p.n_heavy, p.charge, p.charge_read, p.n_neutralised, p.undefined_stereo })
         out.put(n);
-    for (double x : { p.mw, p.logp, p.tpsa, p.energy })
+    for (double x : p.descriptor)
         out.put(x);
+    out.put(p.energy);
     out.s += p.mol.empty() ? std::string(12, '\0') : p.mol;
 }
 
@@ -221,7 +202,7 @@ static void op_hello(In &, Out &out, Failure &)
     prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", "", o);
     const Placed placed = build_all(p.smiles, o);
     if (p.inchikey != "WPYMKLBDIGXBTP-UHFFFAOYSA-N" || p.removed != "[Na+]" || placed.geometry != "mmff94" ||
-        !(p.logp > 1 && p.logp < 2))
+        !(p.descriptor[CH_D_logp] > 1 && p.descriptor[CH_D_logp] < 2))
         fail(CH_INTERNAL, "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" +
                               placed.geometry + "'");
     check_readers();
@@ -545,7 +526,7 @@ static char *put_str(char *p, const char *s)
 static bool answer_version(int in, int out)
 {
     const size_t head = 4 + 4 + 4 + 8; // bytes that follow, status, signal, CPU seconds
-    char request[16], reply[128] = "";
+    char request[16], reply[64 + sizeof BABEL_VERSION + sizeof CH_PROTOCOL_VERSION] = "";
     uint32_t peek[2];
     char *end = put_str(put_str(put_str(reply + head, ""), BABEL_VERSION), CH_PROTOCOL_VERSION);
     const uint32_t n = static_cast<uint32_t>(end - reply - 4);

@@ -13,6 +13,7 @@
 
 #include <openbabel/mol.h>
 
+#include "chem/descriptors.h"
 #include "chem/protocol.h"
 
 namespace worker {
@@ -137,6 +138,10 @@ void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
 
 // As on the wire.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
+
+// ---- worker_descriptors.cpp
+
+void mol_describe(OpenBabel::OBMol &mol, double descriptor[CH_N_DESCRIPTORS]);
 
 // ---- worker_bonds.cpp
 

@@ -16,10 +16,11 @@
 
 typedef struct nn_engine nn_engine;
 
-/* Where radial networks are evaluated: at the distance of every pair, or at the
- * nodes of a fixed grid of distances with linear interpolation of the hidden
- * vector between two nodes (docs/performance.md 2.4). */
-typedef enum nn_radial { NN_RADIAL_EXACT, NN_RADIAL_NODES } nn_radial;
+/* Where radial networks are evaluated: at the nodes of a fixed grid of distances with
+ * linear interpolation of the hidden vector between two nodes (docs/performance.md 2.4),
+ * or at the distance of every pair. In the order of NN_RADIAL_WORDS. */
+typedef enum nn_radial { NN_RADIAL_NODES, NN_RADIAL_EXACT } nn_radial;
+#define NN_RADIAL_WORDS "nodes|exact"
 
 /* Factors of matrix products; sums, and everything else, are float32. BF16X3: each
  * factor as a sum of two bf16 numbers, three products, about 4e-6. The last two: on a

@@ -50,8 +50,8 @@ static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *er
 
     if (code == PL_OK)
         code = pl_db_exec(db, pl_engine_sql, err);
-    if (code == PL_OK && schema->sql)
-        code = pl_db_exec(db, schema->sql, err);
+    if (code == PL_OK)
+        code = pl_schema_create(db, schema, err);
     if (code == PL_OK)
         code = put_docs(db, schema, err);
     if (code == PL_OK)
@@ -64,13 +64,30 @@ static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *er
     return code;
 }
 
+static const char *step_sql(const pl_schema *schema, int from) { return schema->migrate ? schema->migrate[from] : NULL; }
+
+/* Whether there is a step from this version to the next. */
+static bool is_known(const pl_schema *schema, int from)
+{
+    bool known = from >= 1 && step_sql(schema, from) != NULL;
+
+    for (const pl_added *a = schema->added; a != NULL && a->table != NULL && from >= 1; a++)
+        known = known || a->version == from + 1;
+    return known;
+}
+
 /* One version up, all or nothing. */
 static pl_code migrate_once(pl_store *s, int from, pl_error *err)
 {
+    const pl_schema *schema = s->schema;
     pl_code code = pl_db_begin(s->db, err);
 
+    if (code == PL_OK && step_sql(schema, from) != NULL)
+        code = pl_db_exec(s->db, step_sql(schema, from), err);
     if (code == PL_OK)
-        code = pl_db_exec(s->db, s->schema->migrate[from], err);
+        code = pl_schema_add(s->db, schema, from, from + 1, err);
+    if (code == PL_OK && from + 1 == schema->version && schema->views != NULL)
+        code = pl_db_exec(s->db, schema->views, err);
     if (code == PL_OK)
         code = put_docs(s->db, s->schema, err);
     if (code == PL_OK)
@@ -87,7 +104,7 @@ static pl_code copy_before(pl_store *s, int from, pl_error *err)
     char copy[PATH_MAX];
 
     for (int v = from; v < s->schema->version; v++)
-        if (s->schema->migrate == NULL || v < 1 || s->schema->migrate[v] == NULL)
+        if (!is_known(s->schema, v))
             return pl_fail(err, PL_EDATA, "%s: format %d is too old for this program; use --fresh", s->results_path, from);
     if (snprintf(copy, sizeof copy, "%s.format%d", s->results_path, from) >= (int)sizeof copy)
         return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
@@ -296,8 +313,8 @@ static pl_code open_reader(pl_store *s, pl_error *err)
         code = pl_fail(err, PL_EDATA, "%s: empty, nothing has run yet", s->results_path);
     if (code == PL_OK)
         code = pl_open_ours(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
-    if (code == PL_OK && is.version > 0 && is.version < s->schema->version && s->schema->older && s->schema->older[is.version])
-        code = pl_db_exec(s->db, s->schema->older[is.version], err);
+    if (code == PL_OK && is.version > 0 && is.version < s->schema->version)
+        code = pl_schema_complete(s->db, s->schema, err);
     if (code == PL_OK)
         code = find_features(s, err);
     return code;

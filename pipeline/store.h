@@ -21,15 +21,27 @@
 /* What the application stores besides the engine's own tables (meta, column_doc,
  * run, stage, unit, event, metric, input_file, record, failure). */
 typedef struct pl_schema {
-    const char *sql;                 /* CREATE ... of version `version`, whole file      */
+    const char *sql;                 /* CREATE ... of tables and indexes, without `added` */
+    const char *views;               /* DROP and CREATE of the views; also the last step of a migration; may be NULL */
     int version;                     /* PRAGMA user_version                              */
-    const char *const *migrate;      /* [version]: SQL from version i to i+1; [0] unused */
-    const char *const *older;        /* [version]: TEMP views through which a database of that version that is
-                                        only read is like one of `version`; [i] and all may be NULL */
-    const char *const (*docs)[4];    /* {table, column, unit, description}, {NULL}-terminated */
+    const char *const *migrate;      /* [version]: SQL from version i to i+1, NULL: none known; all may be NULL */
+    const struct pl_added *added;    /* columns that tables of `sql` got later, {NULL}-terminated; may be NULL */
+    const char *const (*docs)[4];    /* {table, column, unit, description} of every column, {NULL}-terminated */
     const char *const (*digest)[2];  /* {name, SELECT of logical content without row ids}, {NULL} */
     const char *const (*check)[2];   /* {what must hold, SELECT of the number of rows where it does not}, {NULL}; may be NULL */
 } pl_schema;
+
+typedef struct pl_added {
+    const char *table, *column;      /* "molecule", "tpsa REAL"                          */
+    int version;                     /* the first that has it; before 2: `sql` has it    */
+} pl_added;
+
+/* The tables and views of the application, in an empty database. */
+pl_code pl_schema_create(sqlite3 *db, const pl_schema *schema, pl_error *err);
+/* The columns that are new in versions from+1 to `to`. */
+pl_code pl_schema_add(sqlite3 *db, const pl_schema *schema, int from, int to, pl_error *err);
+/* For this connection: a database of an older version reads as one of this version. What it lacks is NULL, or empty. */
+pl_code pl_schema_complete(sqlite3 *db, const pl_schema *schema, pl_error *err);
 
 struct pl_store {
     sqlite3 *db;                     /* results.db                                       */

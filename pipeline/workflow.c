@@ -17,68 +17,69 @@
 
 #define AT(member) offsetof(pl_input, member)
 static const pl_field input_fields[] = {
-    { PL_PATH, "path", AT(path), .help = "file, or pattern such as data/*.sdf.gz", .flags = PL_REQUIRED | PL_EXISTS },
+    { PL_PATH, "path", AT(path), .flags = PL_REQUIRED | PL_EXISTS, .help = "file, or pattern such as data/*.sdf.gz" },
     { PL_TEXT, "format", AT(format), .text = "auto", .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel name; auto: by name" },
     { PL_TEXT, "title_from", AT(title_from), .help = "SDF data field that holds the title" },
     { PL_TEXT, "columns.smiles", AT(smiles_column), .help = "CSV: name or number (from 1) of the SMILES column" },
     { PL_TEXT, "columns.title", AT(title_column), .help = "CSV: name or number (from 1) of the title column" },
-    { 0 }
+    { 0 },
 };
 #undef AT
 
 #define AT(member) offsetof(pl_model_ref, member)
 static const pl_field model_fields[] = {
     { PL_TEXT, "name", AT(name), .help = "the key above" },
-    { PL_PATH, "path", AT(path), .help = "model file (.safetensors)", .flags = PL_REQUIRED | PL_EXISTS },
+    { PL_PATH, "path", AT(path), .flags = PL_REQUIRED | PL_EXISTS, .help = "model file (.safetensors)" },
     { PL_TEXT, "sha256", AT(sha256), .help = "refuse any other file" },
-    { 0 }
+    { 0 },
 };
 #undef AT
 
 #define AT(member) offsetof(pl_workflow, member)
 const pl_field pl_workflow_fields[] = {
-    { PL_INT, "format", AT(format), 1, 1, 1, .help = "version of this file's format", .flags = PL_REQUIRED },
+    { PL_INT, "format", AT(format), .dflt = 1, .min = 1, .max = 1, .flags = PL_REQUIRED, .help = "version of this file's format" },
     { PL_TEXT, "name", AT(name), .help = "name of the run; without it, the name of the file" },
-    { PL_INT, "seed", AT(seed), 1, 0, 9007199254740991.0, .help = "start of every random stream" },
+    { PL_INT, "seed", AT(seed), .dflt = 1, .min = 0, .max = 9007199254740991.0, .help = "start of every random stream" },
     { PL_PATH, "workdir", AT(workdir), .help = "everything the run writes lives here; without it, runs/<name>" },
-    { PL_LIST, "inputs", AT(inputs), .help = "molecule files", .sub = input_fields, .sub_size = sizeof(pl_input) },
-    { PL_LIST, "models", AT(models), .help = "model files by name", .flags = PL_KEYED, .sub = model_fields,
-      .sub_size = sizeof(pl_model_ref) },
-    { PL_REAL, "limits.failures.max_fraction", AT(limits.max_fraction), 0.1, 0, 1,
+    { PL_LIST, "inputs", AT(inputs), .sub = input_fields, .sub_size = sizeof(pl_input), .help = "molecule files" },
+    { PL_LIST, "models", AT(models), .flags = PL_KEYED, .sub = model_fields, .sub_size = sizeof(pl_model_ref),
+      .help = "model files by name" },
+    { PL_REAL, "limits.failures.max_fraction", AT(limits.max_fraction), .dflt = 0.1, .min = 0, .max = 1,
       .help = "part of the records that may fail; above it the run ends with status 3" },
-    { PL_INT, "limits.failures.max_count", AT(limits.max_count), 100000, 0, 1e15, .help = "records that may fail" },
-    { PL_SIZE, "limits.disk_free_min", AT(limits.disk_free_min), 64 * 1048576.0, 0, 1e18,
+    { PL_INT, "limits.failures.max_count", AT(limits.max_count), .dflt = 100000, .min = 0, .max = 1e15, .help = "records that may fail" },
+    { PL_SIZE, "limits.disk_free_min", AT(limits.disk_free_min), .dflt = 64 * 1048576.0, .min = 0, .max = 1e18,
       .help = "stop cleanly when less disk space is left" },
-    { PL_DURATION, "limits.max_time", AT(limits.max_time), -1, 1, 366 * 86400.0, .choices = "auto",
+    { PL_DURATION, "limits.max_time", AT(limits.max_time), .dflt = -1, .min = 1, .max = 366 * 86400.0, .choices = "auto",
       .help = "stop cleanly after this time; auto: what the scheduler allows" },
     { PL_TEXT, "storage.results", AT(storage.results), .text = "results.db", .help = "results database, in workdir" },
     { PL_TEXT, "storage.features", AT(storage.features), .text = "features.db", .help = "feature database, in workdir" },
-    { PL_CHOICE, "storage.journal", AT(storage.journal), 0, .choices = "auto|wal|truncate",
+    { PL_CHOICE, "storage.journal", AT(storage.journal), .choices = "auto|wal|truncate",
       .help = "auto: wal on a local disk, truncate on a network disk" },
-    { PL_INT, "workers", AT(workers), -1, 1, 4096, .choices = "auto", .help = "worker processes and threads" },
-    { PL_CHOICE, "scheduler.type", AT(scheduler.type), 0, .choices = "auto|slurm|pbs|lsf|sge",
+    { PL_INT, "workers", AT(workers), .dflt = -1, .min = 1, .max = 4096, .choices = "auto", .help = "worker processes and threads" },
+    { PL_CHOICE, "scheduler.type", AT(scheduler.type), .choices = "auto|slurm|pbs|lsf|sge",
       .help = "whose job scripts `molsieve script` and `submit` write; auto: the one whose commands are here" },
-    { PL_DURATION, "scheduler.time", AT(scheduler.time), -1, 60, 366 * 86400.0, .choices = "auto",
+    { PL_DURATION, "scheduler.time", AT(scheduler.time), .dflt = -1, .min = 60, .max = 366 * 86400.0, .choices = "auto",
       .help = "limit of a job; auto: the site's" },
-    { PL_DURATION, "scheduler.warn", AT(scheduler.warn), 300, 30, 86400,
+    { PL_DURATION, "scheduler.warn", AT(scheduler.warn), .dflt = 300, .min = 30, .max = 86400,
       .help = "how long before the limit the signal to stop comes" },
-    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), 1, 1, 100000, .help = "nodes; several only for stage train" },
-    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), 1, 1, 1024, .help = "ranks on a node; several only for stage train" },
-    { PL_INT, "scheduler.cpus", AT(scheduler.cpus), 1, 1, 4096, .help = "processors of a task" },
-    { PL_INT, "scheduler.gpus", AT(scheduler.gpus), 0, 0, 1024, .help = "GPUs of a node" },
-    { PL_SIZE, "scheduler.memory", AT(scheduler.memory), 0, 0, 1e15, .help = "memory of a node; 0B: the site's default" },
+    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), .dflt = 1, .min = 1, .max = 100000, .help = "nodes; several only for stage train" },
+    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), .dflt = 1, .min = 1, .max = 1024,
+      .help = "ranks on a node; several only for stage train" },
+    { PL_INT, "scheduler.cpus", AT(scheduler.cpus), .dflt = 1, .min = 1, .max = 4096, .help = "processors of a task" },
+    { PL_INT, "scheduler.gpus", AT(scheduler.gpus), .min = 0, .max = 1024, .help = "GPUs of a node" },
+    { PL_SIZE, "scheduler.memory", AT(scheduler.memory), .min = 0, .max = 1e15, .help = "memory of a node; 0B: the site's default" },
     { PL_TEXT, "scheduler.partition", AT(scheduler.partition), .help = "partition or queue" },
     { PL_TEXT, "scheduler.account", AT(scheduler.account), .help = "account or project" },
-    { PL_INT, "scheduler.array", AT(scheduler.array), 0, 0, 99999,
+    { PL_INT, "scheduler.array", AT(scheduler.array), .min = 0, .max = 99999,
       .help = "shards, each a task of a job array; 0: one job for all" },
-    { PL_INT, "scheduler.max_running", AT(scheduler.max_running), 0, 0, 99999, .help = "tasks of the array at once; 0: all" },
-    { PL_INT, "scheduler.restarts", AT(scheduler.restarts), 50, 0, 100000,
+    { PL_INT, "scheduler.max_running", AT(scheduler.max_running), .min = 0, .max = 99999, .help = "tasks of the array at once; 0: all" },
+    { PL_INT, "scheduler.restarts", AT(scheduler.restarts), .dflt = 50, .min = 0, .max = 100000,
       .help = "how often a job starts itself again at its limit; LSF and Grid Engine do not count" },
     { PL_TEXT, "scheduler.launcher", AT(scheduler.launcher),
       .help = "starts the ranks, such as srun --mpi=pmix; without it srun in Slurm, mpirun elsewhere" },
     { PL_TEXTS, "scheduler.setup", AT(scheduler.setup), .help = "lines of shell before the run, such as module load cuda" },
     { PL_TEXTS, "scheduler.options", AT(scheduler.options), .help = "more options of the job, such as --constraint=a100" },
-    { 0 }
+    { 0 },
 };
 #undef AT
 

@@ -17,10 +17,10 @@ typedef struct basis_conf {
 
 #define AT(member) offsetof(basis_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "kind", AT(kind), NN_BASIS_FRAME_Q15, 0, 0, NULL, "frame_q15|frame_f32|sh_f32|pairwise_f32|none",
-      NULL, "what is stored; `molsieve plan` prints the size of each", 0, NULL, 0 },
-    { PL_INT, "max_degree", AT(max_degree), 3, 1, 4, NULL, NULL, NULL,
-      "sh_f32, pairwise_f32: degrees 0 to this; frames always have 1 to 3", 0, NULL, 0 },
+    { PL_CHOICE, "kind", AT(kind), .dflt = NN_BASIS_FRAME_Q15, .choices = "frame_q15|frame_f32|sh_f32|pairwise_f32|none",
+      .help = "what is stored; `molsieve plan` prints the size of each" },
+    { PL_INT, "max_degree", AT(max_degree), .dflt = 3, .min = 1, .max = 4,
+      .help = "sh_f32, pairwise_f32: degrees 0 to this; frames always have 1 to 3" },
     { 0 },
 };
 

@@ -8,8 +8,7 @@
 
 #include "models/feature.h"
 #include "pipeline/workflow.h"
-
-extern const pl_stage st_basis;
+#include "stages/registry.h"
 
 /* The block that the stage makes of a block of graphs. */
 pl_code st_basis_pack(pl_bytes *out, const pl_step *step, const ch_graph_block *graphs, pl_arena *mem, pl_error *err);

@@ -20,7 +20,7 @@ static void set_use(const char *set)
 
 static void variant_name(st_bench_variant *v)
 {
-    static const char *const radials[] = { "exact", "nodes" }, *const precisions[] = { "fp32", "bf16x3", "bf16", "tf32", "fp16" };
+    static const char *const radials[] = { [NN_RADIAL_NODES] = "nodes", [NN_RADIAL_EXACT] = "exact" }, *const precisions[] = { "fp32", "bf16x3", "bf16", "tf32", "fp16" };
     char models[32] = "";
 
     if (v->models > 1)

@@ -4,6 +4,7 @@
 #include "chem/sdf_write.h"
 #include "stages/cmd.h"
 #include "stages/conformers.h"
+#include "stages/descriptors.h"
 #include "stages/out_file.h"
 #include "stages/results.h"
 #include "stages/rows.h"
@@ -82,9 +83,9 @@ static pl_code prepare(const export *x, bool wide, bool hidden, sqlite3_stmt **s
         code = st_hit_columns(x->store->db, &sql, NULL, err);
         if (code == PL_OK)
             code = st_score_columns(x->store->db, true, &sql, err);
-        pl_text_add(&sql, ", m.formula, m.n_heavy, m.charge AS \"charge (e)\", m.mw AS \"mw (u)\", m.logp, "
-                          "m.tpsa AS \"tpsa (Angstrom^2)\", m.hbd, m.hba, m.rotb, m.rings, m.geometry, "
-                          "m.energy AS \"energy (kcal/mol)\"");
+        pl_text_add(&sql, ", m.formula, m.n_heavy, m.charge AS \"charge (e)\"");
+        st_descriptors_in_files(&sql);
+        pl_text_add(&sql, ", m.geometry, m.energy AS \"energy (kcal/mol)\"");
     }
     pl_text_add(&sql, hidden ? ", m.mol_id, m.unit" : "");
     if (code == PL_OK)

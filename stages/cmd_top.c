@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/cmd.h"
+#include "stages/descriptors.h"
 #include "stages/domain_words.h"
 #include "stages/results.h"
 #include "stages/rows.h"
@@ -23,7 +24,8 @@ static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err
     pl_text_add(&sql, ", h.objective");
     if (code == PL_OK)
         code = st_hit_columns(db, &sql, NULL, err);
-    pl_text_addf(&sql, ", m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.smiles, m.inchikey FROM hit h "
+    st_descriptors_in_top(&sql);
+    pl_text_addf(&sql, ", m.smiles, m.inchikey FROM hit h "
                  "JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)n);
     if (code == PL_OK && !pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");

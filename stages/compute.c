@@ -24,7 +24,7 @@ static const char *kernels_of(const st_compute *c)
 
 nn_engine_conf st_compute_conf(const st_compute *c, int threads)
 {
-    nn_radial radial = c->radial == 0 && c->engine != ST_ENGINE_REF ? NN_RADIAL_NODES : NN_RADIAL_EXACT;
+    nn_radial radial = c->engine == ST_ENGINE_REF ? NN_RADIAL_EXACT : (nn_radial)c->radial;
 
     return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .kernels = kernels_of(c), .radial = radial, .width = c->width,
                              .of_radial = precision_of(c, c->of_radial), .of_contract = precision_of(c, c->of_contract),

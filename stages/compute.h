@@ -15,7 +15,7 @@ enum { ST_ENGINE_CPU, ST_ENGINE_REF = 1, ST_ENGINE_AUTO = 3 };
 
 typedef struct st_compute {
     int32_t engine;           /* of st_compute_engine                        */
-    int32_t radial;           /* of radial.mode                              */
+    int32_t radial;           /* nn_radial                                   */
     int32_t kernels;          /* 0: the best; else of st_compute_kernels     */
     double width;             /* Angstrom, of the grid of radial nodes       */
     int32_t precision;        /* nn_precision of all operations ..           */
@@ -26,26 +26,28 @@ typedef struct st_compute {
 enum { ST_DEVICES = 64 };
 
 #define ST_PRECISIONS "fp32|bf16x3|bf16|tf32|fp16"
-#define ST_COMPUTE_CHOICE(type, key, member, words, help, flags) \
-    { PL_CHOICE, key, offsetof(type, compute.member), 0, 0, 0, NULL, words, NULL, help, flags, NULL, 0 }
+#define ST_COMPUTE_AT(type, member) offsetof(type, compute.member)
 
 /* Fields of a settings struct `type` that has a member `st_compute compute`. */
 #define ST_COMPUTE_FIELDS(type) \
-    ST_COMPUTE_CHOICE(type, "engine", engine, "cpu|ref|cuda|auto", \
-                      "cpu; plain loops in double to check by, always exact; a GPU; a GPU if there is one, else cpu", PL_HOW), \
-    ST_COMPUTE_CHOICE(type, "radial.mode", radial, "nodes|exact", \
-                      "radial networks at the nodes of a grid with interpolation between, or at every distance", 0), \
-    ST_COMPUTE_CHOICE(type, "kernels", kernels, "auto|portable|avx2|avx512|amx", \
-                      "engine cpu: the set of kernels; auto: the best of the processor; results of unlike sets differ from the seventh digit on", \
-                      PL_LATER), \
-    { PL_TEXTS, "devices", offsetof(type, compute.devices), 0, 0, 0, NULL, NULL, NULL, \
-      "all, or numbers of visible GPUs ([0, 1]); score uses each, a rank of train one, evaluate the first", PL_HOW, NULL, 0 }, \
-    { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \
-      "between two radial nodes", 0, NULL, 0 }, \
-    ST_COMPUTE_CHOICE(type, "precision", precision, ST_PRECISIONS, "of the factors in matrix products; sums are fp32; tf32 and fp16: on a GPU", 0), \
-    ST_COMPUTE_CHOICE(type, "precision_of.radial", of_radial, "same|" ST_PRECISIONS, "of the radial networks' last layer", 0), \
-    ST_COMPUTE_CHOICE(type, "precision_of.contract", of_contract, "same|" ST_PRECISIONS, "of the convolution along edges", 0), \
-    ST_COMPUTE_CHOICE(type, "precision_of.linear", of_linear, "same|" ST_PRECISIONS, "of the linear layers of nodes", 0)
+    { PL_CHOICE, "engine", ST_COMPUTE_AT(type, engine), .choices = "cpu|ref|cuda|auto", .flags = PL_HOW, \
+      .help = "cpu; plain loops in double to check by, always exact; a GPU; a GPU if there is one, else cpu" }, \
+    { PL_CHOICE, "radial.mode", ST_COMPUTE_AT(type, radial), .choices = NN_RADIAL_WORDS, \
+      .help = "radial networks at the nodes of a grid with interpolation between, or at every distance" }, \
+    { PL_CHOICE, "kernels", ST_COMPUTE_AT(type, kernels), .choices = "auto|portable|avx2|avx512|amx", .flags = PL_LATER, \
+      .help = "engine cpu: the set of kernels; auto: the best of the processor; results of unlike sets differ from the seventh digit on" }, \
+    { PL_TEXTS, "devices", ST_COMPUTE_AT(type, devices), .flags = PL_HOW, \
+      .help = "all, or numbers of visible GPUs ([0, 1]); score uses each, a rank of train one, evaluate the first" }, \
+    { PL_REAL, "radial.width", ST_COMPUTE_AT(type, width), .dflt = 0.01, .min = 0.001, .max = 0.1, .unit = "Angstrom", \
+      .help = "between two radial nodes" }, \
+    { PL_CHOICE, "precision", ST_COMPUTE_AT(type, precision), .choices = ST_PRECISIONS, \
+      .help = "of the factors in matrix products; sums are fp32; tf32 and fp16: on a GPU" }, \
+    { PL_CHOICE, "precision_of.radial", ST_COMPUTE_AT(type, of_radial), .choices = "same|" ST_PRECISIONS, \
+      .help = "of the radial networks' last layer" }, \
+    { PL_CHOICE, "precision_of.contract", ST_COMPUTE_AT(type, of_contract), .choices = "same|" ST_PRECISIONS, \
+      .help = "of the convolution along edges" }, \
+    { PL_CHOICE, "precision_of.linear", ST_COMPUTE_AT(type, of_linear), .choices = "same|" ST_PRECISIONS, \
+      .help = "of the linear layers of nodes" }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c);
 /* The GPUs to compute with; one, 0, where the engine is not cuda. device [ST_DEVICES]. ECONFIG

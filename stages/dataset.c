@@ -8,6 +8,7 @@
 #include "chem/graph_block.h"
 #include "pipeline/workflow.h"
 #include "stages/blocks.h"
+#include "stages/descriptors.h"
 #include "stages/neighbours.h"
 #include "stages/prepare.h"
 
@@ -45,8 +46,9 @@ static void row_take(st_dataset *d, sqlite3_stmt *st)
     d->part[i] = (uint8_t)part_number((const char *)sqlite3_column_text(st, 1));
     for (int32_t k = 0; k < d->n_targets; k++)
         d->value[i * d->n_targets + k] = NAN;
-    for (int k = 0; k < ST_DESCRIPTORS; k++)
-        d->descriptor[i][k] = sqlite3_column_double(st, 2 + k);
+    for (int k = 0, n = 0; k < CH_N_DESCRIPTORS; k++)
+        if (ch_descriptors[k].since == 1)
+            d->descriptor[i][n++] = sqlite3_column_double(st, 2 + k);
 }
 
 /* "3,5": the properties that the labels are; -1 for one that is none. */
@@ -78,9 +80,9 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
                        "AND l.property_id IN (%s))", d->from, ids);
     if (!rc)
         rc = rows_alloc(d, n, err);
-    sql = rc ? NULL : pl_sprintf(env->mem, "SELECT s.mol_id, s.part, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings FROM %s s "
-                                 "CROSS JOIN molecule m USING(mol_id) WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND "
-                                 "l.property_id IN (%s)) ORDER BY s.mol_id", d->from, ids);
+    sql = rc ? NULL : pl_sprintf(env->mem, "SELECT s.mol_id, s.part" ST_DESCRIPTOR_COLUMNS " FROM %s s CROSS JOIN molecule m USING(mol_id) "
+                                 "WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND l.property_id IN (%s)) "
+                                 "ORDER BY s.mol_id", d->from, ids);
     if (!rc)
         rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
     while (!rc && row && d->n < n) {

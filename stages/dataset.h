@@ -7,6 +7,7 @@
 #ifndef ST_DATASET_H
 #define ST_DATASET_H
 
+#include "chem/descriptors.h"
 #include "models/feature.h"
 #include "models/metric.h"
 #include "models/train.h"
@@ -17,7 +18,9 @@ typedef enum st_part { ST_TRAIN, ST_VALID, ST_TEST, ST_CALIBRATION, ST_NEW, ST_P
 enum { ST_SPLIT_PARTS = ST_NEW };  /* those that a split has: the ones before ST_NEW */
 extern const char *const st_part_name[ST_PARTS];
 
-enum { ST_DESCRIPTORS = 7 };     /* mw logp tpsa hbd hba rotb rings */
+/* Those of version 1, so that baselines of models stay comparable. */
+#define ST_IS_FIRST(name, kind, unit, heading, title, shown, since, ...) +((since) == 1)
+enum { ST_DESCRIPTORS = 0 CH_DESCRIPTORS(ST_IS_FIRST) };
 
 /* A label to learn, by its name in the property table. */
 typedef struct st_wanted_label {

@@ -24,31 +24,33 @@ typedef st_evaluate_conf evaluate_conf;
 #define AT(member) offsetof(evaluate_conf, member)
 #define TARGET(member) offsetof(st_evaluate_target, member)
 static const pl_field target_fields[] = {
-    { PL_TEXT, "name", TARGET(name), 0, 0, 0, NULL, NULL, NULL, "target of a model", PL_REQUIRED, NULL, 0 },
-    { PL_TEXT, "column", TARGET(column), 0, 0, 0, NULL, NULL, NULL, "label with the measured values, if it is called otherwise", 0, NULL, 0 },
-    { PL_REAL, "factor", TARGET(factor), 0, 0, 0, NULL, NULL, NULL, "label times this is in the unit of the target; 0: as it is, units must be the same", 0,
-      NULL, 0 },
-    { 0 }
+    { PL_TEXT, "name", TARGET(name), .flags = PL_REQUIRED, .help = "target of a model" },
+    { PL_TEXT, "column", TARGET(column), .help = "label with the measured values, if it is called otherwise" },
+    { PL_REAL, "factor", TARGET(factor), .help = "label times this is in the unit of the target; 0: as it is, units must be the same" },
+    { 0 },
 };
 
 static const pl_field fields[] = {
-    { PL_TEXTS, "on", AT(on), 0, 0, 0, NULL, NULL, NULL, "parts: train, valid, test, calibration, of `models` train, calibration, new; valid and test, or new, if none is given",
-      0, NULL, 0 },
-    { PL_TEXTS, "models", AT(models), 0, 0, 0, NULL, NULL, NULL,
-      "names from the workflow's `models` to evaluate on the labels of the input, in a workflow that trains none; if none: all of them", PL_LATER, NULL, 0 },
-    { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "of `models`: labels that are called otherwise or have another unit", PL_LATER,
-      target_fields, sizeof(st_evaluate_target) },
-    { PL_BOOL, "calibrate", AT(calibrate), 0, 0, 0, NULL, NULL, NULL,
-      "of `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those of the part calibration "
-      "where there is a split, else all it was not trained on", PL_LATER, NULL, 0 },
-    { PL_INT, "batch.molecules", AT(molecules), 240, 1, 100000, NULL, NULL, "molecules", "in a batch; same bits for any",
-      PL_HOW, NULL, 0 },
-    { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
-      PL_HOW, NULL, 0 },
-    { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers", PL_HOW, NULL, 0 },
-    { PL_CHOICE, "mirror", AT(mirror), NN_MIRROR_AVERAGE, 0, 0, NULL, "as_is|average", NULL, "as score.mirror", PL_LATER, NULL, 0 },
+    { PL_TEXTS, "on", AT(on),
+      .help = "parts: train, valid, test, calibration, of `models` train, calibration, new; valid and test, or new, if none is given" },
+    { PL_TEXTS, "models", AT(models), .flags = PL_LATER,
+      .help = "names from the workflow's `models` to evaluate on the labels of the input, in a workflow that trains none; if none: all of "
+              "them" },
+    { PL_LIST, "targets", AT(targets), .flags = PL_LATER, .sub = target_fields, .sub_size = sizeof(st_evaluate_target),
+      .help = "of `models`: labels that are called otherwise or have another unit" },
+    { PL_BOOL, "calibrate", AT(calibrate), .flags = PL_LATER,
+      .help = "of `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those "
+              "of the part calibration where there is a split, else all it was not trained on" },
+    { PL_INT, "batch.molecules", AT(molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .flags = PL_HOW,
+      .help = "in a batch; same bits for any" },
+    { PL_INT, "batch.max_edges", AT(max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges", .flags = PL_HOW,
+      .help = "directed edges in a batch; 0 is no limit" },
+    { PL_INT, "threads", AT(threads), .dflt = -1, .min = 1, .max = 256, .choices = "auto", .flags = PL_HOW,
+      .help = "auto: as many as the run has workers" },
+    { PL_CHOICE, "mirror", AT(mirror), .dflt = NN_MIRROR_AVERAGE, .choices = "as_is|average", .flags = PL_LATER,
+      .help = "as score.mirror" },
     ST_COMPUTE_FIELDS(evaluate_conf),
-    { 0 }
+    { 0 },
 };
 
 /* One of the networks that the workflow trained. */

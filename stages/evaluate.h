@@ -3,15 +3,14 @@
  *
  * For each part MAE, RMSE, R2 and Spearman's rho of the model file as stored (of a class ROC-AUC and what
  * else models/enrichment.h has, log loss and Brier score), and of four simple predictions from the training
- * molecules: their mean, least squares on element counts ("composition") and on mw, logp, tpsa, hbd,
- * hba, rotb, rings ("descriptors"), and the mean of the five nearest molecules ("neighbours",
+ * molecules: their mean, least squares on element counts ("composition") and on the first seven
+ * descriptors ("descriptors"), and the mean of the five nearest molecules ("neighbours",
  * stages/neighbours.h). Table `evaluation`; metrics of the simple ones are called "mean.mae" and so on.
  * Each molecule's measured and predicted value: table `evaluated`. */
 #ifndef ST_EVALUATE_H
 #define ST_EVALUATE_H
 
 #include "pipeline/stage.h"
-
-extern const pl_stage st_evaluate;
+#include "stages/registry.h"
 
 #endif

@@ -21,16 +21,16 @@ typedef struct graph_conf {
 
 #define AT(member) offsetof(graph_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "edges", AT(edges), CH_EDGES_RADIUS, 0, 0, NULL, "radius|bonds|knn|full", NULL,
-      "which atoms are joined: all within a distance, bonded ones, the nearest, or all", 0, NULL, 0 },
-    { PL_REAL, "cutoff", AT(cutoff), 5, 0.5, 20, NULL, NULL, "Angstrom", "radius: longest edge", 0, NULL, 0 },
-    { PL_INT, "k", AT(k), 12, 1, 256, NULL, NULL, NULL, "knn: neighbours of an atom", 0, NULL, 0 },
-    { PL_INT, "max_neighbours", AT(max_neighbours), 0, 0, 1024, NULL, NULL, NULL,
-      "radius: an edge stays if it is among so many nearest of both its atoms; 0 = no limit", 0, NULL, 0 },
-    { PL_INT, "max_atoms", AT(max_atoms), 1000, 1, CH_GRAPH_MAX_NODES, NULL, NULL, "atoms",
-      "a larger molecule is a failure", 0, NULL, 0 },
-    { PL_INT, "max_edges", AT(max_edges), 200000, 1, 100000000, NULL, NULL, "edges",
-      "a molecule with more directed edges is a failure", 0, NULL, 0 },
+    { PL_CHOICE, "edges", AT(edges), .dflt = CH_EDGES_RADIUS, .choices = "radius|bonds|knn|full",
+      .help = "which atoms are joined: all within a distance, bonded ones, the nearest, or all" },
+    { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom", .help = "radius: longest edge" },
+    { PL_INT, "k", AT(k), .dflt = 12, .min = 1, .max = 256, .help = "knn: neighbours of an atom" },
+    { PL_INT, "max_neighbours", AT(max_neighbours), .min = 0, .max = 1024,
+      .help = "radius: an edge stays if it is among so many nearest of both its atoms; 0 = no limit" },
+    { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = CH_GRAPH_MAX_NODES, .unit = "atoms",
+      .help = "a larger molecule is a failure" },
+    { PL_INT, "max_edges", AT(max_edges), .dflt = 200000, .min = 1, .max = 100000000, .unit = "edges",
+      .help = "a molecule with more directed edges is a failure" },
     { 0 },
 };
 

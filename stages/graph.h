@@ -9,8 +9,7 @@
 #include "chem/graph.h"
 #include "pipeline/stage.h"
 #include "pipeline/store.h"
-
-extern const pl_stage st_graph;
+#include "stages/registry.h"
 
 /* What the settings of that step ask ch_graph_build for. */
 ch_graph_opts st_graph_opts(const pl_step *step);

@@ -1,7 +1,7 @@
 /* stages/keep.h - prepare.keep: an SQL expression over what is known of a molecule before it is built.
  *
- * inchikey, smiles, formula, n_heavy, charge, mw, logp, tpsa, hbd, hba, rotb, rings, removed, neutralised, as in the
- * table `molecule`. Evaluated in a database without tables, in memory; one st_keep per thread. */
+ * inchikey, smiles, formula, n_heavy, charge, the descriptors, removed, neutralised, undefined_stereo, as in the table
+ * `molecule`. Evaluated in a database without tables, in memory; one st_keep per thread. */
 #ifndef ST_KEEP_H
 #define ST_KEEP_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/merge.h"
 
+#include "stages/descriptors.h"
+
 /* ---- what all shards have in common ---- */
 
 /* Indexes are made in the end, in one go. */
@@ -128,6 +130,10 @@ static const char stages_sql[] =
     " created_utc=min(created_utc,(SELECT a.created_utc FROM s.stage a WHERE a.key=main.stage.key)),"
     " done_utc=max(coalesce(done_utc,''),(SELECT a.done_utc FROM s.stage a WHERE a.key=main.stage.key));";
 
+/* Columns of `molecule` that are the same in all: the others. */
+#define COPIED "mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,removed,geometry,energy,neutralised,alerts,structures," \
+               "undefined_stereo" ST_DESCRIPTOR_NAMES
+
 /* %1 is the number of shards, %2 this one: unit i here is unit i*n+k of all. */
 static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
 {
@@ -135,8 +141,7 @@ static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
         "INSERT INTO main.unit SELECT c.stage_id, u.unit*%d+%d, u.first,u.last,u.n_ok,u.n_failed,u.wall_s,u.run_id+" RUN
         " FROM s.stage a JOIN s.unit u USING(stage_id) JOIN main.stage c ON c.key=a.key;"
         "INSERT INTO main.record SELECT * FROM s.record;"
-        "INSERT INTO main.molecule SELECT mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,mw,logp,tpsa,hbd,hba,rotb,"
-        "rings,removed,geometry,energy,unit*%d+%d,neutralised,alerts,structures,undefined_stereo FROM s.molecule;",
+        "INSERT INTO main.molecule(" COPIED ",unit) SELECT " COPIED ",unit*%d+%d FROM s.molecule;",
         (int)m->n, (int)shard, (int)m->n, (int)shard);
 }
 

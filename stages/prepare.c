@@ -20,58 +20,56 @@
 #define OF(member) offsetof(st_property, member)
 
 static const pl_field property_fields[] = {
-    { PL_TEXT, "name", OF(name), 0, 0, 0, NULL, NULL, NULL, "the key above", 0, NULL, 0 },
-    { PL_TEXT, "unit", OF(unit), 0, 0, 0, "", NULL, NULL, "unit of its values", 0, NULL, 0 },
-    { PL_CHOICE, "task", OF(task), 0, 0, 0, NULL, "regression|classification", NULL, "kind of values", 0, NULL, 0 },
-    { PL_CHOICE, "better", OF(better), 0, 0, 0, NULL, "none|low|high", NULL, "which end is better", 0, NULL, 0 },
-    { PL_TEXT, "description", OF(description), 0, 0, 0, NULL, NULL, NULL, "what it is", 0, NULL, 0 },
+    { PL_TEXT, "name", OF(name), .help = "the key above" },
+    { PL_TEXT, "unit", OF(unit), .text = "", .help = "unit of its values" },
+    { PL_CHOICE, "task", OF(task), .choices = "regression|classification", .help = "kind of values" },
+    { PL_CHOICE, "better", OF(better), .choices = "none|low|high", .help = "which end is better" },
+    { PL_TEXT, "description", OF(description), .help = "what it is" },
     { 0 },
 };
 
 static const pl_field fields[] = {
-    { PL_CHOICE, "fragment", AT(fragment), 0, 0, 0, NULL, "largest|keep", NULL,
-      "keep the largest part, without known counter-ions and solvents, or all parts", 0, NULL, 0 },
-    { PL_BOOL, "neutralise", AT(neutralise), 0, 0, 0, NULL, NULL, NULL,
-      "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge", PL_LATER, NULL, 0 },
-    { PL_REAL, "ph", AT(ph), -1, 0, 14, NULL, "none", NULL,
-      "acids and bases as they are in water of this pH (7.4: blood) by typical pKa values of their groups, however they are drawn; instead of "
-      "neutralise", PL_LATER, NULL, 0 },
-    { PL_PATH, "alerts.file", AT(alert_file), 0, 0, 0, NULL, NULL, NULL,
-      "structural alerts: lines of a SMARTS, white space and a name; molecule.alerts has the names that match", PL_EXISTS, NULL, 0 },
-    { PL_TEXTS, "alerts.rules", AT(alert_rules), 0, 0, 0, NULL, NULL, NULL, "more of them: \"[N+](=O)[O-] nitro\"", PL_LATER, NULL, 0 },
-    { PL_CHOICE, "alerts.action", AT(alert_action), 0, 0, 0, NULL, "flag|filter", NULL,
-      "molecules with an alert: only say so, or set their records aside before a structure is built", PL_LATER, NULL, 0 },
-    { PL_TEXT, "keep", AT(keep), 0, 0, 0, NULL, NULL, NULL,
-      "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
-      "\"mw < 600 and rotb <= 12\"", PL_LATER, NULL, 0 },
-    { PL_CHOICE, "conformers.source", AT(conformer), 0, 0, 0, NULL, "auto|keep|generate|none", NULL,
-      "3D structure: the input's where it is real, always the input's, always built, or none", 0, NULL, 0 },
-    { PL_CHOICE, "conformers.force_field", AT(force_field), 0, 0, 0, NULL, "mmff94|uff", NULL,
-      "minimises built structures; mmff94 falls back to uff where it has no parameters", 0, NULL, 0 },
-    { PL_INT, "conformers.count", AT(structures), 1, 1, 100, NULL, NULL, "structures",
-      "built of a molecule with rotatable bonds or undefined stereo, each turned another way; models learn from all and score their mean",
-      PL_LATER, NULL, 0 },
-    { PL_REAL, "conformers.window", AT(window), 10, 0, 1000, NULL, NULL, "kcal/mol",
-      "of several structures those are left out that have so much more energy than the lowest", PL_LATER, NULL, 0 },
-    { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), 2, 0.05, 3600, NULL, NULL, NULL,
-      "CPU time of one record at the first attempt; times `count`", 0, NULL, 0 },
-    { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), 30, 0.05, 86400, NULL, NULL, NULL,
-      "CPU time at the second and last attempt; times `count`", 0, NULL, 0 },
-    { PL_CHOICE, "dedupe.by", AT(dedupe), 0, 0, 0, NULL, "inchikey|exact|none|protonation|skeleton", NULL,
-      "records are one molecule if they have the same InChIKey; also the same canonical SMILES; never; the same InChIKey but for "
-      "the last letter, which is how many protons were added or lost; the same first 14 letters, whatever their stereo and isotopes",
-      0, NULL, 0 },
-    { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), 0, 0, 0, NULL, "mean|first", NULL,
-      "label of a molecule with several records", 0, NULL, 0 },
-    { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), 250, 1, 100000, NULL, NULL, "atoms",
-      "larger molecules fail", 0, NULL, 0 },
-    { PL_INT, "max_atoms", AT(max_atoms), 1000, 1, 1000000, NULL, NULL, "atoms", "the same, with hydrogens", 0, NULL, 0 },
-    { PL_SIZE, "memory_limit", AT(memory_limit), 2147483648.0, 268435456.0, 1099511627776.0, NULL, NULL, NULL,
-      "address space of one chemistry worker", 0, NULL, 0 },
-    { PL_TEXTS, "labels", AT(labels), 0, 0, 0, NULL, NULL, NULL,
-      "numeric data fields that become labels: all (default), none, or their names", 0, NULL, 0 },
-    { PL_LIST, "properties", AT(properties), 0, 0, 0, NULL, NULL, NULL,
-      "units and meaning of data fields", PL_KEYED, property_fields, sizeof(st_property) },
+    { PL_CHOICE, "fragment", AT(fragment), .choices = "largest|keep",
+      .help = "keep the largest part, without known counter-ions and solvents, or all parts" },
+    { PL_BOOL, "neutralise", AT(neutralise), .flags = PL_LATER,
+      .help = "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge" },
+    { PL_REAL, "ph", AT(ph), .dflt = -1, .min = 0, .max = 14, .choices = "none", .flags = PL_LATER,
+      .help = "acids and bases as they are in water of this pH (7.4: blood) by typical pKa values of their groups, however they are drawn; "
+              "instead of neutralise" },
+    { PL_PATH, "alerts.file", AT(alert_file), .flags = PL_EXISTS,
+      .help = "structural alerts: lines of a SMARTS, white space and a name; molecule.alerts has the names that match" },
+    { PL_TEXTS, "alerts.rules", AT(alert_rules), .flags = PL_LATER, .help = "more of them: \"[N+](=O)[O-] nitro\"" },
+    { PL_CHOICE, "alerts.action", AT(alert_action), .choices = "flag|filter", .flags = PL_LATER,
+      .help = "molecules with an alert: only say so, or set their records aside before a structure is built" },
+    { PL_TEXT, "keep", AT(keep), .flags = PL_LATER,
+      .help = "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
+              "\"mw < 600 and rotb <= 12\"" },
+    { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
+      .help = "3D structure: the input's where it is real, always the input's, always built, or none" },
+    { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|uff",
+      .help = "minimises built structures; mmff94 falls back to uff where it has no parameters" },
+    { PL_INT, "conformers.count", AT(structures), .dflt = 1, .min = 1, .max = 100, .unit = "structures", .flags = PL_LATER,
+      .help = "built of a molecule with rotatable bonds or undefined stereo, each turned another way; models learn from all and score "
+              "their mean" },
+    { PL_REAL, "conformers.window", AT(window), .dflt = 10, .min = 0, .max = 1000, .unit = "kcal/mol", .flags = PL_LATER,
+      .help = "of several structures those are left out that have so much more energy than the lowest" },
+    { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), .dflt = 2, .min = 0.05, .max = 3600,
+      .help = "CPU time of one record at the first attempt; times `count`" },
+    { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), .dflt = 30, .min = 0.05, .max = 86400,
+      .help = "CPU time at the second and last attempt; times `count`" },
+    { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
+      .help = "records are one molecule if they have the same InChIKey; also the same canonical SMILES; never; the same InChIKey but for "
+              "the last letter, which is how many protons were added or lost; the same first 14 letters, whatever their stereo and "
+              "isotopes" },
+    { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first", .help = "label of a molecule with several records" },
+    { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), .dflt = 250, .min = 1, .max = 100000, .unit = "atoms",
+      .help = "larger molecules fail" },
+    { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = 1000000, .unit = "atoms", .help = "the same, with hydrogens" },
+    { PL_SIZE, "memory_limit", AT(memory_limit), .dflt = 2147483648.0, .min = 268435456.0, .max = 1099511627776.0,
+      .help = "address space of one chemistry worker" },
+    { PL_TEXTS, "labels", AT(labels), .help = "numeric data fields that become labels: all (default), none, or their names" },
+    { PL_LIST, "properties", AT(properties), .flags = PL_KEYED, .sub = property_fields, .sub_size = sizeof(st_property),
+      .help = "units and meaning of data fields" },
     { 0 },
 };
 
@@ -173,6 +171,17 @@ static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem,
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
+/* ,"descriptors":"fsp3": those after version 1, which a run before them has not. "" without any. */
+static const char *descriptors_json(pl_arena *mem)
+{
+    const char *names = "";
+
+    for (int i = 0; i < CH_N_DESCRIPTORS && names != NULL; i++)
+        if (ch_descriptors[i].since > 1)
+            names = pl_sprintf(mem, "%s%s%s", names, names[0] ? " " : "", ch_descriptors[i].name);
+    return names == NULL || names[0] == '\0' ? names : pl_sprintf(mem, ",\"descriptors\":\"%s\"", names);
+}
+
 /* Built structures depend on the seed, everything on the library. */
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
                    pl_arena *mem, pl_error *err)
@@ -180,7 +189,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     const st_prepare_conf *c = step->conf;
     ch_worker *w = NULL;
     ch_worker_info info;
-    const char *alerts = "";
+    const char *alerts = "", *descriptors = descriptors_json(mem);
     char seed[32] = "";
     const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
@@ -195,7 +204,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
         return code;
     if (generates(c))
         (void)snprintf(seed, sizeof seed, ",\"seed\":%lld", (long long)wf->seed);
-    *extra_json = pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s}", info.openbabel, CH_ANSWERS_VERSION, seed, alerts, groups);
+    *extra_json = descriptors == NULL ? NULL : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
+                                                          CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
@@ -265,7 +275,7 @@ static void read_conf(prepare_state *s)
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
-/* The same structures are built whatever the alerts, and of a SMILES whatever the pH; on another kind of machine they are others. */
+/* The same structures are built whatever the alerts and descriptors, and of a SMILES whatever the pH; on another kind of machine they are others. */
 static pl_code open_structures(prepare_state *s, pl_error *err)
 {
     json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
@@ -276,6 +286,7 @@ static pl_code open_structures(prepare_state *s, pl_error *err)
     (void)json_object_set_new(extra, "machine", json_string(machine ? machine : ""));
     (void)json_object_del(extra, "alerts");
     (void)json_object_del(extra, "groups");
+    (void)json_object_del(extra, "descriptors");
     library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(extra);
     code = library ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)

@@ -15,8 +15,7 @@
 #include "pipeline/stage.h"
 #include "pipeline/store.h"
 #include "stages/record_block.h"
-
-extern const pl_stage st_prepare;
+#include "stages/registry.h"
 
 enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE, ST_DEDUPE_PROTONATION, ST_DEDUPE_SKELETON };
 

@@ -8,6 +8,7 @@
 #include "pipeline/sums.h"
 #include "pipeline/workflow.h"
 #include "stages/alerts.h"
+#include "stages/descriptors.h"
 #include "stages/qm9_units.h"
 
 typedef struct property {
@@ -25,13 +26,15 @@ struct st_molecules {
     size_t n_known, cap_known;
 };
 
+enum { FIRST_DESCRIPTOR = 16 }; /* of the parameters of `put` */
+
 static const struct {
     size_t at;
     const char *sql;
 } statements[] = {
-    { offsetof(st_molecules, put), "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, "
-      "logp, tpsa, hbd, hba, rotb, rings, removed, geometry, energy, unit, neutralised, alerts, structures, "
-      "undefined_stereo) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+    { offsetof(st_molecules, put), "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, removed, "
+      "geometry, energy, unit, neutralised, alerts, structures, undefined_stereo" ST_DESCRIPTOR_NAMES ") "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?" ST_DESCRIPTOR_MARKS ")" },
     { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=?, reason=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
@@ -337,25 +340,19 @@ static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p,
     (void)sqlite3_bind_int(st, 5, p->mol.n_atoms);
     (void)sqlite3_bind_int(st, 6, p->n_heavy);
     (void)sqlite3_bind_int(st, 7, p->charge);
-    bind_real(st, 8, p->mw);
-    bind_real(st, 9, p->logp);
-    bind_real(st, 10, p->tpsa);
-    (void)sqlite3_bind_int(st, 11, p->hbd);
-    (void)sqlite3_bind_int(st, 12, p->hba);
-    (void)sqlite3_bind_int(st, 13, p->rotors);
-    (void)sqlite3_bind_int(st, 14, p->rings);
     if (p->removed != NULL && p->removed[0] != '\0')
-        bind_text(st, 15, p->removed);
-    bind_text(st, 16, p->geometry);
-    bind_real(st, 17, p->energy);
-    (void)sqlite3_bind_int64(st, 18, unit);
+        bind_text(st, 8, p->removed);
+    bind_text(st, 9, p->geometry);
+    bind_real(st, 10, p->energy);
+    (void)sqlite3_bind_int64(st, 11, unit);
     if (p->n_neutralised > 0)
-        (void)sqlite3_bind_int(st, 19, p->charge_read);
+        (void)sqlite3_bind_int(st, 12, p->charge_read);
     if (m->alerts)
-        bind_text(st, 20, p->alerts);
+        bind_text(st, 13, p->alerts);
     if (p->mol.xyz != NULL)
-        (void)sqlite3_bind_int(st, 21, 1 + p->n_other);
-    (void)sqlite3_bind_int(st, 22, p->undefined_stereo);
+        (void)sqlite3_bind_int(st, 14, 1 + p->n_other);
+    (void)sqlite3_bind_int(st, 15, p->undefined_stereo);
+    st_descriptors_bind(st, FIRST_DESCRIPTOR, p->descriptor);
     return pl_db_run(st, err);
 }
 

@@ -23,54 +23,52 @@ enum { SIMILAR_MAX = 100000 };
 #define OF(member) offsetof(st_objective, member)
 #define AT(member) offsetof(st_rank_conf, member)
 
-#define SIMILARITY_FIELD                                                                                                  \
-    { PL_REAL, "similarity_at_least", OF(similarity_at_least), 0, 0, 1, NULL, NULL, NULL,                                 \
-      "how like the nearest training molecule of its models a candidate is at least (Tanimoto, ECFP4); 0: not asked", PL_LATER, NULL, 0 }
+#define SIMILARITY_FIELD \
+    { PL_REAL, "similarity_at_least", OF(similarity_at_least), .min = 0, .max = 1, .flags = PL_LATER, \
+      .help = "how like the nearest training molecule of its models a candidate is at least (Tanimoto, ECFP4); 0: not asked" }
 
 static const pl_field objective_fields[] = {
-    { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor: " ST_WHERE_COLUMNS,
-      PL_REQUIRED, NULL, 0 },
-    { PL_CHOICE, "goal", OF(goal), 0, 0, 0, NULL, "maximise|minimise", NULL, "which end is wanted", PL_REQUIRED, NULL, 0 },
-    { PL_REAL, "weight", OF(weight), 1, 1e-9, 1e9, NULL, NULL, NULL, "factor in the sum of several objectives", 0, NULL, 0 },
-    { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value to rank by: mean, over the models; mean - 1.0*stdev, where two or more gave one; mean - 1.0*interval90: "
-      "nine in ten measured values of molecules as like the training lay above", 0, NULL, 0 },
-    { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
-    { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
+    { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_WHERE_COLUMNS },
+    { PL_CHOICE, "goal", OF(goal), .choices = "maximise|minimise", .flags = PL_REQUIRED, .help = "which end is wanted" },
+    { PL_REAL, "weight", OF(weight), .dflt = 1, .min = 1e-9, .max = 1e9, .help = "factor in the sum of several objectives" },
+    { PL_TEXT, "use", OF(use), .text = "mean",
+      .help = "value to rank by: mean, over the models; mean - 1.0*stdev, where two or more gave one; mean - 1.0*interval90: nine in ten "
+              "measured values of molecules as like the training lay above" },
+    { PL_TEXT, "at_least", OF(at_least), .help = "smallest value of a candidate" },
+    { PL_TEXT, "at_most", OF(at_most), .help = "largest value of a candidate" },
     SIMILARITY_FIELD,
     { 0 },
 };
 
 static const pl_field constraint_fields[] = {
-    { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor: " ST_WHERE_COLUMNS,
-      PL_REQUIRED, NULL, 0 },
-    { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
-    { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
+    { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_WHERE_COLUMNS },
+    { PL_TEXT, "at_least", OF(at_least), .help = "smallest value of a candidate" },
+    { PL_TEXT, "at_most", OF(at_most), .help = "largest value of a candidate" },
     SIMILARITY_FIELD,
     { 0 },
 };
 
 static const pl_field fields[] = {
-    { PL_LIST, "objectives", AT(objectives), 0, 1, ST_TERMS_MAX, NULL, NULL, NULL, "what to rank by", PL_REQUIRED,
-      objective_fields, sizeof(st_objective) },
-    { PL_LIST, "constraints", AT(constraints), 0, 0, ST_TERMS_MAX, NULL, NULL, NULL, "what a candidate must satisfy", 0,
-      constraint_fields, sizeof(st_objective) },
-    { PL_TEXT, "where", AT(where), 0, 0, 0, NULL, NULL, NULL,
-      "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"", 0, NULL, 0 },
-    { PL_INT, "top", AT(top), 1000, 1, 1000000, NULL, NULL, "molecules", "length of the ranking", 0, NULL, 0 },
-    { PL_TEXT, "actives", AT(actives), 0, 0, 0, NULL, NULL, NULL,
-      "label that is 1 for known actives, else 0 or not there: how early they come among all candidates", PL_LATER, NULL, 0 },
-    { PL_CHOICE, "method", AT(method), ST_WEIGHTED, 0, 0, NULL, "weighted|pareto", NULL,
-      "several objectives: by the weighted sum of their values; or by Pareto fronts: first those that nobody beats in one and equals in "
-      "all, then those that only they beat; in a front the most apart first", PL_LATER, NULL, 0 },
-    { PL_CHOICE, "domain", AT(domain), ST_DOMAIN_ANY, 0, 0, NULL, "any|inside", NULL,
-      "inside: only molecules whose scores are inside of the domain of their models (score.domain)", PL_LATER, NULL, 0 },
-    { PL_CHOICE, "diversity.by", AT(diverse_by), ST_DIVERSE_NONE, 0, 0, NULL, "none|scaffold|similarity", NULL,
-      "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all beyond "
-      "`at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`", PL_LATER, NULL, 0 },
-    { PL_INT, "diversity.at_most", AT(at_most), ST_RANK_AT_MOST, 1, 1000000, NULL, NULL, "molecules", "scaffold: hits that may share one", PL_LATER,
-      NULL, 0 },
-    { PL_REAL, "diversity.threshold", AT(threshold), ST_RANK_THRESHOLD, 0, 1, NULL, NULL, NULL, "similarity: what two hits may have at most",
-      PL_LATER, NULL, 0 },
+    { PL_LIST, "objectives", AT(objectives), .min = 1, .max = ST_TERMS_MAX, .flags = PL_REQUIRED, .sub = objective_fields,
+      .sub_size = sizeof(st_objective), .help = "what to rank by" },
+    { PL_LIST, "constraints", AT(constraints), .min = 0, .max = ST_TERMS_MAX, .sub = constraint_fields, .sub_size = sizeof(st_objective),
+      .help = "what a candidate must satisfy" },
+    { PL_TEXT, "where", AT(where), .help = "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"" },
+    { PL_INT, "top", AT(top), .dflt = 1000, .min = 1, .max = 1000000, .unit = "molecules", .help = "length of the ranking" },
+    { PL_TEXT, "actives", AT(actives), .flags = PL_LATER,
+      .help = "label that is 1 for known actives, else 0 or not there: how early they come among all candidates" },
+    { PL_CHOICE, "method", AT(method), .dflt = ST_WEIGHTED, .choices = "weighted|pareto", .flags = PL_LATER,
+      .help = "several objectives: by the weighted sum of their values; or by Pareto fronts: first those that nobody beats in one and "
+              "equals in all, then those that only they beat; in a front the most apart first" },
+    { PL_CHOICE, "domain", AT(domain), .dflt = ST_DOMAIN_ANY, .choices = "any|inside", .flags = PL_LATER,
+      .help = "inside: only molecules whose scores are inside of the domain of their models (score.domain)" },
+    { PL_CHOICE, "diversity.by", AT(diverse_by), .dflt = ST_DIVERSE_NONE, .choices = "none|scaffold|similarity", .flags = PL_LATER,
+      .help = "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all "
+              "beyond `at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`" },
+    { PL_INT, "diversity.at_most", AT(at_most), .dflt = ST_RANK_AT_MOST, .min = 1, .max = 1000000, .unit = "molecules", .flags = PL_LATER,
+      .help = "scaffold: hits that may share one" },
+    { PL_REAL, "diversity.threshold", AT(threshold), .dflt = ST_RANK_THRESHOLD, .min = 0, .max = 1, .flags = PL_LATER,
+      .help = "similarity: what two hits may have at most" },
     { 0 },
 };
 

@@ -20,8 +20,7 @@
 #define ST_RANK_H
 
 #include "pipeline/stage.h"
-
-extern const pl_stage st_rank;
+#include "stages/registry.h"
 
 /* Defaults of diversity.at_most and diversity.threshold. */
 enum { ST_RANK_AT_MOST = 3 };

@@ -20,12 +20,12 @@ enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
 
 #define AT(member) offsetof(st_read_conf, member)
 static const pl_field fields[] = {
-    { PL_INT, "unit", AT(unit), -1, 1, 100000, NULL, "auto", "records",
-      "in one resumable unit, which one worker does; auto: 1000, 200 if prepare may build structures, 50 if it builds all", 0, NULL, 0 },
-    { PL_SIZE, "max_record", AT(max_record), 1 << 20, 1024, 256 << 20, NULL, NULL, NULL,
-      "longest record; a longer one is a failed record", 0, NULL, 0 },
-    { PL_SIZE, "max_file", AT(max_file), 64 << 20, 1024, 256 << 20, NULL, NULL, NULL,
-      "largest file of a format that has to be read whole", 0, NULL, 0 },
+    { PL_INT, "unit", AT(unit), .dflt = -1, .min = 1, .max = 100000, .choices = "auto", .unit = "records",
+      .help = "in one resumable unit, which one worker does; auto: 1000, 200 if prepare may build structures, 50 if it builds all" },
+    { PL_SIZE, "max_record", AT(max_record), .dflt = 1 << 20, .min = 1024, .max = 256 << 20,
+      .help = "longest record; a longer one is a failed record" },
+    { PL_SIZE, "max_file", AT(max_file), .dflt = 64 << 20, .min = 1024, .max = 256 << 20,
+      .help = "largest file of a format that has to be read whole" },
     { 0 },
 };
 

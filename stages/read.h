@@ -9,7 +9,6 @@
 #define ST_READ_H
 
 #include "pipeline/stage.h"
-
-extern const pl_stage st_read;
+#include "stages/registry.h"
 
 #endif

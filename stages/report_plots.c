@@ -4,9 +4,10 @@
 
 #include <math.h>
 
+#include "stages/descriptors.h"
 #include "stages/plot.h"
 
-enum { FINE = 4096, COLUMNS_MAX = 9, PROPERTIES_MAX = 20 };
+enum { FINE = 4096, COLUMNS_MAX = CH_N_DESCRIPTORS + 2, PROPERTIES_MAX = 20 };
 
 /* Numbers of one SELECT, several columns at once; the last column says: is it ranked? */
 typedef struct source {
@@ -150,14 +151,41 @@ static void add_properties(st_report *r, const char *what, const char *rows)
     }
 }
 
+static void add_column(source *s, pl_text *rows, const char *column, const char *name, const char *unit, bool whole)
+{
+    pl_text_addf(rows, "%s, ", column);
+    s->column[s->n].name = name;
+    s->column[s->n].unit = unit;
+    s->column[s->n++].whole = whole;
+}
+
+static void add_kind(source *s, pl_text *rows, int whole)
+{
+    for (const ch_descriptor *d = ch_descriptors; d < ch_descriptors + CH_N_DESCRIPTORS; d++)
+        if (d->whole == whole)
+            add_column(s, rows, d->name, d->title, st_descriptor_unit(d), whole);
+}
+
+/* Numbers with a fraction, then counts. */
+static void add_descriptors(st_report *r)
+{
+    source s = { .n = 0 };
+    pl_text rows = { 0 };
+
+    add_kind(&s, &rows, 0);
+    add_column(&s, &rows, "n_heavy", "heavy atoms", "", true);
+    add_kind(&s, &rows, 1);
+    add_column(&s, &rows, "charge", "net charge", "e", true);
+    pl_text_add(&rows, RANKED("molecule.mol_id") " FROM molecule");
+    s.rows = pl_text_str(&rows);
+    if (r->code == PL_OK && !pl_text_ok(&rows))
+        r->code = pl_fail(r->err, PL_ENOMEM, "the histograms");
+    add_source(r, &s);
+    pl_text_free(&rows);
+}
+
 void st_report_histograms(st_report *r)
 {
-    static const source descriptors = {
-        "mw, logp, tpsa, n_heavy, hbd, hba, rotb, rings, charge, " RANKED("molecule.mol_id") " FROM molecule", 9,
-        { { "molecular weight", "u", false }, { "log P", "", false }, { "TPSA", "\xc3\x85\xc2\xb2", false },
-          { "heavy atoms", "", true }, { "hydrogen bond donors", "", true }, { "hydrogen bond acceptors", "", true },
-          { "rotatable bonds", "", true }, { "rings", "", true }, { "net charge", "e", true } }
-    };
     int64_t n = st_report_int(r, "SELECT count(*) FROM property");
 
     pl_text_add(r->out, "<p class=\"note\">Bars: all molecules");
@@ -169,6 +197,6 @@ void st_report_histograms(st_report *r)
     pl_text_add(r->out, "<div class=\"figs\">\n");
     add_properties(r, ", predicted", "mean, " RANKED("score.mol_id") " FROM score WHERE property_id=");
     add_properties(r, ", measured", "value, 0 FROM label WHERE property_id=");
-    add_source(r, &descriptors);
+    add_descriptors(r);
     pl_text_add(r->out, "</div>\n");
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "stages/alerts.h"
+#include "stages/descriptors.h"
 #include "stages/rank.h"
 #include "stages/score_columns.h"
 
@@ -133,9 +134,8 @@ static sqlite3_stmt *query_hits(st_report *r)
     pl_text_add(&sql, ", h.objective");
     if (r->code == PL_OK)
         r->code = st_hit_columns(r->db, &sql, NULL, r->err);
-    pl_text_addf(&sql, ", m.mw AS \"MW (u)\", m.logp AS \"log P\", m.tpsa AS \"TPSA (\xc3\x85\xc2\xb2)\", m.hbd AS HBD, "
-                 "m.hba AS HBA, m.rotb AS \"rotatable bonds\" FROM hit h JOIN molecule m ON m.mol_id=h.mol_id "
-                 "ORDER BY h.rank LIMIT %lld", (long long)r->top);
+    st_descriptors_in_report(&sql);
+    pl_text_addf(&sql, " FROM hit h JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)r->top);
     if (r->code == PL_OK)
         r->code = pl_text_ok(&sql) ? pl_db_prepare(r->db, &st, sql.s, r->err) : pl_fail(r->err, PL_ENOMEM, "the ranking");
     pl_text_free(&sql);

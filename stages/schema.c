@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/schema.h"
 
+#include "stages/descriptors.h"
 #include "stages/schema_sql.h" /* made from schema.sql by CMake */
+
+/* "m.mw, m.logp, ": those that v_hits has. */
+#define IN_HITS(name, kind, unit, heading, title, shown, ...) IN_HITS_##shown(name)
+#define IN_HITS_TOP(name) "m." #name ", "
+#define IN_HITS_HITS(name) "m." #name ", "
+#define IN_HITS_FILES(name) ""
+#define ST_HIT_DESCRIPTORS CH_DESCRIPTORS(IN_HITS)
+#include "stages/views_sql.h" /* made from views.sql by CMake */
 
 extern const char *const st_schema_docs[][4]; /* stages/schema_docs.c */
 
@@ -13,8 +22,8 @@ static const char *const digest[][2] = {
     { "record", "SELECT i.sha256, r.ordinal, r.byte_offset, r.line, r.title, r.raw_smiles, r.status, "
                 KEY("x.mol_id") ", r.reason FROM record x JOIN record r ON r.record_id=x.record_id "
                 "JOIN input_file i ON i.file_id=r.file_id" },
-    { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge, mw, logp, "
-                  "tpsa, hbd, hba, rotb, rings, removed, geometry, energy, neutralised, alerts, structures, "
+    { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge"
+                  ST_DESCRIPTOR_NAMES ", removed, geometry, energy, neutralised, alerts, structures, "
                   "undefined_stereo FROM molecule m" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
@@ -36,8 +45,20 @@ static const char *const digest[][2] = {
     { NULL, NULL },
 };
 
-/* From version i to i+1. Old versions are never edited. */
-static const char *const migrate[] = {
+/* Version of results.db: CHANGES, or a descriptor's `since` where that is larger. */
+enum { CHANGES = 7 };
+#define SINCE(name, kind, unit, heading, title, shown, since, ...) char name[since];
+union versions {
+    char changes[CHANGES];
+    CH_DESCRIPTORS(SINCE)
+};
+enum { VERSION = sizeof(union versions) };
+
+#define ADDED(name, kind, unit, heading, title, shown, since, ...) { "molecule", #name " " ST_SQL(kind), since },
+static const pl_added added[] = { CH_DESCRIPTORS(ADDED) { 0 } };
+
+/* From version i to i+1, besides `added` and the views. Old versions are never edited. */
+static const char *const migrate[VERSION] = {
     NULL,
     "CREATE TABLE evaluated(model_id INTEGER NOT NULL REFERENCES model, property_id INTEGER NOT NULL REFERENCES property, "
     "mol_id INTEGER NOT NULL REFERENCES molecule, part TEXT NOT NULL, measured REAL NOT NULL, predicted REAL NOT NULL, "
@@ -46,74 +67,20 @@ static const char *const migrate[] = {
     "ALTER TABLE record ADD COLUMN reason TEXT; "
     "ALTER TABLE prediction ADD COLUMN similarity REAL; ALTER TABLE prediction ADD COLUMN nearest TEXT; "
     "ALTER TABLE score ADD COLUMN similarity REAL; ALTER TABLE evaluated ADD COLUMN similarity REAL; "
-    "ALTER TABLE hit ADD COLUMN front INTEGER; ALTER TABLE hit ADD COLUMN cluster INTEGER; ALTER TABLE hit ADD COLUMN n_similar INTEGER; "
-    "DROP VIEW v_hits; "
-    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.similarity, "
-    "h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
-    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts "
-    "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
-    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
-    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
-    "ALTER TABLE score ADD COLUMN interval90 REAL; DROP VIEW v_hits; "
-    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, "
-    "s.similarity, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
-    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts "
-    "FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
-    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
-    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
+    "ALTER TABLE hit ADD COLUMN front INTEGER; ALTER TABLE hit ADD COLUMN cluster INTEGER; ALTER TABLE hit ADD COLUMN n_similar INTEGER;",
+    "ALTER TABLE score ADD COLUMN interval90 REAL;",
     "ALTER TABLE molecule ADD COLUMN structures INTEGER; ALTER TABLE molecule ADD COLUMN undefined_stereo INTEGER; "
-    "ALTER TABLE prediction ADD COLUMN spread REAL; DROP VIEW v_hits; "
-    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, "
-    "s.similarity, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
-    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts, "
-    "m.undefined_stereo FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
-    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
-    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;",
-    "ALTER TABLE score ADD COLUMN domain TEXT; ALTER TABLE score ADD COLUMN reasons TEXT; DROP VIEW v_hits; "
-    "CREATE VIEW v_hits AS SELECT h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, "
-    "s.similarity, s.domain, s.reasons, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula, "
-    "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts, "
-    "m.undefined_stereo FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id "
-    "LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id) "
-    "LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id; "
-    "ALTER TABLE run ADD COLUMN kernels TEXT;",
+    "ALTER TABLE prediction ADD COLUMN spread REAL;",
+    "ALTER TABLE score ADD COLUMN domain TEXT; ALTER TABLE score ADD COLUMN reasons TEXT; ALTER TABLE run ADD COLUMN kernels TEXT;",
     "ALTER TABLE run ADD COLUMN cpu_s REAL; ALTER TABLE run ADD COLUMN worker_cpu_s REAL;",
-};
-
-/* What a reader of an older version sees in place of the columns and tables that it lacks. */
-#define RUN_6 "CREATE TEMP VIEW run AS SELECT *, NULL AS kernels, NULL AS cpu_s, NULL AS worker_cpu_s FROM main.run;"
-#define RUN_7 "CREATE TEMP VIEW run AS SELECT *, NULL AS cpu_s, NULL AS worker_cpu_s FROM main.run;"
-
-#define SINCE_3 \
-    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS neutralised, NULL AS alerts, NULL AS structures, NULL AS undefined_stereo FROM " \
-    "main.molecule;" \
-    "CREATE TEMP VIEW record AS SELECT *, NULL AS reason FROM main.record;" \
-    "CREATE TEMP VIEW prediction AS SELECT *, NULL AS similarity, NULL AS nearest, NULL AS spread FROM main.prediction;" \
-    "CREATE TEMP VIEW score AS SELECT *, NULL AS similarity, NULL AS interval90, NULL AS domain, NULL AS reasons FROM main.score;" \
-    "CREATE TEMP VIEW hit AS SELECT *, NULL AS front, NULL AS cluster, NULL AS n_similar FROM main.hit;"
-
-#define SINCE_5 \
-    "CREATE TEMP VIEW molecule AS SELECT *, NULL AS structures, NULL AS undefined_stereo FROM main.molecule;" \
-    "CREATE TEMP VIEW prediction AS SELECT *, NULL AS spread FROM main.prediction;"
-
-#define SINCE_6 "CREATE TEMP VIEW score AS SELECT *, NULL AS domain, NULL AS reasons FROM main.score;"
-
-static const char *const older[] = {
-    NULL,
-    RUN_6 SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT NULL AS model_id, NULL AS property_id, NULL AS mol_id, NULL AS part, "
-    "NULL AS measured, NULL AS predicted, NULL AS similarity WHERE 0;",
-    RUN_6 SINCE_3 "CREATE TEMP VIEW evaluated AS SELECT *, NULL AS similarity FROM main.evaluated;",
-    RUN_6 SINCE_5 "CREATE TEMP VIEW score AS SELECT *, NULL AS interval90, NULL AS domain, NULL AS reasons FROM main.score;",
-    RUN_6 SINCE_5 SINCE_6,
-    RUN_6 SINCE_6,
-    RUN_7,
 };
 
 const pl_schema st_schema = {
     .sql = st_schema_sql,
-    .version = 7,
+    .views = st_views_sql,
+    .version = VERSION,
     .migrate = migrate,
-    .older = older,
+    .added = added,
     .docs = st_schema_docs,
     .digest = digest,
 };

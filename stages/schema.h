@@ -1,6 +1,6 @@
 /* stages/schema.h - what molsieve stores in results.db besides the engine's own tables.
  *
- * The tables and views are stages/schema.sql, put into the program as text at
+ * The tables are stages/schema.sql, the views stages/views.sql, put into the program as text at
  * build time. Every column of every table and view, the engine's included, has
  * a unit (NULL: none) and a sentence in `docs`; they land in column_doc, so the
  * database explains itself. The digest reads logical content only: rows are

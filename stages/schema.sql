@@ -1,4 +1,5 @@
--- What a screening run stores; the engine's tables are in pipeline/engine.sql.
+-- What a screening run stores; the engine's tables are in pipeline/engine.sql. Descriptors after the first seven are
+-- added at the end of `molecule` (chem/descriptors.h).
 CREATE TABLE record(
   record_id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL REFERENCES input_file, ordinal INTEGER NOT NULL,
   byte_offset INTEGER NOT NULL, line INTEGER NOT NULL, title TEXT, raw_smiles TEXT, mol_id INTEGER REFERENCES molecule,
@@ -45,21 +46,3 @@ CREATE INDEX molecule_inchikey ON molecule(inchikey);
 CREATE INDEX record_mol ON record(mol_id);
 CREATE INDEX score_rank ON score(property_id,mean);
 CREATE INDEX hit_mol ON hit(mol_id);
-CREATE VIEW v_hits AS SELECT -- one row for each hit and property, in order; without scores the property is NULL
-  h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, s.similarity, s.domain, s.reasons, h.objective,
-    m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.charge, m.formula,
-    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts,
-    m.undefined_stereo
-  FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id
-  LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id)
-  LEFT JOIN score s ON s.property_id=p.property_id AND s.mol_id=h.mol_id ORDER BY h.rank, p.property_id;
-CREATE VIEW v_failures AS SELECT
-  f.stage, f.code, f.message, coalesce(i.path||':'||r.line,'') AS place, r.ordinal, r.title, r.raw_smiles, m.inchikey,
-    f.signal, f.cpu_s, f.attempt, f.at_utc
-  FROM failure f LEFT JOIN record r ON r.record_id=coalesce(f.record_id,f.mol_id)
-  LEFT JOIN input_file i USING(file_id) LEFT JOIN molecule m ON m.mol_id=f.mol_id;
-CREATE VIEW v_funnel AS SELECT
-  count(*) AS records, sum(status='ok') AS ok, sum(status='duplicate') AS duplicate, sum(status='filtered') AS filtered,
-    sum(status='failed') AS failed, sum(status='read') AS waiting,
-    (SELECT count(*) FROM molecule) AS molecules, (SELECT count(DISTINCT mol_id) FROM score) AS scored,
-    (SELECT count(*) FROM hit) AS hits FROM record;

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
+#include "chem/descriptors.h"
+
 extern const char *const st_schema_docs[][4];
+
+#define OF_MOLECULE(name, kind, unit, heading, title, shown, since, meaning) { "molecule", #name, unit, meaning },
+#define OF_HITS(name, kind, unit, heading, title, shown, since, meaning) OF_HITS_##shown(#name, unit, meaning)
+#define OF_HITS_TOP(name, unit, meaning) { "v_hits", name, unit, meaning },
+#define OF_HITS_HITS(name, unit, meaning) { "v_hits", name, unit, meaning },
+#define OF_HITS_FILES(name, unit, meaning)
 
 /* table, column, unit, sentence */
 const char *const st_schema_docs[][4] = {
@@ -144,13 +152,7 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "n_atoms", NULL, "atoms, hydrogens included" },
     { "molecule", "n_heavy", NULL, "atoms other than hydrogen" },
     { "molecule", "charge", "e", "net formal charge" },
-    { "molecule", "mw", "u", "molecular weight, average isotopic masses" },
-    { "molecule", "logp", NULL, "octanol-water log P by atom contributions (Wildman and Crippen 1999)" },
-    { "molecule", "tpsa", "Angstrom^2", "topological polar surface area (Ertl 2000)" },
-    { "molecule", "hbd", NULL, "hydrogen bond donors: atoms other than carbon that carry hydrogen" },
-    { "molecule", "hba", NULL, "hydrogen bond acceptors by Lipinski's rule: N and O atoms" },
-    { "molecule", "rotb", NULL, "rotatable bonds" },
-    { "molecule", "rings", NULL, "rings, smallest set of smallest rings" },
+    CH_DESCRIPTORS(OF_MOLECULE)
     { "molecule", "removed", NULL, "counter-ions and solvents that were removed, as SMILES; NULL for none" },
     { "molecule", "geometry", NULL, "where the 3D structure comes from: input, mmff94, uff, or none" },
     { "molecule", "energy", "kcal/mol", "force-field energy of the conformer; NULL where no force field was used" },
@@ -239,12 +241,7 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "domain", NULL, "inside or outside of what the models were trained and calibrated on, as score.domain" },
     { "v_hits", "reasons", NULL, "why it is outside, as score.reasons" },
     { "v_hits", "objective", NULL, "value that the ranking is by" },
-    { "v_hits", "mw", "u", "molecular weight" },
-    { "v_hits", "logp", NULL, "octanol-water log P by atom contributions" },
-    { "v_hits", "tpsa", "Angstrom^2", "topological polar surface area" },
-    { "v_hits", "hbd", NULL, "hydrogen bond donors" },
-    { "v_hits", "hba", NULL, "hydrogen bond acceptors (N and O atoms)" },
-    { "v_hits", "rotb", NULL, "rotatable bonds" },
+    CH_DESCRIPTORS(OF_HITS)
     { "v_hits", "charge", "e", "net formal charge" },
     { "v_hits", "formula", NULL, "formula in Hill order" },
     { "v_hits", "titles", NULL, "titles of all records of the molecule, separated by semicolons" },

@@ -21,16 +21,17 @@ static const double MOLECULE_S = 3e-3;
 
 #define AT(member) offsetof(score_conf, member)
 static const pl_field fields[] = {
-    { PL_TEXTS, "models", AT(models), 0, 0, 0, NULL, NULL, NULL,
-      "names from the workflow's `models`; if none: the model trained in this workflow, or all of them", 0, NULL, 0 },
-    { PL_INT, "batch.molecules", AT(molecules), 240, 1, 100000, NULL, NULL, "molecules", "in a batch; same bits for any",
-      PL_HOW, NULL, 0 },
-    { PL_INT, "batch.max_edges", AT(max_edges), 70000, 0, 1e9, NULL, NULL, "edges", "directed edges in a batch; 0 is no limit",
-      PL_HOW, NULL, 0 },
-    { PL_CHOICE, "mirror", AT(mirror), NN_MIRROR_AVERAGE, 0, 0, NULL, "as_is|average", NULL,
-      "average: a model of parity `both` gives the mean over a structure and its mirror image, in twice the time; natural ones need no average", PL_LATER, NULL, 0 },
+    { PL_TEXTS, "models", AT(models),
+      .help = "names from the workflow's `models`; if none: the model trained in this workflow, or all of them" },
+    { PL_INT, "batch.molecules", AT(molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .flags = PL_HOW,
+      .help = "in a batch; same bits for any" },
+    { PL_INT, "batch.max_edges", AT(max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges", .flags = PL_HOW,
+      .help = "directed edges in a batch; 0 is no limit" },
+    { PL_CHOICE, "mirror", AT(mirror), .dflt = NN_MIRROR_AVERAGE, .choices = "as_is|average", .flags = PL_LATER,
+      .help = "average: a model of parity `both` gives the mean over a structure and its mirror image, in twice the time; natural ones "
+              "need no average" },
     ST_COMPUTE_FIELDS(score_conf),
-    { 0 }
+    { 0 },
 };
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)

@@ -11,8 +11,7 @@
 #define ST_SCORE_H
 
 #include "pipeline/stage.h"
-
-extern const pl_stage st_score;
+#include "stages/registry.h"
 
 /* A number that the score stage will give. */
 typedef struct st_predicted {

@@ -5,18 +5,18 @@
 
 #include "pipeline/store.h"
 #include "stages/alerts.h"
+#include "stages/descriptors.h"
 
 bool st_column_is_ours(const char *name)
 {
     static const char *const ours[] = {
-        "rank", "title", "inchikey", "smiles", "formula", "objective", "mw", "mw (u)", "logp", "tpsa", "tpsa (Angstrom^2)", "hbd",
-        "hba", "rotb", "rings", "n_heavy", "charge (e)", "removed", "geometry", "energy (kcal/mol)", "cluster", "n_similar",
-        "front", "alerts", "undefined_stereo" };
+        "rank", "title", "inchikey", "smiles", "formula", "objective", "n_heavy", "charge (e)", "removed", "geometry",
+        "energy (kcal/mol)", "cluster", "n_similar", "front", "alerts", "undefined_stereo" };
     bool found = false;
 
     for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
         found = strcmp(ours[i], name) == 0;
-    return found;
+    return found || st_descriptor_is(name);
 }
 
 static void column_add(pl_text *sql, int *n, const char *column)

@@ -14,28 +14,29 @@
 
 #define AT(member) offsetof(split_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file|scaffold|time", NULL,
-      "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; "
-      "whole Bemis-Murcko scaffolds, the large ones to train, the others at random; or by a numeric label such as the year, the smallest to train",
-      0, NULL, 0 },
-    { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold, time: share to train on", 0, NULL, 0 },
-    { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random, scaffold, time: share to choose the epoch by", 0, NULL, 0 },
-    { PL_REAL, "fractions.test", AT(fraction[ST_TEST]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random, scaffold, time: share that no choice depends on", 0, NULL, 0 },
-    { PL_REAL, "fractions.calibration", AT(fraction[ST_CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
-      "random, scaffold, time: share kept for calibration", 0, NULL, 0 },
-    { PL_INT, "limit.train", AT(limit[ST_TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
-      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
-    { PL_INT, "limit.valid", AT(limit[ST_VALID]), 0, 0, 1e12, NULL, NULL, "molecules",
-      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
-    { PL_INT, "limit.test", AT(limit[ST_TEST]), 0, 0, 1e12, NULL, NULL, "molecules",
-      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
-    { PL_TEXT, "column", AT(column), 0, 0, 0, "split", NULL, NULL, "column, time: name of the label", 0, NULL, 0 },
-    { PL_PATH, "path", AT(path), 0, 0, 0, NULL, NULL, NULL, "file: its name", PL_EXISTS, NULL, 0 },
-    { PL_CHOICE, "leaks", AT(leaks), LEAK_DROP, 0, 0, NULL, "drop|refuse|allow", NULL,
-      "a training molecule whose InChIKey skeleton is also held out: drop it, refuse the split, or allow it", 0, NULL, 0 },
-    { 0 }
+    { PL_CHOICE, "method", AT(method), .dflt = BY_RANDOM, .choices = "random|column|file|scaffold|time",
+      .help = "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; whole "
+              "Bemis-Murcko scaffolds, the large ones to train, the others at random; or by a numeric label such as the year, the "
+              "smallest to train" },
+    { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), .dflt = 0.8, .min = 0, .max = 1,
+      .help = "random, scaffold, time: share to train on" },
+    { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), .dflt = 0.1, .min = 0, .max = 1,
+      .help = "random, scaffold, time: share to choose the epoch by" },
+    { PL_REAL, "fractions.test", AT(fraction[ST_TEST]), .dflt = 0.1, .min = 0, .max = 1,
+      .help = "random, scaffold, time: share that no choice depends on" },
+    { PL_REAL, "fractions.calibration", AT(fraction[ST_CALIBRATION]), .min = 0, .max = 1,
+      .help = "random, scaffold, time: share kept for calibration" },
+    { PL_INT, "limit.train", AT(limit[ST_TRAIN]), .min = 0, .max = 1e12, .unit = "molecules",
+      .help = "at most so many, chosen by seed; 0 is all" },
+    { PL_INT, "limit.valid", AT(limit[ST_VALID]), .min = 0, .max = 1e12, .unit = "molecules",
+      .help = "at most so many, chosen by seed; 0 is all" },
+    { PL_INT, "limit.test", AT(limit[ST_TEST]), .min = 0, .max = 1e12, .unit = "molecules",
+      .help = "at most so many, chosen by seed; 0 is all" },
+    { PL_TEXT, "column", AT(column), .text = "split", .help = "column, time: name of the label" },
+    { PL_PATH, "path", AT(path), .flags = PL_EXISTS, .help = "file: its name" },
+    { PL_CHOICE, "leaks", AT(leaks), .dflt = LEAK_DROP, .choices = "drop|refuse|allow",
+      .help = "a training molecule whose InChIKey skeleton is also held out: drop it, refuse the split, or allow it" },
+    { 0 },
 };
 
 static uint64_t hash_text(uint64_t seed, const char *text, size_t n)

@@ -10,7 +10,6 @@
 #define ST_SPLIT_H
 
 #include "pipeline/stage.h"
-
-extern const pl_stage st_split;
+#include "stages/registry.h"
 
 #endif

@@ -18,8 +18,8 @@
 #include "stages/dataset.h"
 #include "stages/errors.h"
 #include "stages/ranks.h"
+#include "stages/registry.h"
 
-extern const pl_stage st_train;
 extern const pl_field st_train_fields[];
 
 typedef struct st_target {

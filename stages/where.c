@@ -4,12 +4,13 @@
 #include <sqlite3.h>
 #include <string.h>
 
+#include "stages/descriptors.h"
 #include "stages/expression.h"
 #include "stages/schema.h"
 
-const char *const st_where_columns[] = { "n_atoms", "n_heavy", "charge", "mw",    "logp",   "tpsa",
-                                         "hbd",     "hba",     "rotb",   "rings", "energy", "structures",
-                                         "undefined_stereo", NULL };
+#define NAME(name, ...) #name,
+const char *const st_where_columns[] = { "n_atoms", "n_heavy", "charge", CH_DESCRIPTORS(NAME) "energy", "structures", "undefined_stereo",
+                                         NULL };
 
 const char *st_where_column(const char *name)
 {
@@ -19,13 +20,12 @@ const char *st_where_column(const char *name)
     return NULL;
 }
 
+#define COLUMN(name, kind, ...) { #name, ST_TYPE(kind) },
 static const st_column columns[] = {
-    { "alerts", ST_STRING },   { "charge", ST_WHOLE },     { "energy", ST_REAL },     { "formula", ST_STRING },
-    { "geometry", ST_STRING }, { "hba", ST_WHOLE },        { "hbd", ST_WHOLE },       { "inchikey", ST_STRING },
-    { "logp", ST_REAL },       { "mol_id", ST_WHOLE },     { "mw", ST_REAL },         { "n_atoms", ST_WHOLE },
-    { "n_heavy", ST_WHOLE },   { "neutralised", ST_WHOLE }, { "removed", ST_STRING }, { "rings", ST_WHOLE },
-    { "rotb", ST_WHOLE },      { "smiles", ST_STRING },    { "structures", ST_WHOLE }, { "tpsa", ST_REAL },
-    { "undefined_stereo", ST_WHOLE }, { NULL, ST_ANY },
+    { "alerts", ST_STRING },      { "charge", ST_WHOLE },           { "energy", ST_REAL },      { "formula", ST_STRING },
+    { "geometry", ST_STRING },    { "inchikey", ST_STRING },        { "mol_id", ST_WHOLE },     { "n_atoms", ST_WHOLE },
+    { "n_heavy", ST_WHOLE },      { "neutralised", ST_WHOLE },      { "removed", ST_STRING },   { "smiles", ST_STRING },
+    { "structures", ST_WHOLE },   { "undefined_stereo", ST_WHOLE }, CH_DESCRIPTORS(COLUMN)      { NULL, ST_ANY },
 };
 enum { ALERTS = 0 }; /* its place above */
 
@@ -39,8 +39,7 @@ static pl_code prepare(sqlite3 *db, const char *expression, pl_error *err)
 
     if (sql == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a condition");
-    if (sqlite3_exec(db, st_schema.sql, NULL, NULL, NULL) != SQLITE_OK)
-        code = pl_fail(err, PL_EBUG, "the schema: %s", sqlite3_errmsg(db));
+    code = pl_schema_create(db, &st_schema, err);
     (void)sqlite3_set_authorizer(db, st_expression_only, table);
     if (code == PL_OK && sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
         code = pl_fail(err, PL_ECONFIG, "where: %s", sqlite3_errmsg(db));
@@ -56,8 +55,8 @@ static pl_code parse(const char *expression, bool *alerts, size_t *at, pl_error 
     pl_code code = st_expression_check(expression, columns, &used, at, &said);
 
     if (code != PL_OK)
-        return pl_fail(err, code, "where: %s; it is an SQL expression over mw, logp, tpsa, hbd, hba, rotb, rings, charge, n_heavy, "
-                       "n_atoms, formula, smiles, inchikey, removed, neutralised, alerts, structures, undefined_stereo", said.text);
+        return pl_fail(err, code, "where: %s; it is an SQL expression over n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES
+                       ", formula, smiles, inchikey, removed, neutralised, alerts, structures, undefined_stereo", said.text);
     if (alerts != NULL)
         *alerts = used >> ALERTS & 1;
     return PL_OK;

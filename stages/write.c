@@ -13,6 +13,7 @@
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 #include "stages/conformers.h"
+#include "stages/descriptors.h"
 #include "stages/out_file.h"
 #include "stages/own_files.h"
 #include "stages/read_input.h"
@@ -20,7 +21,7 @@
 #include "stages/score_columns.h"
 #include "stages/score_models.h"
 
-enum { FIXED = 17, VALUES = 6, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { BEFORE = 6, AFTER = 4, FIXED = BEFORE + CH_N_DESCRIPTORS + AFTER, VALUES = 6, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5, FORMATS = 3, PROGRESS_EVERY = 1024 };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -29,10 +30,9 @@ typedef struct write_conf {
 
 #define AT(member) offsetof(write_conf, member)
 static const pl_field fields[] = {
-    { PL_TEXT, "csv", AT(path[CSV]), 0, 0, 0, "hits.csv", NULL, NULL, "table of the hits; in the workdir unless absolute", 0,
-      NULL, 0 },
-    { PL_TEXT, "sdf", AT(path[SDF]), 0, 0, 0, NULL, NULL, NULL, "conformers with the same columns as data fields", 0, NULL, 0 },
-    { PL_TEXT, "smi", AT(path[SMI]), 0, 0, 0, NULL, NULL, NULL, "SMILES and title", 0, NULL, 0 },
+    { PL_TEXT, "csv", AT(path[CSV]), .text = "hits.csv", .help = "table of the hits; in the workdir unless absolute" },
+    { PL_TEXT, "sdf", AT(path[SDF]), .help = "conformers with the same columns as data fields" },
+    { PL_TEXT, "smi", AT(path[SMI]), .help = "SMILES and title" },
     { 0 },
 };
 
@@ -51,11 +51,10 @@ typedef struct write_state {
     pl_text line;
 } write_state;
 
-/* The first columns of every row, then for each property two, and those that a molecule of the ranking has. */
-static const char *const fixed_name[FIXED] = {
-    "rank", "title", "inchikey", "smiles", "formula", "objective", "mw (u)", "logp", "tpsa (Angstrom^2)", "hbd", "hba",
-    "rotb", "rings", "charge (e)", "removed", "geometry", "energy (kcal/mol)",
-};
+/* The first columns of every row, before and after the descriptors; then for each property two, and those that a molecule of the
+ * ranking has. */
+static const char *const before[BEFORE] = { "rank", "title", "inchikey", "smiles", "formula", "objective" };
+static const char *const after[AFTER] = { "charge (e)", "removed", "geometry", "energy (kcal/mol)" };
 
 static const char *const value_name[VALUES] = { "", " stdev", " interval90", " similarity", " domain", " outside because" };
 static const char *const value_column[VALUES] = { "mean", "stdev", "interval90", "similarity", "domain", "reasons" };
@@ -63,8 +62,7 @@ enum { VALUES_ALWAYS = 2, VALUES_WITH_UNIT = 3 };
 
 static const char hits_sql[] =
     "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
-    "m.formula, h.objective, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb, m.rings, m.charge, m.removed, m.geometry, "
-    "m.energy, m.mol_id, m.unit";
+    "m.formula, h.objective" ST_DESCRIPTOR_COLUMNS ", m.charge, m.removed, m.geometry, m.energy, m.mol_id, m.unit";
 static const char from_sql[] = " FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
 
 static bool is_wanted(const write_conf *c, int i) { return c->path[i] != NULL && c->path[i][0] != '\0'; }
@@ -170,15 +168,33 @@ static pl_code properties_prepare(write_state *s, sqlite3_stmt **st, pl_error *e
     return code;
 }
 
+static pl_code name_fixed(write_state *s, pl_error *err)
+{
+    pl_text heading = { 0 };
+    bool good = true;
+
+    memcpy(s->name, before, sizeof before);
+    memcpy(s->name + BEFORE + CH_N_DESCRIPTORS, after, sizeof after);
+    for (int i = 0; i < CH_N_DESCRIPTORS && good; i++) {
+        pl_text_reset(&heading);
+        st_descriptor_heading(&heading, &ch_descriptors[i]);
+        s->name[BEFORE + i] = pl_text_ok(&heading) ? pl_strdup(s->env->mem, pl_text_str(&heading)) : NULL;
+        good = s->name[BEFORE + i] != NULL;
+    }
+    pl_text_free(&heading);
+    s->n_columns = FIXED;
+    return good ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the columns");
+}
+
 static pl_code name_columns(write_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
     pl_arena *mem = s->env->mem;
-    pl_code code = properties_prepare(s, &st, err);
+    pl_code code = name_fixed(s, err);
 
-    for (s->n_columns = 0; s->n_columns < FIXED; s->n_columns++)
-        s->name[s->n_columns] = fixed_name[s->n_columns];
+    if (code == PL_OK)
+        code = properties_prepare(s, &st, err);
     while (code == PL_OK && row && s->n_columns + VALUES <= MAX_COLUMNS - s->n_more) {
         const char *name, *unit;
         code = pl_db_step(st, &row, err);

@@ -8,7 +8,6 @@
 #define ST_WRITE_H
 
 #include "pipeline/stage.h"
-
-extern const pl_stage st_write;
+#include "stages/registry.h"
 
 #endif

@@ -12,12 +12,12 @@
 enum { SMALLEST = 4 };
 
 static const pl_field fields[] = {
-    { .type = PL_INT, .key = "units", .at = offsetof(toy_conf, units), .dflt = 10, .min = 0, .max = 1e9 },
-    { .type = PL_INT, .key = "rows", .at = offsetof(toy_conf, rows), .dflt = 8, .min = 1, .max = 1e6 },
-    { .type = PL_INT, .key = "offset", .at = offsetof(toy_conf, offset), .dflt = 0, .min = -1e9, .max = 1e9 },
-    { .type = PL_INT, .key = "fail_every", .at = offsetof(toy_conf, fail_every), .dflt = 0, .min = 0, .max = 1e9 },
-    { .type = PL_INT, .key = "fail_at", .at = offsetof(toy_conf, fail_at), .dflt = 0, .max = 1e9, .flags = PL_HOW },
-    { .type = PL_REAL, .key = "pause", .at = offsetof(toy_conf, pause), .dflt = 0, .max = 10, .flags = PL_HOW },
+    { PL_INT, "units", offsetof(toy_conf, units), .dflt = 10, .min = 0, .max = 1e9 },
+    { PL_INT, "rows", offsetof(toy_conf, rows), .dflt = 8, .min = 1, .max = 1e6 },
+    { PL_INT, "offset", offsetof(toy_conf, offset), .min = -1e9, .max = 1e9 },
+    { PL_INT, "fail_every", offsetof(toy_conf, fail_every), .min = 0, .max = 1e9 },
+    { PL_INT, "fail_at", offsetof(toy_conf, fail_at), .min = 0, .max = 1e9, .flags = PL_HOW },
+    { PL_REAL, "pause", offsetof(toy_conf, pause), .min = 0, .max = 10, .flags = PL_HOW },
     { .type = PL_END },
 };
 

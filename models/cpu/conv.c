@@ -135,7 +135,7 @@ static void tile_hidden(tile *t, int group)
             s->packed[row * NN_H + q] = s->h[row * NN_H + t->active[q]];
     t->radial = (nn_cpu_radial){ .n_rows = t->n_pairs, .n_k = n, .k = t->active, .h = s->packed, .r = s->r,
                                  .dh = s->dh };
-    if (t->job->e->radial)
+    if (t->job->e->precision_radial != NN_PREC_FP32)
         nn_cpu_radial16_hidden(t->job->e, s, t->n_pairs);
 }
 
@@ -143,7 +143,7 @@ static void radial_run(const tile *t, bool back)
 {
     const nn_engine *e = t->job->e;
 
-    if (e->radial)
+    if (e->precision_radial != NN_PREC_FP32)
         nn_cpu_radial16_run(e, t->s, &t->radial, back);
     else
         e->kernels->radial(&t->radial);
@@ -212,15 +212,10 @@ static void tile_forward(void *ctx, int worker, int i)
     tile_scatter(&t, &j->c->out, t.s->y, j->y, (size_t)j->c->out.size);
 }
 
-void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y)
+void nn_cpu_exact_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y)
 {
     conv_job j = { .e = e, .c = c, .x = x, .y = y };
 
-    nn_cpu_weights(e, c);
-    if (e->conf.radial == NN_RADIAL_NODES) {
-        nn_cpu_nodes_run(e, c, x, y);
-        return;
-    }
     nn_pool_run(e->pool, tile_count(e), tile_forward, &j);
 }
 
@@ -243,7 +238,7 @@ static void tile_slab_back(tile *t, const nn_cpu_slab *s)
         }
         b.y_edges = t->s->x;
         k->outer(&b);
-        if (j->e->radial) {
+        if (j->e->precision_radial != NN_PREC_FP32) {
             nn_cpu_radial16_back(j->e, t->s, &t->radial, s);
             continue;
         }
@@ -256,9 +251,9 @@ static void tile_slab_back(tile *t, const nn_cpu_slab *s)
 static void hidden_gradient(const tile *t, int row, float d[NN_H])
 {
     memset(d, 0, NN_H * sizeof *d);
-    if (t->job->e->radial)
+    if (t->job->e->precision_radial != NN_PREC_FP32)
         memcpy(d, t->s->dh + (size_t)row * NN_H, NN_H * sizeof *d);
-    for (int q = 0; q < t->radial.n_k && !t->job->e->radial; q++) {
+    for (int q = 0; q < t->radial.n_k && t->job->e->precision_radial == NN_PREC_FP32; q++) {
         const float *part = t->s->dh + ((size_t)row * NN_H + (size_t)q) * NN_LANE;
         float sum = 0;
         for (int i = 0; i < NN_LANE; i++)
@@ -360,16 +355,25 @@ static void path_unfold(void *ctx, int worker, int first)
     nn_cpu_unfold(j->c, first, j->e->dback, j->e->plan->model, j->grad);
 }
 
-void nn_cpu_conv_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad)
+void nn_cpu_exact_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad)
 {
     conv_job j = { .e = e, .c = c, .x = x, .first = first };
     unfold_job u = { e, c, grad };
 
-    nn_cpu_weights(e, c);
-    if (e->conf.radial == NN_RADIAL_NODES) {
-        nn_cpu_nodes_back(e, c, x, first, grad);
-        return;
-    }
     nn_pool_run(e->pool, piece_count(e), piece_backward, &j);
     nn_pool_run(e->pool, c->n_slabs, path_unfold, &u);
+}
+
+/* ---- either mode -------------------------------------------------------------------------- */
+
+void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y)
+{
+    nn_cpu_weights(e, c);
+    e->mode->run(e, c, x, y);
+}
+
+void nn_cpu_conv_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad)
+{
+    nn_cpu_weights(e, c);
+    e->mode->back(e, c, x, first, grad);
 }

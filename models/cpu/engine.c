@@ -53,7 +53,7 @@ static void cpu_close(nn_engine *e)
 static pl_code weights_open(nn_engine *e, size_t n_packed, pl_error *err)
 {
     const nn_cpu_plan *p = e->plan;
-    bool nodes = e->conf.radial == NN_RADIAL_NODES, packed = nodes && e->of_radial->pack;
+    bool nodes = e->mode->tables, packed = nodes && e->of_radial->pack;
     cutter c = { NULL, 0 };
 
     for (int pass = 0; pass < 2; pass++) {
@@ -61,10 +61,10 @@ static pl_code weights_open(nn_engine *e, size_t n_packed, pl_error *err)
         e->turned = cut(&c, p->n_turned);
         e->fold = cut(&c, nodes ? 0 : p->n_fold);
         e->back = cut(&c, nodes ? 0 : p->n_back);
-        e->small16 = (nn_bf16 *)cut(&c, e->linear ? p->n_half / 2 : 0);
-        e->fold16 = (nn_bf16 *)cut(&c, e->radial ? p->n_fold : 0);
-        e->back16 = (nn_bf16 *)cut(&c, e->radial ? p->n_back : 0);
-        e->back_turned16 = (nn_bf16 *)cut(&c, e->radial ? p->n_back : 0);
+        e->small16 = (nn_bf16 *)cut(&c, e->precision_linear != NN_PREC_FP32 ? p->n_half / 2 : 0);
+        e->fold16 = (nn_bf16 *)cut(&c, e->precision_radial != NN_PREC_FP32 ? p->n_fold : 0);
+        e->back16 = (nn_bf16 *)cut(&c, e->precision_radial != NN_PREC_FP32 ? p->n_back : 0);
+        e->back_turned16 = (nn_bf16 *)cut(&c, e->precision_radial != NN_PREC_FP32 ? p->n_back : 0);
         e->nodes.w = cut(&c, nodes ? p->n_table : 0);
         e->nodes.w_packed = packed ? cut(&c, n_packed) : e->nodes.w;
         if (pass == 0 && !nn_buf_grow(&e->weights, c.at, sizeof(float)))
@@ -111,6 +111,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
     if (rc)
         return rc;
     e->conf = *conf;
+    e->mode = &nn_cpu_modes[conf->radial];
     e->plan = plan;
     e->of_radial = products_of(e, conf->of_radial);
     e->of_contract = products_of(e, conf->of_contract);
@@ -120,8 +121,8 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
     if (!e->scratch || !e->act || !e->y)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
     nn_frame_rule_make(&e->rule);
-    e->radial = conf->radial == NN_RADIAL_NODES ? NN_PREC_FP32 : conf->of_radial;
-    e->linear = conf->of_linear;
+    e->precision_radial = e->mode->tables ? NN_PREC_FP32 : conf->of_radial;
+    e->precision_linear = conf->of_linear;
     return weights_open(e, nn_cpu_nodes_places(e, plan), err);
 }
 
@@ -161,22 +162,19 @@ static void slab_pack(void *ctx, int worker, int i)
     nn_cpu_radial16_load(j->e, j->c, i);
 }
 
-static void weights_fold(nn_engine *e, const nn_cpu_conv *c)
+static void exact_weights(nn_engine *e, const nn_cpu_conv *c, const float *params)
 {
-    fold_job j = { e, c, e->params };
+    fold_job j = { e, c, params };
 
-    if (e->conf.radial == NN_RADIAL_NODES)
-        nn_cpu_nodes_weights(e, c, e->params);
-    else
-        nn_pool_run(e->pool, c->n_slabs, path_fold, &j);
-    if (e->radial)
+    nn_pool_run(e->pool, c->n_slabs, path_fold, &j);
+    if (e->precision_radial != NN_PREC_FP32)
         nn_pool_run(e->pool, c->n_slabs, slab_pack, &j);
 }
 
 void nn_cpu_weights(nn_engine *e, const nn_cpu_conv *c)
 {
     if (e->conf.recompute && e->folded != c)
-        weights_fold(e, c);
+        e->mode->weights(e, c, e->params);
     e->folded = c;
 }
 
@@ -190,18 +188,21 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
     nn_cpu_keep_forget(&e->nodes.keep);
     for (int i = 0; i < e->plan->n_modules && !e->conf.recompute; i++)
         if (e->plan->module[i].conv.n_slabs)
-            weights_fold(e, &e->plan->module[i].conv);
+            e->mode->weights(e, &e->plan->module[i].conv, params);
     e->kept = false;
     return PL_OK;
 }
 
 /* ---- memory of a batch ------------------------------------------------------------------ */
 
+static size_t exact_edge_floats(const nn_cpu_plan *p) { return 2 * (size_t)NN_TILE * (size_t)p->edge_most; }
+
+static size_t nodes_edge_floats(const nn_cpu_plan *p) { return (size_t)NN_TILE_ROWS * (size_t)p->edge_ld; }
+
 static void scratch_cut(const nn_engine *e, nn_cpu_scratch *s, cutter *c)
 {
     const nn_cpu_plan *p = e->plan;
-    size_t exact = 2 * (size_t)NN_TILE * (size_t)p->edge_most, tile = (size_t)NN_TILE_ROWS * (size_t)p->edge_ld;
-    size_t edges = e->conf.radial == NN_RADIAL_NODES ? tile : exact, nodes = (size_t)NN_CHUNK * (size_t)p->size_most;
+    size_t edges = e->mode->edge_floats(p), nodes = (size_t)NN_CHUNK * (size_t)p->size_most;
     size_t weights = (size_t)(e->prep.most_in + 1) * (size_t)p->size_most;
 
     s->x = cut(c, edges);
@@ -212,9 +213,9 @@ static void scratch_cut(const nn_engine *e, nn_cpu_scratch *s, cutter *c)
     s->h = cut(c, (size_t)NN_TILE * NN_H);
     s->packed = cut(c, (size_t)NN_TILE * NN_H);
     s->dh = cut(c, (size_t)NN_TILE * NN_H * NN_LANE);
-    s->h16 = (nn_bf16 *)cut(c, e->radial ? (size_t)NN_TILE * NN_H : 0);
-    s->h_turned16 = (nn_bf16 *)cut(c, e->radial ? (size_t)NN_TILE * NN_H : 0);
-    s->r16 = (nn_bf16 *)cut(c, e->radial ? (size_t)NN_TILE * (size_t)p->r_cols : 0);
+    s->h16 = (nn_bf16 *)cut(c, e->precision_radial != NN_PREC_FP32 ? (size_t)NN_TILE * NN_H : 0);
+    s->h_turned16 = (nn_bf16 *)cut(c, e->precision_radial != NN_PREC_FP32 ? (size_t)NN_TILE * NN_H : 0);
+    s->r16 = (nn_bf16 *)cut(c, e->precision_radial != NN_PREC_FP32 ? (size_t)NN_TILE * (size_t)p->r_cols : 0);
     s->q = cut(c, nodes);
     s->z = cut(c, nodes);
     s->dz = cut(c, nodes);
@@ -283,12 +284,17 @@ static void nodes_cut(nn_engine *e, bool keep, cutter *c)
     n->dh = cut(c, keep ? (size_t)p->runs_most * NN_CHUNK_SUMS * NN_H : 0);
 }
 
+static bool exact_memory(nn_engine *e, bool keep)
+{
+    (void)e;
+    (void)keep;
+    return true;
+}
+
 static bool nodes_memory(nn_engine *e, bool keep)
 {
     cutter c = { NULL, 0 };
 
-    if (e->conf.radial != NN_RADIAL_NODES)
-        return true;
     if (!nn_cpu_cells_make(&e->cells, &e->prep, e->conf.width))
         return false;
     nodes_cut(e, keep, &c);
@@ -327,7 +333,7 @@ static bool forward_memory(nn_engine *e, const nn_batch *in, bool keep)
     acts_cut(e, in, keep, &nodes, &edges);
     grads_cut(e, in, &grads);
     pooled_cut(e, in, &pooled);
-    if (!scratch_grow(e) || !nodes_memory(e, keep) || !nn_buf_grow(&e->acts, nodes.at, sizeof(float))
+    if (!scratch_grow(e) || !e->mode->memory(e, keep) || !nn_buf_grow(&e->acts, nodes.at, sizeof(float))
         || !nn_buf_grow(&e->edges, edges.at, sizeof(float)) || !nn_buf_grow(&e->pooled, pooled.at, sizeof(float))
         || (keep && !nn_buf_grow(&e->grads, grads.at, sizeof(float))))
         return false;
@@ -350,7 +356,7 @@ static bool pieces_memory(nn_engine *e)
 
     for (int pass = 0; pass < 2; pass++) {
         e->dsmall = cut(&c, NN_PIECES * e->plan->n_small);
-        e->dback = cut(&c, e->conf.radial == NN_RADIAL_NODES ? 0 : NN_PIECES * e->plan->back_most);
+        e->dback = cut(&c, e->mode->tables ? 0 : NN_PIECES * e->plan->back_most);
         if (pass == 0 && !nn_buf_grow(&e->pieces, c.at, sizeof(float)))
             return false;
         c = (cutter){ e->pieces.p, 0 };
@@ -476,6 +482,13 @@ static size_t cpu_workspace_bytes(const nn_engine *e)
         sum += e->scratch[i].buf.bytes;
     return sum;
 }
+
+const nn_cpu_mode nn_cpu_modes[] = {
+    [NN_RADIAL_NODES] = { .tables = true, .edge_floats = nodes_edge_floats, .memory = nodes_memory, .weights = nn_cpu_nodes_weights,
+                          .run = nn_cpu_nodes_run, .back = nn_cpu_nodes_back },
+    [NN_RADIAL_EXACT] = { .edge_floats = exact_edge_floats, .memory = exact_memory, .weights = exact_weights,
+                          .run = nn_cpu_exact_run, .back = nn_cpu_exact_back },
+};
 
 const nn_engine_kind nn_engine_cpu = {
     .name = "cpu",

@@ -52,8 +52,21 @@ typedef struct nn_cpu_nodes {
     nn_buf buf;
 } nn_cpu_nodes;
 
+/* What differs between the radial modes: one row for each nn_radial, chosen when an engine is opened. */
+typedef struct nn_cpu_mode {
+    bool tables;              /* the weights of convolutions are tables of radial nodes, in float32; else folded slabs,
+                               * in the precision of the configuration      */
+    size_t (*edge_floats)(const nn_cpu_plan *p); /* of one array of a tile's edges */
+    bool (*memory)(nn_engine *e, bool keep); /* of a batch; false: refused  */
+    void (*weights)(nn_engine *e, const nn_cpu_conv *c, const float *params); /* of one convolution */
+    void (*run)(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
+    void (*back)(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
+} nn_cpu_mode;
+extern const nn_cpu_mode nn_cpu_modes[]; /* [nn_radial]; engine.c */
+
 struct nn_engine {
     nn_engine_conf conf;
+    const nn_cpu_mode *mode;  /* of conf.radial                             */
     const nn_cpu_plan *plan;
     const nn_cpu_kernels *kernels;
     const nn_cpu_products *of_radial, *of_contract;
@@ -70,7 +83,7 @@ struct nn_engine {
     float *small, *turned, *fold, *back;
     nn_bf16 *small16;         /* matrices of small and turned, for bf16     */
     nn_bf16 *fold16, *back16, *back_turned16; /* last radial layers, for bf16 */
-    nn_precision radial, linear; /* of them, and of the linear layers of nodes */
+    nn_precision precision_radial, precision_linear; /* of them, and of the linear layers of nodes */
     nn_buf weights, acts, edges, grads, pieces, pooled;
     float *input;             /* [n_nodes][input.size]                      */
     float **act;              /* [n_modules] outputs                        */
@@ -98,7 +111,11 @@ void nn_cpu_conv_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *
 /* dedge holds the gradient of y and gets that of the gathered x (unless first). */
 void nn_cpu_conv_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
 
-/* radial16.c: the last radial layer in bf16, for an engine with `radial`. One slab's weights;
+/* The same with exact radial networks; the weights are there. */
+void nn_cpu_exact_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
+void nn_cpu_exact_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
+
+/* radial16.c: the last radial layer in bf16, for an engine with `precision_radial`. One slab's weights;
  * the hidden vectors of a tile; R from them; dh and dw from the gradient of R. */
 void nn_cpu_radial16_load(const nn_engine *e, const nn_cpu_conv *c, int slab);
 void nn_cpu_radial16_hidden(const nn_engine *e, nn_cpu_scratch *s, int32_t n_rows);

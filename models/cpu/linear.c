@@ -39,7 +39,7 @@ void nn_cpu_linear_run(const nn_engine *e, const nn_cpu_linear *l, int d, const 
 {
     nn_cpu_gemm shape = { .n_in = l->n_in, .n_out = l->out_pad, .add = add };
 
-    if (e->linear == NN_PREC_FP32)
+    if (e->precision_linear == NN_PREC_FP32)
         rows_multiply(e, e->small + l->w, &shape, d, r);
     else
         nn_cpu_linear16_run(e, e->small16 + l->half, (int32_t[]){ l->n_in, l->out_pad }, d, r, add);
@@ -49,7 +49,7 @@ void nn_cpu_linear_back(const nn_engine *e, const nn_cpu_linear *l, int d, const
 {
     nn_cpu_gemm shape = { .n_in = l->n_out, .n_out = l->in_pad, .add = add };
 
-    if (e->linear == NN_PREC_FP32)
+    if (e->precision_linear == NN_PREC_FP32)
         rows_multiply(e, e->turned + l->turned, &shape, d, r);
     else
         nn_cpu_linear16_run(e, e->small16 + l->half_turned, (int32_t[]){ l->n_out, l->in_pad }, d, r, add);
@@ -59,7 +59,7 @@ void nn_cpu_linear_grad(const nn_engine *e, const nn_cpu_linear *l, int d, const
 {
     rows p;
 
-    if (e->linear != NN_PREC_FP32) {
+    if (e->precision_linear != NN_PREC_FP32) {
         nn_cpu_linear16_grad(e, l, d, r, dsmall + l->w);
         return;
     }

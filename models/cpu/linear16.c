@@ -7,7 +7,7 @@ enum { BLOCK = 512, NARROW = 64, PARTS = 2 }; /* inputs at a time; of gradients,
 
 static int parts_of(const nn_engine *e)
 {
-    return e->linear == NN_PREC_BF16 ? 1 : PARTS;
+    return e->precision_linear == NN_PREC_BF16 ? 1 : PARTS;
 }
 
 /* Packs every matrix and its transpose, each where its map says. */
@@ -15,7 +15,7 @@ void nn_cpu_linear16_load(nn_engine *e)
 {
     int parts = parts_of(e);
 
-    for (int i = 0; i < e->plan->n_maps && e->linear != NN_PREC_FP32; i++) {
+    for (int i = 0; i < e->plan->n_maps && e->precision_linear != NN_PREC_FP32; i++) {
         const nn_cpu_map *m = &e->plan->map[i];
         nn_bf16_source w = { e->small + m->at, (size_t)m->ld, NULL, NULL, 1, m->rows, m->ld };
         nn_bf16_panels to = { e->small16 + m->half, nn_bf16_packed(m->rows, 16, parts), parts };

@@ -5,7 +5,7 @@
 
 static int parts_of(const nn_engine *e)
 {
-    return e->radial == NN_PREC_BF16 ? 1 : 2;
+    return e->precision_radial == NN_PREC_BF16 ? 1 : 2;
 }
 
 static size_t tile_size(const nn_engine *e)

@@ -5,6 +5,8 @@
  * range checks with a useful message, `molsieve help`, the JSON Schema,
  * configs/default.yaml and the effective configuration saved with each run.
  *
+ * A row begins with type, key and place; the other members are named:
+ *   { PL_INT, "top", AT(top), .dflt = 1000, .min = 1, .max = 1000000, .unit = "molecules", .help = "length of the ranking" },
  * Keys may be dotted: "conformers.source" is `conformers: {source: ...}`.
  * Texts are owned by the arena the configuration was read into. */
 #ifndef PL_BASE_FIELD_H

@@ -81,12 +81,12 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, "none", 4);
-    for (int i = 0; i < 6; i++)
-        ch_wire_put_u32(t, i == 0 ? HEAVY : (uint32_t)(h >> (8 * i)) % 7);
+    ch_wire_put_u32(t, HEAVY);
+    ch_wire_put_u32(t, (uint32_t)(h >> 8) % 7);
     for (int i = 0; i < 3; i++) /* charge as read, made neutral, open stereo */
         ch_wire_put_u32(t, 0);
-    for (int i = 0; i < 3; i++)
-        ch_wire_put_f64(t, 100 + (double)(mix(h + (uint64_t)i) % 500000) / 1000);
+    for (int i = 0; i < CH_N_DESCRIPTORS; i++)
+        ch_wire_put_f64(t, ch_descriptors[i].whole ? (double)((h >> (8 * i % 56)) % 7) : 100 + (double)(mix(h + (uint64_t)i) % 500000) / 1000);
     ch_wire_put_f64(t, (double)NAN);
     ch_wire_put_mol(t, &(ch_mol){ .n_atoms = ATOMS, .n_bonds = ATOMS - 1, .z = z, .charge = charge, .bond = bond,
                                   .order = order });
@@ -107,7 +107,7 @@ static void answer(const char *request, size_t len, pl_text *t)
     if (op == CH_OP_HELLO || op == CH_OP_VERSION) {
         ch_wire_put_str(t, "instant", 7);
         if (op == CH_OP_VERSION)
-            ch_wire_put_str(t, CH_PROTOCOL_VERSION, 1);
+            ch_wire_put_str(t, CH_PROTOCOL_VERSION, sizeof CH_PROTOCOL_VERSION - 1);
         for (int i = 0; i < 2 && op == CH_OP_HELLO; i++)
             ch_wire_put_u32(t, 1);
         return;

@@ -44,9 +44,8 @@ static void digest_of(const ch_prepared *p, char out[65])
     pl_sha256_add_str(&s, p->inchikey);
     pl_sha256_add_str(&s, p->removed);
     pl_sha256_add_str(&s, p->geometry);
-    add_real(&s, p->mw);
-    add_real(&s, p->logp);
-    add_real(&s, p->tpsa);
+    for (int i = 0; i < CH_N_DESCRIPTORS; i++)
+        add_real(&s, p->descriptor[i]);
     add_real(&s, p->energy);
     pl_sha256_add(&s, p->mol.z, (size_t)p->mol.n_atoms);
     if (p->mol.n_atoms > 0)

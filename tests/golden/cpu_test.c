@@ -28,7 +28,7 @@ static void engine_run(const model_file *f, double *y, double *grad, pl_arena *m
     nn_engine *e;
     pl_error err = { 0 };
 
-    if (kind->open(&e, f->model, &(nn_engine_conf){ .threads = 2 }, &err) || kind->set_params(e, w, &err)
+    if (kind->open(&e, f->model, &(nn_engine_conf){ .threads = 2, .radial = NN_RADIAL_EXACT }, &err) || kind->set_params(e, w, &err)
         || kind->forward(e, &b, true, out, &err))
         fail_msg("%s", err.text);
     for (int32_t i = 0; i < f->n_graphs; i++) {

@@ -45,7 +45,7 @@ static void a_refused_allocation_is_an_error_and_no_more(void **state)
     assert_int_equal(nn_se3_plan(&m, &conf, mem, NULL), PL_OK);
     float *w = PL_NEW(mem, float, m->n_floats), *grad = PL_NEW(mem, float, m->n_floats);
     nn_se3_init(m, w, 1);
-    assert_int_equal(nn_engine_ref.open(&e, m, &(nn_engine_conf){ .threads = 1 }, NULL), PL_OK);
+    assert_int_equal(nn_engine_ref.open(&e, m, &(nn_engine_conf){ .threads = 1, .radial = NN_RADIAL_EXACT }, NULL), PL_OK);
     assert_int_equal(nn_engine_ref.set_params(e, w, NULL), PL_OK);
     assert_int_equal(step(e, want, grad), PL_OK);
     for (long nth = 1;; nth++) {

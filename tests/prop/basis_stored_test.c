@@ -93,7 +93,7 @@ static void scores_of(float *y, const world *w, const nn_batch *batch)
     nn_engine *e;
     pl_error err;
 
-    must(nn_engine_cpu.open(&e, w->model, &(nn_engine_conf){ .threads = 1 }, &err), &err);
+    must(nn_engine_cpu.open(&e, w->model, &(nn_engine_conf){ .threads = 1, .radial = NN_RADIAL_EXACT }, &err), &err);
     must(nn_engine_cpu.set_params(e, w->params, &err), &err);
     must(nn_engine_cpu.forward(e, batch, false, y, &err), &err);
     nn_engine_cpu.close(e);

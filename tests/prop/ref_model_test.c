@@ -498,7 +498,7 @@ static void engine_gives_the_rounded_outputs(void **state)
     float *w = PL_NEW(t.mem, float, t.model->n_floats), *grad = PL_NEW(t.mem, float, t.model->n_floats);
     float *twice = PL_NEW(t.mem, float, t.model->n_floats);
     narrow(w, t.w, t.model->n_floats);
-    assert_int_equal(nn_engine_ref.open(&e, t.model, &(nn_engine_conf){ .threads = 1 }, NULL), PL_OK);
+    assert_int_equal(nn_engine_ref.open(&e, t.model, &(nn_engine_conf){ .threads = 1, .radial = NN_RADIAL_EXACT }, NULL), PL_OK);
     assert_int_equal(nn_engine_ref.backward(e, &in, dy, grad, NULL), PL_EBUG);
     assert_int_equal(nn_engine_ref.set_params(e, w, NULL), PL_OK);
     assert_int_equal(nn_engine_ref.forward(e, &in, true, y, NULL), PL_OK);

@@ -145,7 +145,7 @@ static void a_set_of_kernels_that_is_not_there_is_refused(void **state)
 
     assert_int_equal(nn_se3_plan(&model, &shapes[0].conf, mem, NULL), PL_OK);
     setenv("MOLSIEVE_CPU", "abacus", 1);
-    assert_int_equal(nn_engine_cpu.open(&e, model, &(nn_engine_conf){ .threads = 1 }, &err), PL_ECONFIG);
+    assert_int_equal(nn_engine_cpu.open(&e, model, &(nn_engine_conf){ .threads = 1, .radial = NN_RADIAL_EXACT }, &err), PL_ECONFIG);
     assert_non_null(strstr(err.text, "abacus"));
     unsetenv("MOLSIEVE_CPU");
     pl_arena_free(mem);

@@ -22,7 +22,7 @@ typedef struct result {
     float *y, *grad;
 } result;
 
-static const nn_engine_conf exact = { .threads = 1 };
+static const nn_engine_conf exact = { .threads = 1, .radial = NN_RADIAL_EXACT };
 
 /* With the gradient of the loss times `scale`, and its parameters' divided by it. */
 static result engine_run_scaled(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model,
@@ -153,7 +153,7 @@ static void same_bytes(const fixture *f, const result *a, const result *b)
 static void the_order_in_which_threads_run_changes_no_byte(void **state)
 {
     static const int shape_of[] = { 0, 5 };
-    static const nn_engine_conf conf[] = { { .threads = 1 },
+    static const nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT },
                                            { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.02, .of_radial = NN_PREC_BF16,
                                              .of_contract = NN_PREC_BF16X3, .of_linear = NN_PREC_BF16 } };
     (void)state;
@@ -174,7 +174,7 @@ static void the_order_in_which_threads_run_changes_no_byte(void **state)
 /* Little memory for tables: many chunks, in exact mode and on the grid. */
 static void tables_in_pieces_give_the_same_scores_and_gradients(void **state)
 {
-    static const nn_engine_conf conf[] = { { .threads = 1 }, { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 } };
+    static const nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT }, { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 } };
     (void)state;
 
     for (int i = 0; i < 4; i++) {
@@ -545,7 +545,7 @@ static void more_heads_than_a_kernel_counts_are_refused(void **state)
 
 static void molecules_without_edges(void **state)
 {
-    nn_engine_conf conf[] = { { .threads = 1 }, { .threads = 1, .of_contract = NN_PREC_FP16 } };
+    nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT }, { .threads = 1, .radial = NN_RADIAL_EXACT, .of_contract = NN_PREC_FP16 } };
     made_opts opts = shapes[0].batch;
     fixture f = fixture_open(0);
     result want;
@@ -564,7 +564,7 @@ static void molecules_without_edges(void **state)
 
 static void what_only_a_gpu_has_is_refused_elsewhere(void **state)
 {
-    nn_engine_conf conf = { .threads = 1, .of_linear = NN_PREC_TF32 };
+    nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT, .of_linear = NN_PREC_TF32 };
     pl_error err = { 0 };
     (void)state;
 

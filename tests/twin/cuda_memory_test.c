@@ -162,7 +162,7 @@ static size_t begun_bytes(const fixture *f, const nn_engine_conf *conf, nn_ranks
 static void a_sharded_optimiser_takes_a_part_of_the_memory(void **state)
 {
     static const nn_se3_conf net = { 2, 3, 16, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
-    const nn_engine_conf conf = { .threads = 1 };
+    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
     fixture f = fixture_open(&net, 4);
     size_t n = f.model->n_floats, bytes = n * sizeof(float), whole = begun_bytes(&f, &conf, NULL), piece = 4096;
     nn_ranks one = { .kind = &pretended, .size = 1 };
@@ -265,7 +265,7 @@ static void forward_takes_what_it_needs(void **state)
 static void a_fault_is_not_taken_for_a_want_of_memory(void **state)
 {
     static const nn_se3_conf net = { 1, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
-    const nn_engine_conf conf = { .threads = 1 };
+    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
     fixture small = fixture_open(&net, 3), large = fixture_open(&net, 30);
     float *params = PL_NEW(small.mem, float, small.model->n_floats), y[30];
     const nn_training rule = { .adam = { 0.9, 0.999, 1e-8, 0.1 } };

@@ -67,7 +67,7 @@ static fixture fixture_open(const nn_se3_conf *conf, const made_opts *batch)
         f.params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
         f.dy[i] = (float)cos(3.0 * i);
-    f.want = run(&f, &nn_engine_ref, &(nn_engine_conf){ .threads = 1 });
+    f.want = run(&f, &nn_engine_ref, &(nn_engine_conf){ .threads = 1, .radial = NN_RADIAL_EXACT });
     f.want_nodes = run(&f, &nn_engine_cpu, &nodes);
     return f;
 }

@@ -250,7 +250,7 @@ static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err
 static nn_engine *run_beside(void *ctx, pl_error *err)
 {
     run *r = ctx;
-    const nn_engine_conf conf = { .threads = 1, .of_linear = r->b->precision, .yields = true };
+    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT, .of_linear = r->b->precision, .yields = true };
     nn_engine *second = NULL;
 
     return r->kind->open(&second, r->b->model, &conf, err) ? NULL : second;
@@ -265,7 +265,7 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, outputs };
     nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN * outputs, part_batch, outputs };
     nn_train_host host = { .ctx = r, .beside = r->beside ? run_beside : NULL, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
-    const nn_engine_conf conf = { .threads = threads, .of_linear = b->precision };
+    const nn_engine_conf conf = { .threads = threads, .radial = NN_RADIAL_EXACT, .of_linear = b->precision };
     nn_engine *engine = NULL;
     pl_code rc = kind->open(&engine, b->model, &conf, err);
 

@@ -22,37 +22,35 @@ typedef struct fake_conf {
 
 #define AT(member) offsetof(fake_target, member)
 static const pl_field fake_target_fields[] = {
-    { PL_TEXT, "name", AT(name), .help = "name of the property", .flags = PL_REQUIRED },
+    { PL_TEXT, "name", AT(name), .flags = PL_REQUIRED, .help = "name of the property" },
     { PL_TEXT, "unit", AT(unit), .text = "1", .help = "unit of the property" },
-    { PL_CHOICE, "better", AT(better), 2, .choices = "low|high|none", .help = "which end is wanted" },
-    { PL_REAL, "weight", AT(weight), 1, 0, 100, .help = "weight" },
-    { 0 }
+    { PL_CHOICE, "better", AT(better), .dflt = 2, .choices = "low|high|none", .help = "which end is wanted" },
+    { PL_REAL, "weight", AT(weight), .dflt = 1, .min = 0, .max = 100, .help = "weight" },
+    { 0 },
 };
 static const pl_field fake_named_fields[] = {
     { PL_TEXT, "name", AT(name), .help = "the key" },
-    { PL_REAL, "weight", AT(weight), 1, 0, 100, .help = "weight" },
-    { 0 }
+    { PL_REAL, "weight", AT(weight), .dflt = 1, .min = 0, .max = 100, .help = "weight" },
+    { 0 },
 };
 #undef AT
 
 #define AT(member) offsetof(fake_conf, member)
 static const pl_field fake_fields[] = {
-    { PL_INT, "unit", AT(unit), 1000, 1, 1e6, .unit = "records", .help = "records in a unit", .flags = PL_HOW },
-    { PL_REAL, "cutoff", AT(cutoff), 5, 0.5, 20, .unit = "Angstrom", .help = "radius of the neighbourhood" },
-    { PL_INT, "neighbours.max", AT(neighbours), -1, 1, 1000, .choices = "auto", .help = "most neighbours" },
-    { PL_CHOICE, "neighbours.edges", AT(edges), 0, .choices = "radius|bonds|knn|full", .help = "which pairs" },
-    { PL_DURATION, "cpu_limit", AT(cpu_limit), 2, 0.1, 3600, .help = "CPU time of a molecule" },
-    { PL_SIZE, "memory", AT(memory), 2147483648.0, 1048576, 1e15, .help = "memory of a worker" },
-    { PL_BOOL, "strict", AT(strict), 1, .help = "stop at the first bad record" },
+    { PL_INT, "unit", AT(unit), .dflt = 1000, .min = 1, .max = 1e6, .unit = "records", .flags = PL_HOW, .help = "records in a unit" },
+    { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom", .help = "radius of the neighbourhood" },
+    { PL_INT, "neighbours.max", AT(neighbours), .dflt = -1, .min = 1, .max = 1000, .choices = "auto", .help = "most neighbours" },
+    { PL_CHOICE, "neighbours.edges", AT(edges), .choices = "radius|bonds|knn|full", .help = "which pairs" },
+    { PL_DURATION, "cpu_limit", AT(cpu_limit), .dflt = 2, .min = 0.1, .max = 3600, .help = "CPU time of a molecule" },
+    { PL_SIZE, "memory", AT(memory), .dflt = 2147483648.0, .min = 1048576, .max = 1e15, .help = "memory of a worker" },
+    { PL_BOOL, "strict", AT(strict), .dflt = 1, .help = "stop at the first bad record" },
     { PL_TEXT, "label", AT(label), .help = "any text" },
-    { PL_PATH, "file", AT(file), .help = "a file", .flags = PL_EXISTS },
+    { PL_PATH, "file", AT(file), .flags = PL_EXISTS, .help = "a file" },
     { PL_TEXTS, "elements", AT(elements), .help = "element symbols" },
-    { PL_REALS, "fractions", AT(fractions), 0, 0, 1, .help = "parts" },
-    { PL_LIST, "targets", AT(targets), .help = "properties", .sub = fake_target_fields,
-      .sub_size = sizeof(fake_target) },
-    { PL_LIST, "by_name", AT(by_name), .help = "weights", .flags = PL_KEYED, .sub = fake_named_fields,
-      .sub_size = sizeof(fake_target) },
-    { 0 }
+    { PL_REALS, "fractions", AT(fractions), .min = 0, .max = 1, .help = "parts" },
+    { PL_LIST, "targets", AT(targets), .sub = fake_target_fields, .sub_size = sizeof(fake_target), .help = "properties" },
+    { PL_LIST, "by_name", AT(by_name), .flags = PL_KEYED, .sub = fake_named_fields, .sub_size = sizeof(fake_target), .help = "weights" },
+    { 0 },
 };
 #undef AT
 

@@ -16,12 +16,15 @@
 #include "pipeline/base/file.h"
 #include "pipeline/engine.h"
 #include "pipeline/sums.h"
+#include "stages/descriptors.h"
+#include "stages/keep.h"
 #include "stages/prepare.h"
 #include "stages/rank.h"
 #include "stages/read.h"
 #include "stages/record_block.h"
 #include "stages/run_words.h"
 #include "stages/schema.h"
+#include "stages/score_columns.h"
 #include "stages/split.h"
 #include "stages/where.h"
 #include "toy.h"
@@ -33,7 +36,7 @@ static sqlite3 *open_schema(void)
 
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, pl_engine_sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, st_schema.sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(pl_schema_create(db, &st_schema, &err), PL_OK);
     assert_int_equal(pl_sums_fill(db, &err), PL_OK);
     return db;
 }
@@ -67,6 +70,51 @@ static void every_column_of_every_table_and_view_has_one_document(void **state)
     assert_true(columns > 150);
     assert_int_equal(docs, columns); /* none is left over */
     sqlite3_finalize(st);
+    sqlite3_close(db);
+}
+
+static bool is_kept(const char *name, const ch_prepared *p)
+{
+    char condition[80];
+    st_keep *keep = NULL;
+    pl_error err = { 0 };
+    bool yes = false;
+
+    (void)snprintf(condition, sizeof condition, "%s = 3", name);
+    assert_int_equal(st_keep_open(&keep, condition, NULL, &err), PL_OK);
+    assert_int_equal(st_keep_ask(keep, p, &yes, &err), PL_OK);
+    st_keep_close(keep);
+    assert_int_equal(st_where_check(condition, NULL, NULL, &err), PL_OK);
+    return yes;
+}
+
+/* In the schema, its documents, both kinds of conditions, objectives and files. */
+static void every_descriptor_is_wherever_molecules_are(void **state)
+{
+    sqlite3 *db = open_schema();
+    pl_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < CH_N_DESCRIPTORS; i++) {
+        const ch_descriptor *d = &ch_descriptors[i];
+        ch_prepared p = { .smiles = "C", .inchikey = "", .formula = "CH4", .removed = "" };
+        pl_text heading = { 0 };
+        int64_t columns = 0;
+        assert_int_equal(pl_db_int(db, &columns, &err, "SELECT count(*) FROM pragma_table_info('molecule') WHERE name=%Q AND type=%Q",
+                                   d->name, d->whole ? "INTEGER" : "REAL"), PL_OK);
+        assert_int_equal(columns, 1);
+        assert_int_equal(find_doc("v_hits", d->name), d->shown >= CH_SHOWN_HITS);
+        assert_non_null(st_where_column(d->name));
+        st_descriptor_heading(&heading, d);
+        assert_true(st_column_is_ours(pl_text_str(&heading)) && st_column_is_ours(d->name));
+        pl_text_free(&heading);
+        assert_false(is_kept(d->name, &p));
+        p.descriptor[i] = NAN;
+        assert_false(is_kept(d->name, &p));
+        p.descriptor[i] = 3;
+        assert_true(is_kept(d->name, &p));
+        assert_true(d->since >= 1 && d->since <= st_schema.version);
+    }
     sqlite3_close(db);
 }
 
@@ -393,6 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_column_of_every_table_and_view_has_one_document),
+        cmocka_unit_test(every_descriptor_is_wherever_molecules_are),
         cmocka_unit_test(every_digest_query_fits_the_schema_and_names_no_row_id),
         cmocka_unit_test(records_come_back_from_their_block_byte_for_byte),
         cmocka_unit_test(any_damage_to_a_block_is_bad_data),

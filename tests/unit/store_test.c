@@ -179,6 +179,74 @@ static void an_older_database_is_migrated_after_a_copy(void **state)
     assert_int_equal(access(copy, F_OK), 0);
 }
 
+static int64_t count(sqlite3 *db, const char *sql)
+{
+    int64_t n = -1;
+
+    assert_int_equal(pl_db_int(db, &n, NULL, "%s", sql), PL_OK);
+    return n;
+}
+
+static pl_schema grown(void)
+{
+    static const pl_added added[] = { { "number", "old INTEGER", 1 }, { "number", "half REAL", 2 }, { "walk", "note TEXT", 3 }, { 0 } };
+    static const char *const up[] = { NULL, NULL, "CREATE TABLE extra(x)" };
+    static const char *const docs[][4] = { { "number", "id", NULL, "a number" }, { "number", "half", "u", "half of it" },
+                                           { "walk", "note", NULL, "a word" }, { "extra", "x", NULL, "x" }, { "extra", "y", NULL, "y" },
+                                           { "v_half", "half", NULL, "half" }, { NULL, NULL, NULL, NULL } };
+    pl_schema later = toy_schema;
+
+    later.version = 3;
+    later.added = added;
+    later.migrate = up;
+    later.docs = docs;
+    later.views = "DROP VIEW IF EXISTS v_half; CREATE VIEW v_half AS SELECT half FROM number;";
+    return later;
+}
+
+static void a_column_added_later_is_in_old_and_new_databases(void **state)
+{
+    static const char columns[] = "SELECT count(*) FROM (SELECT name FROM pragma_table_info('number') WHERE name='half' UNION ALL "
+                                  "SELECT name FROM pragma_table_info('walk') WHERE name='note')";
+    pl_schema later = grown();
+    pl_error err = { 0 };
+    char path[400];
+    sqlite3 *fresh = NULL;
+
+    (void)state;
+    assert_int_equal(reopen(&later, &err), PL_OK);
+    assert_int_equal(count(s->db, columns), 2);
+    assert_int_equal(count(s->db, "SELECT count(*) FROM extra"), 0);
+    assert_int_equal(count(s->db, "SELECT count(half) FROM v_half"), 0);
+    assert_int_equal(count(s->db, "PRAGMA user_version"), 3);
+    (void)snprintf(path, sizeof path, "%s/fresh.db", dir);
+    assert_int_equal(sqlite3_open(path, &fresh), SQLITE_OK);
+    assert_int_equal(pl_schema_create(fresh, &later, &err), PL_OK);
+    assert_int_equal(count(fresh, columns), 2);
+    assert_int_equal(count(fresh, "SELECT count(half) FROM v_half"), 0);
+    (void)sqlite3_close(fresh);
+    later.version = 5; /* a step that nobody knows */
+    assert_int_equal(reopen(&later, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "too old"));
+}
+
+static void an_older_database_reads_as_a_new_one_and_stays_as_it_is(void **state)
+{
+    pl_schema later = grown();
+    pl_store *r = NULL;
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO number VALUES(1,0,7)", &err), PL_OK);
+    assert_int_equal(pl_store_open_read(&r, s->results_path, &later, &err), PL_OK);
+    assert_int_equal(count(r->db, "SELECT count(*) FROM number WHERE half IS NULL AND value=7"), 1);
+    assert_int_equal(count(r->db, "SELECT count(*) FROM extra WHERE x IS NOT y"), 0);
+    assert_int_equal(count(r->db, "SELECT count(note) FROM walk"), 0);
+    pl_store_close(r);
+    assert_int_equal(count(s->db, "SELECT count(*) FROM pragma_table_info('number') WHERE name='half'"), 0);
+    assert_int_equal(count(s->db, "PRAGMA user_version"), 1);
+}
+
 static void a_directory_that_cannot_be_written_is_an_io_error(void **state)
 {
     int status = 0;
@@ -520,6 +588,8 @@ int main(void)
         CASE(a_damaged_database_is_named),
         CASE(a_missing_database_and_an_empty_one_are_told_apart),
         CASE(an_older_database_is_migrated_after_a_copy),
+        CASE(a_column_added_later_is_in_old_and_new_databases),
+        CASE(an_older_database_reads_as_a_new_one_and_stays_as_it_is),
         CASE(a_directory_that_cannot_be_written_is_an_io_error),
         CASE(a_database_that_cannot_be_written_is_read_whatever_its_name),
         CASE(one_who_reads_is_named_and_waited_for_until_a_stop),
