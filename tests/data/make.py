@@ -141,11 +141,12 @@ def library():
             f.write(WORKFLOW % (SAMPLES, SAMPLES))
         subprocess.run([MOLSIEVE, "run", "w.yaml", "-q"], cwd=tmp, check=True)
         db = sqlite3.connect(os.path.join(tmp, "run/results.db"))
-        rows = db.execute("SELECT title, smiles, formula, inchikey FROM molecule JOIN record ON record_id=molecule.mol_id "
+        rows = db.execute("SELECT title, smiles, formula, undefined_stereo FROM molecule JOIN record ON record_id=molecule.mol_id "
                           "WHERE n_heavy BETWEEN 10 AND 37 AND rotb<=12 AND smiles NOT LIKE '%.%' ORDER BY record_id").fetchall()
         db.close()
     rows = [r for r in rows if elements(r[2]) <= ORGANIC]
-    random.Random(20261124).shuffle(rows)
+    random.Random(20261125).shuffle(rows)
+    rows.sort(key=lambda r: r[3] > 0)  # those first whose stereochemistry is all given: their structures read back as the same molecule
     lines = ["%s %s" % (r[1], "CID-" + r[0] if r[0].isdigit() else "PDB-" + "-".join(r[0].split("_")[:2])) for r in rows]
     for gdb, smiles in qm9_smiles():
         if len(lines) == LIBRARY:
