@@ -9,6 +9,7 @@ molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages
 molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
+target_compile_definitions(test_qm9bin PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
 function(molsieve_e2e script label)
   foreach(name ${ARGN})

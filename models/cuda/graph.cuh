@@ -8,18 +8,6 @@
 #ifndef NN_CUDA_GRAPH_CUH
 #define NN_CUDA_GRAPH_CUH
 
-enum { GRAPHS = 4 };
-
-typedef struct ready_graph {
-    cudaGraphExec_t exec;
-    size_t nodes;
-} ready_graph;
-
-typedef struct graph_set {
-    ready_graph ready[GRAPHS];
-    int oldest;
-} graph_set;
-
 static void stream_wait(nn_gpu *g, cudaStream_t stream); /* streams.cuh */
 static cudaStream_t stream_of(const nn_gpu *g);
 

@@ -4,18 +4,6 @@
 
 enum { WARPS = 4, H = NN_GPU_H };
 
-/* Place of D_l in a frame: nn_frame_at. */
-static __device__ __forceinline__ int frame_at(int l)
-{
-    return (4 * l * l * l - l) / 3 - 1;
-}
-
-/* Rows or columns of a table with the filling. */
-static __device__ __forceinline__ int padded(int n)
-{
-    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
-}
-
 static __device__ __forceinline__ int warp_of_grid(void)
 {
     return (int)(blockIdx.x * WARPS + threadIdx.x / 32);

@@ -97,36 +97,6 @@ UNROLL
         }
 }
 
-__global__ void __launch_bounds__(SO2_THREADS) so2_rows(nn_gpu_so2 s)
-{
-    __shared__ __align__(16) float xs[2][SO2_K][SO2_ROWS];
-    int groups = NN_GPU_TILE / SO2_ROWS, skip = (int)blockIdx.x % groups * SO2_ROWS;
-    float acc[2][SO2_ROWS] = { { 0 } };
-    so2_part p;
-
-    p.tile = s.tile + blockIdx.x / groups;
-    p.first = p.tile->first + skip;
-    p.rows = p.tile->n - skip < SO2_ROWS ? p.tile->n - skip : SO2_ROWS;
-    part_order(s, &p, (int)blockIdx.y % s.n_orders, false);
-    p.col = (int)blockIdx.y / s.n_orders * SO2_THREADS + (int)threadIdx.x;
-    if (p.rows <= 0 || p.col - (int)threadIdx.x >= p.n_n)
-        return;
-    for (int j = 0; j < 2 && p.tile->node[j] >= 0; j++)
-        for (int k0 = 0; k0 < p.n_k; k0 += SO2_K) {
-            const float *a = (const float *)s.table + table_of(s, p, j) + k0 * p.ld + p.col;
-            int count = p.n_k - k0 < SO2_K ? p.n_k - k0 : SO2_K;
-            rows_load(s, p, j, k0, xs);
-            __syncthreads();
-            if (p.col < p.n_n && p.m)
-                rows_pair(a, s.sign, p, count, xs, acc);
-            else if (p.col < p.n_n)
-                rows_zero(a, p, count, xs, acc);
-            __syncthreads();
-        }
-    if (p.col < p.n_n)
-        rows_store(s, p, acc);
-}
-
 /* ---- gradients of tables: dA = x+' y+ + x-' y-, dB = x+' y- - x-' y+ ---- */
 
 /* The first NN_GPU_OUTER rows of each of a node's cells; longer cells go on in blocks of
@@ -514,33 +484,6 @@ UNROLL
         for (int q = 0; q < 4 * ADD_AHEAD; q++)
             sum[q % 4] += v[q / 4][q % 4];
     }
-}
-
-/* What the blocks of longer cells made, to the tables of nodes that have such, in the order of rows.
- * grid: ADD_NUMBERS of a table, node after node. */
-__global__ void __launch_bounds__(ADD_THREADS, 4) outer_add(const __grid_constant__ nn_gpu_so2 s)
-{
-    int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), node = (int)blockIdx.x / across, part[2], n[2];
-    int64_t i = (int64_t)((int)blockIdx.x % across) * ADD_NUMBERS + 4 * (int)threadIdx.x;
-    float *to = (float *)s.table + node * s.table_size + i, sum[4] = { 0 }, v[4];
-
-UNROLL
-    for (int j = 0; j < 2; j++) {
-        int first, end;
-        outer_range(s, node, j, &first, &end);
-        part[j] = j * s.slots + (first - s.first_row) / NN_GPU_OUTER + 1;
-        n[j] = end > first ? (end - first - 1) / NN_GPU_OUTER : 0;
-    }
-    if (!(n[0] + n[1]) || i >= s.table_size)
-        return;
-UNROLL
-    for (int j = 0; j < 2; j++)
-        add_parts(s, part[j], n[j], i, sum);
-    load4(v, to);
-UNROLL
-    for (int q = 0; q < 4; q++)
-        v[q] += sum[q];
-    store4(to, v);
 }
 
 #endif

@@ -501,7 +501,7 @@ def bench_measures_what_it_is_asked_for():
 
 def results_can_be_asked_and_exported():
     with Project() as p:
-        p.put("lib.smi", lines_of(data("screening/samples/zinc_5k.smi"), 12))
+        p.put("lib.smi", lines_of(data("library.smi"), 12))
         w = p.put("w.yaml", GOOD % "generate")
         _, _, err = p.run("top", expect=6)
         assert "no results.db" in err, err

@@ -3,7 +3,7 @@
 """Work directories on a real network file system whose locks do not reach other hosts: sshfs, with SFTP
 servers of its own. Two mounts of one folder under two host names are two hosts. Wants root, sftp-server and sshfs.
 
-    MOLSIEVE=build/release/bin/molsieve MOLSIEVE_SHARED=../shared tests/crash/network.py TEST"""
+    MOLSIEVE=build/release/bin/molsieve tests/crash/network.py TEST"""
 import os
 import shutil
 import signal
