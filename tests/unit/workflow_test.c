@@ -91,6 +91,8 @@ static void says(fixture *f, const char *text)
         fail_msg("not said: %s\nsaid:\n%s", text, pl_text_str(&f->report));
 }
 
+#include "settings_said.h"
+
 #define HEAD "format: 1\nstages:\n  read:\n  graph:\n"
 
 static void defaults_come_from_the_table(void **state)
@@ -159,6 +161,36 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
     assert_int_equal(f->problems.n, 16);
     for (int i = 1; i < f->problems.n; i++)
         assert_true(f->problems.list[i - 1].line <= f->problems.list[i].line);
+}
+
+/* Every type of setting with every kind of value: what is said of each, in a line; "" where it is read. */
+static void each_type_of_setting_says_what_it_expects(void **state)
+{
+    static const char *const settings[] = { "unit", "cutoff", "neighbours.max", "neighbours.edges", "cpu_limit", "memory", "strict",
+                                            "label", "file", "elements", "fractions", "targets", "by_name" };
+    static const char *const values[] = { "[]", "{}", "null", "''", "x", "-1", "1e99", "no", "'true'" };
+    fixture *f = *state;
+    pl_text all = { 0 };
+    size_t same = 0;
+
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            char set[96], *one[] = { set };
+            const char *report;
+            (void)snprintf(set, sizeof set, "stages.graph.%s=%s", settings[i], values[k]);
+            (void)load(f, HEAD, one, 1);
+            report = pl_text_str(&f->report);
+            if (strstr(report, f->folder) != NULL)
+                report = strstr(report, f->folder) + strlen(f->folder);
+            if (strncmp(report, "command line: stages.graph.", 27) == 0)
+                report += 27;
+            pl_text_addf(&all, "%s %s -> %s%s", settings[i], values[k], report, report[0] ? "" : "\n");
+        }
+    for (size_t i = 0; expected_of_settings[i] == pl_text_str(&all)[i] && expected_of_settings[i] != '\0'; i++)
+        same = i + 1;
+    if (strcmp(pl_text_str(&all), expected_of_settings) != 0)
+        fail_msg("settings_said.h differs at: %.400s", pl_text_str(&all) + same);
+    pl_text_free(&all);
 }
 
 static void variables_and_the_environment_are_put_in(void **state)
@@ -421,6 +453,7 @@ int main(void)
         TEST(defaults_come_from_the_table),
         TEST(values_with_units_words_and_lists_are_read),
         TEST(all_problems_are_reported_together_in_order_of_place),
+        TEST(each_type_of_setting_says_what_it_expects),
         TEST(variables_and_the_environment_are_put_in),
         TEST(overrides_win_and_are_named_as_command_line),
         TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
