@@ -17,12 +17,14 @@ GOLDEN = os.path.join(SOURCE, "tests/golden/transcript")
 
 def plain(text, p):
     """Without paths of this machine, times, sizes, hashes, and without the digits that kernels may round another way."""
-    for old, new in ((os.path.realpath(p.dir), "DIR"), (p.dir, "DIR"), (os.path.realpath(SOURCE), "SOURCE"), (os.uname().nodename, "HOST")):
+    for old, new in ((os.path.realpath(p.dir), "DIR"), (p.dir, "DIR"), (os.path.realpath(sieve.PROGRAM), "PROGRAM"),
+                     (os.path.realpath(SOURCE), "SOURCE"), (os.uname().nodename, "HOST")):
         text = text.replace(old, new)
     for pattern, new in (
+            (r"(?<![\w.])-?\d+\.\d{4,}(e-?\d+)?", lambda m: "%.3g" % float(m[0])), (r"\b[0-9a-f]{40}\b", "COMMIT"),
             (r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"), (r"\b[0-9a-f]{64}\b", "HASH"),
             (r"\b[0-9a-f]{12}\b", "KEY"), (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "UUID"), (r"\bpid \d+", "pid N"),
-            (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"), (r"(?<![\w.])-?\d+\.\d{4,}(e-?\d+)?", lambda m: "%.3g" % float(m[0])),
+            (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
             (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns", ""),
             (r"(?<=\S)  +", "  "), (r"---+", "---"), (r"\b(avx2|avx512|amx|portable)\b", "KERNELS")):
         text = re.sub(pattern, new, text)
@@ -30,37 +32,43 @@ def plain(text, p):
 
 
 class Transcript:
-    def __init__(self, p):
-        self.p, self.text = p, ""
+    """The text so far. It is compared with the file at each step, so a difference ends the test where it is."""
+
+    def __init__(self, p, name):
+        self.p, self.text, self.path = p, "", os.path.join(GOLDEN, name + ".txt")
+        self.want = None if os.environ.get("MOLSIEVE_WRITE") else open(self.path).read()
 
     def rows(self, sql):
         return self.p.rows(sql, workdir="runs/one")
 
     def say(self, *words, **more):
         status, out, err = self.p.run(*words, expect=None, **more)
-        self.text += "$ molsieve %s\n" % " ".join(w if re.fullmatch(r"[\w./=+:,-]+", w) else "'%s'" % w for w in words)
-        self.text += plain(out, self.p) + plain("".join("! %s\n" % line for line in err.splitlines()), self.p) + "= %d\n\n" % status
+        line = "$ molsieve %s\n" % " ".join(w if re.fullmatch(r"[\w./=+:,-]+", w) else "'%s'" % w for w in words)
+        self.put(line + plain(out, self.p) + plain("".join("! %s\n" % line for line in err.splitlines()), self.p) + "= %d\n\n" % status)
 
     def lines(self, workflow, mistakes):
         for line in mistakes.strip().split("\n"):
             self.say("check", workflow, line)
 
     def add(self, title, text):
-        self.text += "# %s\n%s\n\n" % (title, plain(text, self.p))
+        self.put("# %s\n%s\n\n" % (title, plain(text, self.p)))
 
-    def compare(self, name):
-        path = os.path.join(GOLDEN, name + ".txt")
-        if os.environ.get("MOLSIEVE_WRITE"):
-            os.makedirs(GOLDEN, exist_ok=True)
-            with open(path, "w") as f:
-                f.write(self.text)
+    def put(self, text):
+        at = len(self.text)
+        self.text += text
+        if self.want is not None and self.want[at:at + len(text)] != text:
+            want, got = self.want[at:].split("\n"), text.split("\n")
+            i = next(i for i in range(len(got)) if i >= len(want) or want[i] != got[i])
+            sys.exit("%s:%d:\n  %s\nnow, after %s:\n  %s" % (self.path, self.want[:at].count("\n") + i + 1, want[i] if i < len(want) else "the end",
+                                                           got[0], "\n  ".join(got[i:i + 5])))
+
+    def end(self):
+        if self.want is not None:
+            assert self.text == self.want, "%s has more at its end" % self.path
             return
-        want = open(path).read().split("\n")
-        got = self.text.split("\n")
-        for i, (a, b) in enumerate(zip(want, got)):
-            if a != b:
-                sys.exit("%s:%d:\n  %s\nnow:\n  %s\n%s" % (path, i + 1, a, b, "\n".join(got[max(0, i - 8):i + 8])))
-        assert len(want) == len(got), "%s: %d lines, now %d" % (path, len(want), len(got))
+        os.makedirs(GOLDEN, exist_ok=True)
+        with open(self.path, "w") as f:
+            f.write(self.text)
 
 
 def tables(t):
@@ -72,7 +80,8 @@ def tables(t):
         head = [c for _, c, *_ in t.rows("PRAGMA table_info(%s)" % name)]
         keep = [c for c in head if not re.search(r"wall_s|cpu_s|mtime|inode|utc$|blob|params_json|needs_json|extra_json|fingerprint", c)]
         rows = t.rows("SELECT %s FROM %s" % (", ".join('"%s"' % c for c in keep), name))
-        t.add("%s: %s" % (name, " ".join(keep)), "\n".join(sorted("|".join(str(x) if not isinstance(x, bytes) else "bytes" for x in r) for r in rows)))
+        texts = ["|".join("bytes" if isinstance(x, bytes) else str(x) for x in r) for r in rows]
+        t.add("%s: %s" % (name, " ".join(keep)), "\n".join(sorted(texts)))
 
 
 # ---- a screen of two dozen records ----
@@ -127,34 +136,37 @@ def screened(p):
     p.workflow(["a.smi", "b.csv", "c.sdf"], SCREEN, extra=EXTRA, workdir="runs/one")
 
 
-def a_screen():
+def a_screen_says_and_stores_what_it_did_before():
     os.environ["MOLSIEVE_CPU"] = "portable"
     with Project() as p:
         screened(p)
-        t = Transcript(p)
+        t = Transcript(p, "screen")
         for words in (("check", "w.yaml"), ("plan", "w.yaml"), ("status", "w.yaml"), ("top", "w.yaml"), ("explain", "w.yaml", "rank"),
                       ("run", "w.yaml", "-j", "1", "--until", "prepare"), ("status",), ("plan", "w.yaml"), ("run", "w.yaml", "-j", "2"),
                       ("run", "w.yaml", "-j", "2"), ("plan", "w.yaml", "stages.rank.top=3", "stages.score.batch=7")):
             t.say(*words)
         asked(t)
-        files(t)
+        files(t, ("runs/one/hits.csv", "runs/one/hits.sdf", "r.html"))
         tables(t)
         other_rankings(t)
-        t.compare("screen")
+        t.end()
 
 
 def asked(t):
-    for words in ("top", "top -n 2", "top --csv", "top --json -n 1", "top -n 0", "top a b", "failures", "failures --code parse", "failures --stage read",
-                  "failures --stage prepare --limit 1", "failures --code nothing", "failures --csv", "failures --json", "failures --limit x",
-                  "status", "status --json", "query", "query v_funnel", "query v_runs -f jsonl", "query nothing_here", "query runs/one/results.db",
-                  "query -f xml v_funnel", "explain w.yaml rank", "explain w.yaml", "explain w.yaml nothing", "explain w.yaml rank stages.rank.top=3",
-                  "db check runs/one", "db digest runs/one", "db nothing runs/one", "db", "db backup runs/one copy.db", "db backup runs/one copy.db", "db check copy.db",
-                  "db prune runs/one", "db prune w.yaml --dry-run", "export csv runs/one", "export smi runs/one", "export sdf runs/one", "export jsonl runs/one", "export xyz runs/one",
-                  "export nothing runs/one", "model info esol.safetensors", "model verify esol.safetensors", "model nothing esol.safetensors",
-                  "model info c.sdf", "model diff esol.safetensors esol.safetensors", "model info", "retry runs/one", "retry w.yaml",
-                  "report runs/one -o r.html", "merge w.yaml", "help rank", "help nothing", "help read", "help yaml", "help exit-codes", "completion nothing"):
+    for words in ("top", "top -n 2", "top --csv", "top --json -n 1", "top -n 0", "top a b", "failures", "failures --code parse",
+                  "failures --stage read", "failures --stage prepare --limit 1", "failures --code nothing", "failures --csv",
+                  "failures --json", "failures --limit x", "status", "status --json", "query", "query v_funnel", "query v_runs -f jsonl",
+                  "query nothing_here", "query runs/one/results.db", "query -f xml v_funnel", "explain w.yaml rank", "explain w.yaml",
+                  "explain w.yaml nothing", "explain w.yaml rank stages.rank.top=3", "db check runs/one", "db digest runs/one",
+                  "db nothing runs/one", "db", "db backup runs/one copy.db", "db backup runs/one copy.db", "db check copy.db",
+                  "db prune runs/one", "db prune w.yaml --dry-run", "export csv runs/one", "export smi runs/one", "export sdf runs/one",
+                  "export jsonl runs/one", "export xyz runs/one", "export nothing runs/one", "model info esol.safetensors",
+                  "model verify esol.safetensors", "model nothing esol.safetensors", "model info c.sdf",
+                  "model diff esol.safetensors esol.safetensors", "model info", "retry runs/one", "retry w.yaml", "report runs/one -o r.html",
+                  "merge w.yaml", "help rank", "help nothing", "help read", "help yaml", "help exit-codes", "completion nothing"):
         t.say(*words.split())
-    for sql in ("SELECT 1; SELECT 2", "DELETE FROM hit", "SELECT load_extension('x')", "", "SELECT nothing FROM hit", "SELECT 'a,\"b' AS x, NULL AS y, 1.5 AS z",
+    for sql in ("SELECT 1; SELECT 2", "DELETE FROM hit", "SELECT load_extension('x')", "", "SELECT nothing FROM hit",
+                "SELECT 'a,\"b' AS x, NULL AS y, 1.5 AS z",
                 "PRAGMA table_info(hit)", "PRAGMA journal_mode=delete", "ATTACH 'x' AS y", "VACUUM"):
         for form in ("table", "csv", "json", "jsonl"):
             if form == "table" or sql.startswith("SELECT '"):
@@ -165,11 +177,12 @@ def asked(t):
     t.say("query", "--file", "none.sql")
 
 
-def files(t):
-    for name in ("runs/one/hits.csv", "runs/one/hits.sdf", "r.html"):
-        path = t.p.path(name)
-        text = open(path).read() if os.path.exists(path) else "not there"
-        t.add(name, re.sub(r"(?m)^( +-?\d+\.\d{4}){3}.*\n", "", re.sub(r">\s*<", ">\n<", text)))
+def files(t, names):
+    """Without positions of atoms; in the report without times and versions."""
+    for name in names:
+        text = re.sub(r">\s*<", ">\n<", open(t.p.path(name)).read())
+        text = re.sub(r'(?s)(?<=<h2 id="timings">).*?(?=<h2 id="settings">)', lambda m: re.sub(r"\d[\d.,e+-]*", "N", m[0]), text)
+        t.add(name, re.sub(r"(?m)^( +-?\d+\.\d{4}){3}.*\n", "", re.sub(r"\b\d+\.\d+\.\d+(-\w+)*\b", "VERSION", text)))
 
 
 def other_rankings(t):
@@ -212,23 +225,24 @@ TRAIN = """  read: {unit: 10}
 """
 
 
-def a_training():
+def a_training_says_and_stores_what_it_did_before():
     os.environ["MOLSIEVE_CPU"] = "portable"
     with Project() as p:
-        t = Transcript(p)
+        t = Transcript(p, "training")
         records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:30]
-        p.put("m.sdf", "".join("%s> <gap>\n%s\n\n$$$$\n" % (r, "?" if i == 7 else 0.2 * r.count(" C ") - 0.1 * (i % 3)) for i, r in enumerate(records)))
+        gap = ["?" if i == 7 else 0.2 * r.count(" C ") - 0.1 * (i % 3) for i, r in enumerate(records)]
+        p.put("m.sdf", "".join("%s> <gap>\n%s\n\n$$$$\n" % one for one in zip(records, gap)))
         p.workflow(["m.sdf"], TRAIN % ("gap", "gap"), workdir="runs/one")
-        for words in ("check w.yaml", "plan w.yaml", "run w.yaml -j 1 --until train", "status", "plan w.yaml", "run w.yaml -j 1", "top", "top -n 2 --json",
-                      "status", "explain w.yaml train", "explain w.yaml train stages.train.epochs=4", "model info runs/one/models/e2e.safetensors",
-                      "model verify runs/one/models/e2e.safetensors", "report runs/one -o r.html", "export csv runs/one", "db check runs/one",
-                      "query v_hits", "run w.yaml -j 1 --fresh stages.train.epochs=2 stages.train.optimiser.lr=0.01 stages.train.targets.0.unit=hartree",
+        for words in ("check w.yaml", "plan w.yaml", "run w.yaml -j 1 --until train", "status", "plan w.yaml", "run w.yaml -j 1", "top",
+                      "top -n 2 --json", "status", "explain w.yaml train", "explain w.yaml train stages.train.epochs=4",
+                      "model info runs/one/models/e2e.safetensors", "model verify runs/one/models/e2e.safetensors",
+                      "report runs/one -o r.html", "export csv runs/one", "db check runs/one", "query v_hits",
+                      "run w.yaml -j 1 --fresh stages.train.epochs=2 stages.train.optimiser.lr=0.01 stages.train.targets.0.unit=hartree",
                       "model diff runs/one/models/e2e.safetensors runs/one-2/models/e2e.safetensors", "failures"):
             t.say(*words.split())
-        for name in ("runs/one/hits.csv", "r.html"):
-            t.add(name, re.sub(r">\s*<", ">\n<", open(p.path(name)).read()))
+        files(t, ("runs/one/hits.csv", "r.html"))
         tables(t)
-        t.compare("training")
+        t.end()
 
 
 # ---- mistakes ----
@@ -297,7 +311,6 @@ stages.score={models: [esal]}
 stages.score={precision: tf32}
 stages.score={kernels: avx9}
 stages.score={engine: ref, kernels: avx2}
-stages.score={engine: cuda}
 stages.score={devices: [x]}
 stages.score={radial: {width: 5}}
 stages.rank={}
@@ -415,12 +428,10 @@ stages.train.schedule={warmup: 5}
 stages.train.ema=1
 stages.train.dtype=f16
 stages.train.engine=gpu
-stages.train.engine=cuda
 stages.train.precision=fp16
 stages.train.precision_of={radial: int8}
 stages.train.kernels=amx9
 stages.train.ranks=mpi2
-stages.train.ranks=nccl
 stages.train.rank_timeout=0s
 stages.train.checkpoint={every: 0s}
 stages.train.domain=-1
@@ -445,32 +456,38 @@ stages.rank={objectives: [{property: y, goal: maximise, use: mean - interval90}]
 stages.rank={objectives: [{property: y, goal: maximise}], domain: inside}
 """
 COMMANDS = r"""
-bench --seconds 5000|bench --ranks 0|bench --threads x|bench --threads 1,0|bench --graphs none|bench --batch 0|bench --nothing
-check|check none.yaml|check w.yaml word|check w.yaml --show|plan|plan none.yaml|plan w.yaml --shard 3/2|run|run none.yaml|run w.yaml --shard 5
-run w.yaml -j 0|run w.yaml -j x|run w.yaml --max-time x|run w.yaml --grace x|run w.yaml --log w.yaml|run w.yaml --log a.smi|run w.yaml --log none/x
-run w.yaml --until nothing|run w.yaml --from redd|run w.yaml --force nothing|run w.yaml --shard auto|run w.yaml --shard x/y|run w.yaml --requeue-exit 300
-init|init a b|init .|init w.yaml/x|doctor --nothing|doctor word|explain|explain none.yaml|explain w.yaml none|explain w.yaml read graph
-merge|merge none.yaml|merge w.yaml --missing|merge w.yaml word|model|model info none|model diff esol.safetensors|model verify a.smi|model info w.yaml
-submit|submit none.yaml|submit w.yaml --array 0|submit w.yaml --array x|submit w.yaml --print|submit w.yaml --array 3 --print|script|script w.yaml
-report none|report|report a b|export|export none|export csv none|export csv a b|db check none|db check a.smi|db prune none|db backup|db backup w.yaml|db digest a.smi
-retry|retry none.yaml|retry w.yaml --code x|query x none|query --file none w.yaml|status none|status a b|top none|failures none|help|help none none|help prapare
-completion bash extra|completion|completion fish2|help screen|help workflow extra|help exit-codes|query|status -x|--nothing|nothing
+bench --seconds 5000|bench --ranks 0|bench --threads x|bench --threads 1,0|bench --graphs none|bench --batch 0|bench --nothing|check
+check none.yaml|check w.yaml word|check w.yaml --show|plan|plan none.yaml|plan w.yaml --shard 3/2|run|run none.yaml|run w.yaml --shard 5
+run w.yaml -j 0|run w.yaml -j x|run w.yaml --max-time x|run w.yaml --grace x|run w.yaml --log w.yaml|run w.yaml --log a.smi
+run w.yaml --log none/x|run w.yaml --until nothing|run w.yaml --from redd|run w.yaml --force nothing|run w.yaml --shard auto
+run w.yaml --shard x/y|run w.yaml --requeue-exit 300|init|init a b|init .|init w.yaml/x|doctor --nothing|explain|explain none.yaml
+explain w.yaml none|explain w.yaml read graph|merge|merge none.yaml|merge w.yaml --missing|merge w.yaml word|model|model info none
+model diff esol.safetensors|model verify a.smi|model info w.yaml|submit|submit none.yaml|submit w.yaml --array x|submit w.yaml --print
+script|submit w.yaml --dry-run --x|report none|report|report a b|export|export none|export csv none|export csv a b|db check none
+db check a.smi|db prune none|db backup|db backup w.yaml|db digest a.smi|retry|retry none.yaml|retry w.yaml --code x|query x none
+query --file none w.yaml|status none|status a b|top none|failures none|help|help none none|help prapare|completion bash extra|completion
+completion fish2|help screen|help workflow extra|help exit-codes|query|status -x|--nothing|nothing
 """
 
 
-def mistakes():
+def mistakes_are_answered_as_before():
     os.environ["MOLSIEVE_CPU"] = "portable"
     with Project() as p:
-        t = Transcript(p)
+        t = Transcript(p, "mistakes")
         screened(p)
         p.put("empty.smarts", "# nothing\n")
         p.put("m.sdf", "")
         t.lines("w.yaml", SCREEN_MISTAKES)
         for line in COMMANDS.strip().replace("\n", "|").split("|"):
             t.say(*line.split())
+        for kind in ("slurm", "pbs", "lsf", "sge"):
+            for more in ("", "tasks: 4, nodes: 2, launcher: mpirun", "array: 5, max_running: 2, time: 2h, partition: p, account: a",
+                         "cpus: 3, gpus: 2, memory: 4GiB, restarts: 0, setup: [module load x], options: [-x y]"):
+                t.say("script", "w.yaml", "scheduler={type: %s%s%s}" % (kind, more and ", ", more))
         p.workflow(["m.sdf"], TRAIN % ("gap", "gap"))
         t.lines("w.yaml", TRAIN_MISTAKES)
-        t.compare("mistakes")
+        t.end()
 
 
-main([a_screen, a_training, mistakes])
+main([a_screen_says_and_stores_what_it_did_before,
+      a_training_says_and_stores_what_it_did_before, mistakes_are_answered_as_before])
