@@ -9,6 +9,8 @@ molsieve_test(recovery unit/recovery_test.c LABEL unit USES toy)
 set(seen_calls -Wl,--wrap=fsync,--wrap=rename,--wrap=nanosleep) # unit/calls.h
 target_link_options(test_recovery PRIVATE ${seen_calls})
 molsieve_test(written unit/written_test.c LABEL unit USES toy)
+set(seen_statements -Wl,--wrap=sqlite3_close,--wrap=sqlite3_close_v2) # unit/statements.h
+target_link_options(test_written PRIVATE ${seen_statements})
 molsieve_test(claim unit/claim_test.c LABEL unit threads USES toy)
 molsieve_test(progress unit/progress_test.c LABEL unit threads USES toy)
 molsieve_test(run unit/run_test.c LABEL unit threads USES toy)

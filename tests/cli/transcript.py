@@ -12,6 +12,7 @@ import sieve
 from sieve import Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+STATEMENTS = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "../tests/libstatements.so")  # not beside sanitizers
 GOLDEN = os.path.join(SOURCE, "tests/golden/transcript")
 
 
@@ -23,7 +24,7 @@ def plain(text, p):
     for pattern, new in (
             (r"(?<![\w.])-?\d+\.\d{4,}(e-?\d+)?", lambda m: "%.3g" % float(m[0])), (r"\b[0-9a-f]{40}\b", "COMMIT"),
             (r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"), (r"\b[0-9a-f]{64}\b", "HASH"),
-            (r"\b[0-9a-f]{12}\b", "KEY"), (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "UUID"), (r"\bpid \d+", "pid N"),
+            (r"\b[0-9a-f]{12}\b", "KEY"), (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "UUID"), (r"\bpid \d+", "pid N"), (r"backup-\d{14}", "backup-TIME"),
             (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
             (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns", ""),
             (r"(?<=\S)  +", "  "), (r"---+", "---"), (r"\b(avx2|avx512|amx|portable)\b", "KERNELS")):
@@ -41,8 +42,9 @@ class Transcript:
     def rows(self, sql):
         return self.p.rows(sql, workdir="runs/one")
 
-    def say(self, *words, **more):
-        status, out, err = self.p.run(*words, expect=None, **more)
+    def say(self, *words):
+        env = dict(os.environ, MOLSIEVE_CPU="portable", **({"LD_PRELOAD": STATEMENTS} if os.path.exists(STATEMENTS) else {}))
+        status, out, err = self.p.run(*words, expect=None, env=env)
         line = "$ molsieve %s\n" % " ".join(w if re.fullmatch(r"[\w./=+:,-]+", w) else "'%s'" % w for w in words)
         self.put(line + plain(out, self.p) + plain("".join("! %s\n" % line for line in err.splitlines()), self.p) + "= %d\n\n" % status)
 
@@ -137,7 +139,6 @@ def screened(p):
 
 
 def a_screen_says_and_stores_what_it_did_before():
-    os.environ["MOLSIEVE_CPU"] = "portable"
     with Project() as p:
         screened(p)
         t = Transcript(p, "screen")
@@ -158,7 +159,7 @@ def asked(t):
                   "failures --json", "failures --limit x", "status", "status --json", "query", "query v_funnel", "query v_runs -f jsonl",
                   "query nothing_here", "query runs/one/results.db", "query -f xml v_funnel", "explain w.yaml rank", "explain w.yaml",
                   "explain w.yaml nothing", "explain w.yaml rank stages.rank.top=3", "db check runs/one", "db digest runs/one",
-                  "db nothing runs/one", "db", "db backup runs/one copy.db", "db backup runs/one copy.db", "db check copy.db",
+                  "db nothing runs/one", "db", "db backup runs/one --to copy.db", "db backup runs/one --to copy.db", "db check copy.db",
                   "db prune runs/one", "db prune w.yaml --dry-run", "export csv runs/one", "export smi runs/one", "export sdf runs/one",
                   "export jsonl runs/one", "export xyz runs/one", "export nothing runs/one", "model info esol.safetensors",
                   "model verify esol.safetensors", "model nothing esol.safetensors", "model info c.sdf",
@@ -226,7 +227,6 @@ TRAIN = """  read: {unit: 10}
 
 
 def a_training_says_and_stores_what_it_did_before():
-    os.environ["MOLSIEVE_CPU"] = "portable"
     with Project() as p:
         t = Transcript(p, "training")
         records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:30]
@@ -471,7 +471,6 @@ completion fish2|help screen|help workflow extra|help exit-codes|query|status -x
 
 
 def mistakes_are_answered_as_before():
-    os.environ["MOLSIEVE_CPU"] = "portable"
     with Project() as p:
         t = Transcript(p, "mistakes")
         screened(p)

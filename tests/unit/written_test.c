@@ -18,6 +18,7 @@
 #include "pipeline/heartbeat.h"
 #include "pipeline/level.h"
 #include "toy.h"
+#include "unit/statements.h"
 
 static char dir[256];
 static pl_text answer, heard;
@@ -37,7 +38,7 @@ static int drop(void **state)
     toy_remove(dir);
     pl_text_free(&answer);
     pl_text_free(&heard);
-    return 0;
+    return statements_left;
 }
 
 static const char *in_dir(const char *name)
@@ -338,6 +339,33 @@ static void a_megabyte_is_kept_for_the_last_words_and_given_up_on_a_full_disk(vo
     put(".reserve", zeros, sizeof zeros); /* somebody else's */
     assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
     assert_int_equal(size_of(".reserve"), 5000);
+    toy_free(&t);
+}
+
+static off_t logs[2]; /* bytes of both -wal files when walk begins */
+
+static pl_code look_at_logs(void *state, pl_env *env, pl_error *err)
+{
+    logs[0] = size_of("results.db-wal");
+    logs[1] = size_of("features.db-wal");
+    return toy_walk.open(state, env, err);
+}
+
+static void databases_are_whole_without_their_logs_and_have_statistics_after_each_stage(void **state)
+{
+    pl_stage walk = toy_walk;
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    walk.open = look_at_logs;
+    t.wf.step[2].stage = &walk;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(logs[0] >= 0 && logs[0] < 100000); /* of what was written since */
+    assert_int_equal(logs[1], 0);
+    assert_string_equal(rows("SELECT DISTINCT tbl FROM sqlite_stat1 WHERE tbl IN('number','square') ORDER BY 1"),
+                        "number\nsquare\n");
     toy_free(&t);
 }
 
@@ -669,6 +697,7 @@ int main(void)
         CASE(another_way_of_computing_is_told_where_a_stage_goes_on),
         CASE(levels_of_stages_are_one_object),
         CASE(a_megabyte_is_kept_for_the_last_words_and_given_up_on_a_full_disk),
+        CASE(databases_are_whole_without_their_logs_and_have_statistics_after_each_stage),
         CASE(too_little_free_space_is_said_with_both_sizes),
         CASE(limits_of_failures_hold_at_their_edges),
         CASE(the_log_of_a_run_names_its_stages_and_their_items),
