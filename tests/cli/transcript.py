@@ -13,6 +13,7 @@ from sieve import Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 STATEMENTS = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "../tests/libstatements.so")  # not beside sanitizers
+PROGRESS = re.compile(r"Z info  \w+ +[\d,]+ of ")  # on a slow machine
 GOLDEN = os.path.join(SOURCE, "tests/golden/transcript")
 
 
@@ -46,7 +47,8 @@ class Transcript:
         env = dict(os.environ, MOLSIEVE_CPU="portable", **({"LD_PRELOAD": STATEMENTS} if os.path.exists(STATEMENTS) else {}))
         status, out, err = self.p.run(*words, expect=None, env=env)
         line = "$ molsieve %s\n" % " ".join(w if re.fullmatch(r"[\w./=+:,-]+", w) else "'%s'" % w for w in words)
-        self.put(line + plain(out, self.p) + plain("".join("! %s\n" % line for line in err.splitlines()), self.p) + "= %d\n\n" % status)
+        self.put(line + plain(out, self.p) +
+                 plain("".join("! %s\n" % line for line in err.splitlines() if not PROGRESS.search(line)), self.p) + "= %d\n\n" % status)
 
     def lines(self, workflow, mistakes):
         for line in mistakes.strip().split("\n"):
