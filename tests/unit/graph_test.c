@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "chem/graph_block.h"
+#include "chem/wire.h"
 #include "made_mol.h"
 
 static pl_arena *mem;
@@ -97,6 +98,44 @@ static void each_fault_of_a_molecule_is_named_with_its_place(void **state)
     m.n_bonds = CH_MOL_MAX_BONDS + 1, expect_mol(&m, "0 atoms and 2097153 bonds");
     m.n_bonds = 0, m.n_atoms = -1, expect_mol(&m, "-1 atoms and 0 bonds");
     m.n_atoms = CH_MOL_MAX_ATOMS + 1, expect_mol(&m, "1048577 atoms and 0 bonds");
+}
+
+/* With and without positions and isotopes; every shorter text is refused. */
+static void a_molecule_comes_back_from_the_wire_and_never_half_of_it(void **state)
+{
+    uint16_t isotope[9] = { 0, 13, 2, 0, 0, CH_MASS_MAX, 0, 0, 1 };
+    float(*xyz)[3];
+    ch_mol m = made_mol(9, 9, 3, mem), back;
+
+    (void)state;
+    xyz = m.xyz;
+    for (int how = 0; how < 4; how++) {
+        pl_text text = { 0 };
+        ch_wire in;
+        m.xyz = how & 1 ? xyz : NULL;
+        m.isotope = how & 2 ? isotope : NULL;
+        ch_wire_put_mol(&text, &m);
+        in = ch_wire_of(text.s, text.len);
+        assert_int_equal(ch_wire_mol(&back, &in, mem, NULL), PL_OK);
+        assert_ptr_equal(in.at, text.s + text.len);
+        assert_true(back.n_atoms == 9 && back.n_bonds == m.n_bonds);
+        assert_memory_equal(back.z, m.z, 9);
+        assert_memory_equal(back.charge, m.charge, 9);
+        assert_memory_equal(back.bond, m.bond, (size_t)m.n_bonds * sizeof *m.bond);
+        assert_memory_equal(back.order, m.order, (size_t)m.n_bonds);
+        assert_true((back.xyz != NULL) == ((how & 1) != 0) && (back.isotope != NULL) == ((how & 2) != 0));
+        if (how & 1)
+            assert_memory_equal(back.xyz, xyz, 9 * sizeof *xyz);
+        if (how & 2)
+            assert_memory_equal(back.isotope, isotope, sizeof isotope);
+        for (size_t n = 0; n < text.len; n++) {
+            pl_error err = { 0 };
+            in = ch_wire_of(text.s, n);
+            assert_int_equal(ch_wire_mol(&back, &in, mem, &err), PL_EINPUT);
+            assert_string_equal(err.text, "internal: a molecule is cut short");
+        }
+        pl_text_free(&text);
+    }
 }
 
 static void settings_of_graphs_are_refused_at_their_edges(void **state)
@@ -306,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bad_molecules_are_refused_with_a_reason, fresh, done),
         cmocka_unit_test_setup_teardown(each_fault_of_a_molecule_is_named_with_its_place, fresh, done),
+        cmocka_unit_test_setup_teardown(a_molecule_comes_back_from_the_wire_and_never_half_of_it, fresh, done),
         cmocka_unit_test_setup_teardown(settings_of_graphs_are_refused_at_their_edges, fresh, done),
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),

@@ -564,6 +564,32 @@ static void explain_says_what_differs_setting_by_setting(void **state)
     toy_free(&t);
 }
 
+static void estimates_are_asked_of_what_has_one_and_is_not_done(void **state)
+{
+    pl_step_plan plan[3];
+    pl_error err = { 0 };
+    pl_store *s = NULL;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_steps(&t.wf, NULL, plan, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_estimate(&t.wf, NULL, plan, t.mem, &err), PL_OK);
+    assert_int_equal(plan[0].estimate.n_items, 16);
+    assert_int_equal(plan[0].estimate.n_units, 2);
+    assert_int_equal(plan[1].estimate.n_items, -1); /* square has none */
+    assert_int_equal(plan[2].estimate.n_units, -1);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_int_equal(pl_store_open_read(&s, t.wf.storage.results, &toy_schema, &err), PL_OK);
+    assert_int_equal(pl_plan_steps(&t.wf, s, plan, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_estimate(&t.wf, s, plan, t.mem, &err), PL_OK);
+    assert_int_equal(plan[0].state, PL_STEP_DONE);
+    assert_int_equal(plan[0].estimate.n_items, -1);
+    pl_store_close(s);
+    toy_free(&t);
+}
+
 static void needs_that_changed_are_named(void **state)
 {
     pl_error err = { 0 };
@@ -703,6 +729,7 @@ int main(void)
         CASE(the_log_of_a_run_names_its_stages_and_their_items),
         CASE(the_heartbeat_tells_what_is_done_and_how_it_ended),
         CASE(explain_says_what_differs_setting_by_setting),
+        CASE(estimates_are_asked_of_what_has_one_and_is_not_done),
         CASE(needs_that_changed_are_named),
         CASE(stages_that_are_not_there_are_named_with_those_that_are),
         CASE(from_a_stage_runs_it_and_all_after_it_once),
