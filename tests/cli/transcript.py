@@ -28,6 +28,7 @@ def plain(text, p):
             (r"\b[0-9a-f]{12}\b", "KEY"), (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "UUID"), (r"\bpid \d+", "pid N"), (r"backup-\d{14}", "backup-TIME"),
             (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
             (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns", ""),
+            (r"\d+ structures built, \d+ known", "N structures built, N known"),
             (r"(?<=\S)  +", "  "), (r"---+", "---"), (r"\b(avx2|avx512|amx|portable)\b", "KERNELS")):
         text = re.sub(pattern, new, text)
     return "\n".join(line.rstrip() for line in text.split("\n"))
@@ -490,5 +491,41 @@ def mistakes_are_answered_as_before():
         t.end()
 
 
+# ---- shards, models on new labels, a run that fails and goes on ----
+
+JUDGE = """  read: {unit: 6}
+  prepare: {conformers: {source: keep}, labels: [logS, half], properties: {logS: {unit: "log10(mol/L)"}}}
+  graph: {edges: bonds}
+  evaluate: {models: [esol], calibrate: %s}
+"""
+
+
+def shards_and_new_labels_give_what_they_gave_before():
+    with Project() as p:
+        t = Transcript(p, "shards")
+        screened(p)
+        for words in ("merge w.yaml", "run w.yaml -j 1 --shard 0/2", "merge w.yaml --missing --of 2", "merge w.yaml --of 2", "status", "plan w.yaml",
+                      "run w.yaml -j 1 --shard 1/2", "status w.yaml", "merge w.yaml", "merge w.yaml", "run w.yaml -j 1", "status",
+                      "db check runs/one", "run w.yaml -j 1 --force score --until score",
+                      "explain w.yaml prepare stages.prepare.max_heavy_atoms=5",
+                      "run w.yaml -j 1 limits.failures.max_count=1 stages.prepare.max_heavy_atoms=5 --keep-going", "status", "top",
+                      "failures --code too_large -n 3", "retry w.yaml"):
+            t.say(*words.split())
+        tables(t)
+        shutil.rmtree(p.path("runs"))
+        records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:12]
+        p.put("m.sdf", "".join("%s> <logS>\n%g\n\n$$$$\n" % (r, -0.4 * (i % 5)) for i, r in enumerate(records)))
+        p.workflow(["m.sdf"], JUDGE % "true", extra=EXTRA, workdir="runs/one")
+        for words in ("check w.yaml", "run w.yaml -j 1", "model info runs/one/models/esol-calibrated.safetensors", "report runs/one -o r.html",
+                      "model diff esol.safetensors runs/one/models/esol-calibrated.safetensors",
+                      "run w.yaml -j 1 stages.evaluate.targets=[{name:logS,column:half}]", "check w.yaml stages.evaluate.on=[valid]",
+                      "check w.yaml stages.evaluate.targets=[{name:none}]", "check w.yaml stages.evaluate.targets=[{name:logS,column:none}]"):
+            t.say(*[w.replace(":", ": ") if w.startswith("stages.") else w for w in words.split()])
+        files(t, ("r.html",))
+        tables(t)
+        t.end()
+
+
 main([a_screen_says_and_stores_what_it_did_before,
-      a_training_says_and_stores_what_it_did_before, mistakes_are_answered_as_before])
+      a_training_says_and_stores_what_it_did_before, mistakes_are_answered_as_before,
+      shards_and_new_labels_give_what_they_gave_before])
