@@ -13,6 +13,7 @@ from sieve import Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 STATEMENTS = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "../tests/libstatements.so")  # not beside sanitizers
+COMMIT_OR_NUMBER = r"\b[0-9a-f]{7,12}\b|\d[\d.,e+-]*"
 PROGRESS = re.compile(r"Z info  \w+ +[\d,]+ of ")  # on a slow machine
 GOLDEN = os.path.join(SOURCE, "tests/golden/transcript")
 
@@ -28,6 +29,7 @@ def plain(text, p):
             (r"\b[0-9a-f]{12}\b", "KEY"), (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "UUID"), (r"\bpid \d+", "pid N"), (r"backup-\d{14}", "backup-TIME"),
             (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
             (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns", ""),
+            (r'("git_commit": )"[^"]*"', r'\1"KEY"'), (r"commit: <code>[^<]*", "commit: <code>KEY"),
             (r"\d+ structures built, \d+ known", "N structures built, N known"),
             (r"(?<=\S)  +", "  "), (r"---+", "---"), (r"\b(avx2|avx512|amx|portable)\b", "KERNELS")):
         text = re.sub(pattern, new, text)
@@ -185,7 +187,7 @@ def files(t, names):
     """Without positions of atoms; in the report without times and versions."""
     for name in names:
         text = re.sub(r">\s*<", ">\n<", open(t.p.path(name)).read())
-        text = re.sub(r'(?s)(?<=<h2 id="timings">).*?(?=<h2 id="settings">)', lambda m: re.sub(r"\d[\d.,e+-]*", "N", m[0]), text)
+        text = re.sub(r'(?s)(?<=<h2 id="timings">).*?(?=<h2 id="settings">)', lambda m: re.sub(COMMIT_OR_NUMBER, "N", m[0]), text)
         t.add(name, re.sub(r"(?m)^( +-?\d+\.\d{4}){3}.*\n", "", re.sub(r"\b\d+\.\d+\.\d+(-\w+)*\b", "VERSION", text)))
 
 
