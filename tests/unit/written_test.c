@@ -366,6 +366,12 @@ static void databases_are_whole_without_their_logs_and_have_statistics_after_eac
     assert_int_equal(logs[1], 0);
     assert_string_equal(rows("SELECT DISTINCT tbl FROM sqlite_stat1 WHERE tbl IN('number','square') ORDER BY 1"),
                         "number\nsquare\n");
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK); /* rows() was the last to close: a run of its own */
+    assert_true(size_of("results.db-wal") == -1 && size_of("features.db-wal") == -1 && size_of("features.db") > 0);
+    assert_true(size_of("results.db-shm") == -1 && size_of("features.db-shm") == -1);
+    t.conf[1].offset = 1;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(size_of("results.db-wal") == -1 && size_of("features.db-wal") == -1);
     toy_free(&t);
 }
 
