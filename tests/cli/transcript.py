@@ -28,7 +28,7 @@ def plain(text, p):
             (r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"), (r"\b[0-9a-f]{64}\b", "HASH"),
             (r"\b[0-9a-f]{12}\b", "KEY"), (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "UUID"), (r"\bpid \d+", "pid N"), (r"backup-\d{14}", "backup-TIME"),
             (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
-            (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns", ""),
+            (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns|\+changes\b", ""),
             (r'("git_commit": )"[^"]*"', r'\1"KEY"'), (r"commit: <code>[^<]*", "commit: <code>KEY"),
             (r"\d+ structures built, \d+ known", "N structures built, N known"),
             (r"(?<=\S)  +", "  "), (r"---+", "---"), (r"\b(avx2|avx512|amx|portable)\b", "KERNELS")):
