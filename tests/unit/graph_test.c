@@ -138,6 +138,46 @@ static void a_molecule_comes_back_from_the_wire_and_never_half_of_it(void **stat
     }
 }
 
+static void one_bad_molecule_of_several_refuses_all(void **state)
+{
+    ch_mol m[3] = { made_mol(4, 9, 1, mem), made_mol(5, 9, 2, mem), made_mol(6, 9, 3, mem) };
+    const ch_mol *back;
+    int32_t n;
+
+    (void)state;
+    for (int bad = 0; bad <= 3; bad++) {
+        pl_text text = { 0 };
+        pl_error err = { 0 };
+        uint8_t was = bad < 3 ? m[bad].z[2] : 0;
+        ch_wire in;
+        if (bad < 3)
+            m[bad].z[2] = 0;
+        ch_wire_put_mols(&text, m, 3);
+        in = ch_wire_of(text.s, text.len);
+        n = 7;
+        assert_int_equal(ch_wire_mols(&back, &n, &in, mem, &err), bad < 3 ? PL_EINPUT : PL_OK);
+        assert_int_equal(n, bad < 3 ? 0 : 3);
+        assert_string_equal(err.text, bad < 3 ? "atom 3 has atomic number 0" : "");
+        if (bad < 3)
+            m[bad].z[2] = was;
+        pl_text_free(&text);
+    }
+    assert_true(back[0].n_atoms == 4 && back[1].n_atoms == 5 && back[2].n_atoms == 6);
+    assert_memory_equal(back[2].bond, m[2].bond, (size_t)m[2].n_bonds * sizeof *m[2].bond);
+    {
+        pl_text text = { 0 };
+        ch_wire in;
+        pl_error err = { 0 };
+        ch_wire_put_mols(&text, m, 3);
+        in = ch_wire_of(text.s, text.len - 1);
+        assert_int_equal(ch_wire_mols(&back, &n, &in, mem, &err), PL_EINPUT);
+        in = ch_wire_of("\xff\xff\xff\xff", 4);
+        assert_int_equal(ch_wire_mols(&back, &n, &in, mem, &err), PL_EINPUT);
+        assert_string_equal(err.text, "internal: molecules are cut short");
+        pl_text_free(&text);
+    }
+}
+
 static void settings_of_graphs_are_refused_at_their_edges(void **state)
 {
     ch_mol m = made_mol(4, 9, 1, mem);
@@ -346,6 +386,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bad_molecules_are_refused_with_a_reason, fresh, done),
         cmocka_unit_test_setup_teardown(each_fault_of_a_molecule_is_named_with_its_place, fresh, done),
         cmocka_unit_test_setup_teardown(a_molecule_comes_back_from_the_wire_and_never_half_of_it, fresh, done),
+        cmocka_unit_test_setup_teardown(one_bad_molecule_of_several_refuses_all, fresh, done),
         cmocka_unit_test_setup_teardown(settings_of_graphs_are_refused_at_their_edges, fresh, done),
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fake_stages.h"
+#include "pipeline/workflow_parts.h"
 
 typedef struct fixture {
     char folder[64], file[96];
@@ -243,6 +244,25 @@ static void overrides_win_and_are_named_as_command_line(void **state)
     says(f, "command line: stages.graph.cutoff: 99 is outside 0.5..20 Angstrom");
 }
 
+static void words_that_yaml_takes_for_something_else_are_quoted(void **state)
+{
+    static const char *const cases[][2] = {
+        { "plain", "plain" }, { "a/b.c_d+e-f", "a/b.c_d+e-f" }, { "1a", "1a" }, { "e", "\"e\"" }, { "x1e5", "x1e5" },
+        { "true", "\"true\"" }, { "False", "\"False\"" }, { "YES", "\"YES\"" }, { "no", "\"no\"" }, { "on", "\"on\"" },
+        { "off", "\"off\"" }, { "y", "\"y\"" }, { "N", "\"N\"" }, { "null", "\"null\"" }, { "~", "\"~\"" }, { "", "\"\"" },
+        { "1e5", "\"1e5\"" }, { "2026-11-24", "\"2026-11-24\"" }, { "-x", "\"-x\"" }, { "+x", "\"+x\"" }, { ".x", "\".x\"" },
+        { "a b", "\"a b\"" }, { "a:b", "\"a:b\"" }, { "a\"b", "\"a\\\"b\"" }, { "n${x}m${", "\"n$${x}m$${\"" }, { "\xc3\xa9", "\"\xc3\xa9\"" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_text out = { 0 };
+        pl_yaml_add_scalar(&out, cases[i][0]);
+        assert_string_equal(pl_text_str(&out), cases[i][1]);
+        pl_text_free(&out);
+    }
+}
+
 static void stages_run_in_the_order_of_their_needs_whatever_the_file_order(void **state)
 {
     fixture *f = *state;
@@ -456,6 +476,7 @@ int main(void)
         TEST(each_type_of_setting_says_what_it_expects),
         TEST(variables_and_the_environment_are_put_in),
         TEST(overrides_win_and_are_named_as_command_line),
+        TEST(words_that_yaml_takes_for_something_else_are_quoted),
         TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_patterns_come_in_name_order),
