@@ -244,6 +244,16 @@ static void overrides_win_and_are_named_as_command_line(void **state)
     says(f, "command line: stages.graph.cutoff: 99 is outside 0.5..20 Angstrom");
 }
 
+static void a_bare_word_where_settings_belong_is_answered_with_an_example(void **state)
+{
+    fixture *f = *state;
+
+    assert_null(load(f, "format: 1\ninputs: [lib.smi]\nstages: {read: {}, graph: {targets: [gap]}}\n", NULL, 0));
+    says(f, "w.yaml:2:10: inputs.0: settings are expected here, such as path: lib.smi\n");
+    says(f, "w.yaml:3:38: stages.graph.targets.0: settings are expected here, such as name: gap\n");
+    assert_int_equal(f->problems.n, 2);
+}
+
 static void words_that_yaml_takes_for_something_else_are_quoted(void **state)
 {
     static const char *const cases[][2] = {
@@ -476,6 +486,7 @@ int main(void)
         TEST(each_type_of_setting_says_what_it_expects),
         TEST(variables_and_the_environment_are_put_in),
         TEST(overrides_win_and_are_named_as_command_line),
+        TEST(a_bare_word_where_settings_belong_is_answered_with_an_example),
         TEST(words_that_yaml_takes_for_something_else_are_quoted),
         TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
         TEST(impossible_orders_are_refused),
