@@ -91,6 +91,34 @@ static void a_short_or_damaged_file_is_bad_input_and_never_read_beyond(void **st
     }
 }
 
+static void each_damage_of_a_file_is_named(void **state)
+{
+    static const struct { size_t at; uint32_t value; const char *text; } cases[] = {
+        { 0, 0x394d5158, "not a QM9BIN01 file" }, { 20, 12, "the header of QM9BIN01 makes no sense" },
+        { 24, 5, "the header of QM9BIN01 makes no sense" }, { 28, 63, "the header of QM9BIN01 makes no sense" },
+        { 8, 0x7fffffff, "the header of QM9BIN01 makes no sense" }, { 12, 0x7fffffff, "the header of QM9BIN01 makes no sense" },
+        { 16, 0x7fffffff, "the header of QM9BIN01 makes no sense" }, { 12, 9, "224 bytes, 328 expected; the file is truncated" },
+        { 72, 3, "the offsets of QM9BIN01 are damaged" }, { 76, 1, "the offsets of QM9BIN01 are damaged" },
+        { 80, 2, "the offsets of QM9BIN01 are damaged" }, { 84, 0, "the offsets of QM9BIN01 are damaged" },
+    };
+    unsigned char bytes[256];
+    size_t n = small_file(bytes);
+    char want[200];
+    ch_qm9 *q;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char copy[256];
+        pl_error err = { 0 };
+        memcpy(copy, bytes, sizeof copy);
+        memcpy(copy + cases[i].at, &cases[i].value, 4);
+        assert_int_equal(ch_qm9_open(&q, write_bytes(copy, n), &err), PL_EINPUT);
+        assert_null(q);
+        (void)snprintf(want, sizeof want, "%s: %s", made, cases[i].text);
+        assert_string_equal(err.text, want);
+    }
+}
+
 static double field_value(const ch_field *f, int n, const char *name)
 {
     const ch_field *found = ch_field_find(f, n, name);
@@ -207,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_file_becomes_the_record_it_describes),
         cmocka_unit_test(a_short_or_damaged_file_is_bad_input_and_never_read_beyond),
+        cmocka_unit_test(each_damage_of_a_file_is_named),
         cmocka_unit_test(the_binary_holds_the_molecules_of_the_sdf),
         cmocka_unit_test(a_reader_goes_on_where_it_was_told_to),
         cmocka_unit_test(a_stop_ends_the_loading),
