@@ -5,7 +5,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/engine.h"
 
-enum { PUT = 2, GET = 3, KEY = 32 }; /* places in pl_store.kept; bytes */
+enum { PUT = 2, GET = 3, KEY = 32 }; /* PUT, GET: positions in pl_store.kept; KEY: bytes of a key */
 
 static int64_t crc_of(const pl_store *s, const void *key, const void *data, size_t n)
 {
@@ -83,7 +83,7 @@ pl_code pl_cache_get(pl_store *s, const unsigned char key[32], pl_bytes *data, p
     return code;
 }
 
-/* A file that an older version wrote, opened for reading, has no such table. */
+/* A file of an older version that is opened for reading has no table `cache`. */
 static pl_code is_there(pl_store *s, bool *there, pl_error *err)
 {
     int64_t n = 0;

@@ -18,7 +18,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/par.h"
 
-enum { MOST = 640, LOOKS = 5 }; /* bytes of a claim; looks a beat while somebody waits */
+enum { MOST = 640, LOOKS = 5 }; /* MOST: bytes of a claim file, at most; LOOKS: reads per beat while waiting */
 
 struct pl_claim {
     pthread_t thread;
@@ -43,7 +43,7 @@ static void sleep_ms(int ms)
         ;
 }
 
-/* This boot of this kernel; a machine of the same name is another. */
+/* The boot id of this kernel: it differs after a reboot, and on another machine of the same name. */
 static void read_boot(char boot[64])
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -55,7 +55,7 @@ static void read_boot(char boot[64])
         (void)close(fd);
 }
 
-/* 0 or what errno says. */
+/* Reads the claim file into text; returns 0 or an errno. */
 static int look(const char *path, char text[MOST])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), why = errno;
@@ -76,7 +76,7 @@ static int look(const char *path, char text[MOST])
     return n < 0 ? why : 0;
 }
 
-/* As long as before, in one write: whoever reads it reads this one or that one. */
+/* Every version of the text has the same length and is written by one write(2), so a reader sees the old or the new one. */
 static bool put(const pl_claim *c, int flags)
 {
     char text[MOST];
@@ -90,7 +90,7 @@ static bool put(const pl_claim *c, int flags)
     return close(fd) == 0 && whole;
 }
 
-/* Of a process of this machine that is dead; one that has its number now costs only the wait. */
+/* Whether the claim belongs to a dead process of this machine. If its pid is in use again, this is false, and we only wait. */
 static bool died_here(const pl_claim *c, const char *text)
 {
     char host[128], boot[64], own[160];
@@ -103,7 +103,7 @@ static bool died_here(const pl_claim *c, const char *text)
            errno == ESRCH;
 }
 
-/* Or the beginning of one. */
+/* True also for the beginning of a claim, as a killed process may leave it. */
 static bool is_claim(const char *text)
 {
     static const char begins[] = "host ";
@@ -118,7 +118,7 @@ static pl_code refuse(const pl_claim *c, char *text, pl_error *err)
                    text[0] ? text : "another process");
 }
 
-/* PL_OK: gone, or *dead when it did not change for so long that its owner must be. */
+/* Watches the claim for PL_CLAIM_BEATS beats. PL_OK: it is gone, or it did not change and its owner counts as *dead. */
 static pl_code wait_for_a_sign(const pl_claim *c, const char *seen, bool *dead, pl_error *err)
 {
     char now[MOST];
@@ -138,7 +138,8 @@ static pl_code wait_for_a_sign(const pl_claim *c, const char *seen, bool *dead, 
     return PL_OK;
 }
 
-/* Only one of those who saw the same dead claim gets it; who gets a living one by mistake puts it back. */
+/* Removes a dead claim. Of several processes that saw it, only one succeeds in renaming it. If the renamed file turns out to
+ * be a newer, living claim, it is put back. */
 static pl_code take_away(const pl_claim *c, const char *seen, pl_error *err)
 {
     char aside[PATH_MAX + 32], text[MOST];
@@ -154,7 +155,7 @@ static pl_code take_away(const pl_claim *c, const char *seen, pl_error *err)
     return same ? PL_OK : refuse(c, text, err);
 }
 
-/* why: errno of making it; not every file system says EEXIST where a file is in the way. */
+/* why: errno of creating the file; not every file system returns EEXIST if the file exists. */
 static pl_code make_way(const pl_claim *c, int why, pl_error *err)
 {
     char seen[MOST];
@@ -190,7 +191,7 @@ static pl_code make(const pl_claim *c, pl_error *err)
     return pl_fail(err, PL_ELOCK, "%s is in use: others come and go there; try again", c->what);
 }
 
-/* A file that cannot be read says nothing: the server may be away for everybody. */
+/* If the file cannot be read, the claim does not count as lost: the file server may be down for everybody. */
 static bool is_lost(const pl_claim *c, char now[MOST], int *why)
 {
     char mine[MOST];
@@ -208,7 +209,7 @@ bool pl_claim_held(pl_claim *c)
 
     if (c == NULL)
         return true;
-    (void)pthread_mutex_lock(&c->lock); /* no beat is half written */
+    (void)pthread_mutex_lock(&c->lock); /* so that no beat is being written */
     lost = is_lost(c, now, &why);
     (void)pthread_mutex_unlock(&c->lock);
     return !lost;

@@ -23,7 +23,7 @@ static const char *file_of(sqlite3 *db)
     return name && name[0] ? name : "database";
 }
 
-/* "sqlite3, pid 1234", by the kernel's table of locks; SQLite's are on the file or, with a log, on its -shm. */
+/* "sqlite3, pid 1234": the process that holds a lock, from /proc/locks. SQLite locks the file or, in WAL mode, its -shm file. */
 static void name_holder(const char *file, char *out, size_t size)
 {
     char path[PATH_MAX], line[256], name[64] = "";
@@ -68,7 +68,7 @@ static int nap(void *ctx, int naps)
 
 void pl_db_patient(sqlite3 *db) { (void)sqlite3_busy_handler(db, nap, db); }
 
-/* ---- what SQLite says ---- */
+/* ---- errors of SQLite ---- */
 
 static pl_code fail_full(sqlite3 *db, pl_error *err)
 {
@@ -79,7 +79,7 @@ static pl_code fail_full(sqlite3 *db, pl_error *err)
                    pl_size_str(left > 0 ? left : 0, size));
 }
 
-/* SQLite forgets the reason at times. */
+/* Whether a limit of file sizes was reached. SQLite sometimes loses the errno; then a set limit is taken as the reason. */
 static bool met_limit(sqlite3 *db)
 {
     struct rlimit most;
@@ -97,7 +97,7 @@ static pl_code fail_size(sqlite3 *db, pl_error *err)
                    "free some of the other and run again, nothing is lost", file_of(db), pl_size_str(left > 0 ? left : 0, size));
 }
 
-/* The guard of pl_store_guard refused; a directory that was moved as a whole is the kinder reason. */
+/* The commit hook of pl_store_guard refused. If the whole directory was moved, that is the message. */
 static pl_code fail_guard(sqlite3 *db, pl_error *err)
 {
     int moved = 0;
@@ -122,7 +122,7 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     int full = sqlite3_extended_errcode(db), primary = full & 0xff;
     const char *file = file_of(db), *said = sqlite3_errmsg(db);
 
-    /* Running into a quota or a size limit is reported as a plain write error. */
+    /* SQLite reports an exceeded quota or size limit as a plain write error. */
     if (primary == SQLITE_IOERR && (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EDQUOT))
         return fail_full(db, err);
     if (full == SQLITE_IOERR_DATA)
@@ -245,7 +245,7 @@ pl_code pl_db_commit(sqlite3 *db, pl_error *err)
 
 void pl_db_rollback(sqlite3 *db)
 {
-    /* Some errors have rolled back already. */
+    /* After some errors SQLite has already rolled back. */
     if (db != NULL && !sqlite3_get_autocommit(db))
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 }

@@ -29,7 +29,7 @@ const char *pl_levels_json(const pl_workflow *wf, pl_arena *mem)
     return json;
 }
 
-/* A stage with units comes from the runs that committed them; another one from those that worked on it. */
+/* The levels of each stage: of the runs that committed its units or, for a stage without units, of the runs with events of it. */
 #define LEVELS                                                                                                                  \
     "(SELECT DISTINCT s.stage_id, s.name, json_extract(r.kernels,'$.'||s.name) AS level FROM stage s JOIN run r ON CASE "       \
     "WHEN EXISTS(SELECT 1 FROM unit u WHERE u.stage_id=s.stage_id) THEN r.run_id IN (SELECT run_id FROM unit u WHERE "         \

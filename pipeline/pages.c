@@ -8,22 +8,22 @@
 
 #include "pipeline/base/hash.h"
 
-enum { HEADER = 100, SIZE_AT = 16, RESERVED_AT = 20 }; /* of SQLite's file format */
+enum { HEADER = 100, SIZE_AT = 16, RESERVED_AT = 20 }; /* SQLite's file format: bytes of the header; offsets of page size and reserved bytes */
 
-/* Behind the file object of the VFS below, whose functions get both. */
+/* Our data of an open file. It follows the file object of the VFS below in the same allocation, pages.at bytes in. */
 typedef struct page_file {
-    sqlite3_io_methods methods;        /* those below, but for read and write  */
+    sqlite3_io_methods methods;        /* those of below, except read and write */
     const sqlite3_io_methods *below;
     const char *path;
-    int page;                          /* bytes; 0: not known yet              */
-    bool sums, ours;                   /* has room for checksums; may be renewed */
-    bool excused;                      /* judged right: nothing is compared    */
+    int page;                          /* bytes of a page; 0: not known yet    */
+    bool sums, ours;                   /* pages have room for checksums; pl_pages_renew was called */
+    bool excused;                      /* the content was found intact: compare no checksums */
 } page_file;
 
 static struct {
     sqlite3_vfs vfs, *below;
     pl_pages_judge *judge;
-    size_t at;                         /* of a page_file in its file object    */
+    size_t at;                         /* offset of page_file in a file object, bytes */
     pthread_mutex_t lock;
 } pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -44,7 +44,7 @@ static bool holds(const unsigned char *page, int n, sqlite3_int64 at)
 
 static bool is_page(const page_file *p, int n, sqlite3_int64 at) { return n == p->page && at % n == 0; }
 
-/* What the file's first bytes say. */
+/* Takes page size and reserved bytes from the header of the file. */
 static void learn(page_file *p, const unsigned char *head)
 {
     int size = head[SIZE_AT] << 8 | head[SIZE_AT + 1];
@@ -55,7 +55,7 @@ static void learn(page_file *p, const unsigned char *head)
     p->sums = head[RESERVED_AT] == PL_PAGE_SUM && p->page >= 512;
 }
 
-/* The byte that says whether there are checksums may itself be damaged. */
+/* Whether the first page has a valid checksum although its header says that there are none: then that byte is damaged. */
 static bool hides_sums(const page_file *p, unsigned char *page, int n, sqlite3_int64 at)
 {
     unsigned char said = page[RESERVED_AT];
@@ -69,7 +69,7 @@ static bool hides_sums(const page_file *p, unsigned char *page, int n, sqlite3_i
     return hides;
 }
 
-/* A page that changes meanwhile gets a checksum that does not match, and is judged again. */
+/* Writes new checksums where they differ. If a page is changed at the same time, its checksum will differ and be judged again. */
 static void renew(sqlite3_file *file, page_file *p)
 {
     sqlite3_int64 size = 0;
@@ -116,7 +116,7 @@ static int read_some(sqlite3_file *file, void *to, int n, sqlite3_int64 at)
     return doubt(file, p);
 }
 
-/* The reserved bytes belong to nobody else, so the checksum is put where SQLite keeps the page. */
+/* SQLite does not use the reserved bytes, so the checksum is written into SQLite's own buffer. */
 static int write_some(sqlite3_file *file, const void *from, int n, sqlite3_int64 at)
 {
     page_file *p = of(file);
@@ -142,7 +142,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     if (rc != SQLITE_OK || (flags & SQLITE_OPEN_MAIN_DB) == 0)
         return rc;
     *p = (page_file){ .methods = *file->pMethods, .below = file->pMethods, .path = name };
-    p->methods.iVersion = p->methods.iVersion < 2 ? p->methods.iVersion : 2; /* mapped pages would pass by */
+    p->methods.iVersion = p->methods.iVersion < 2 ? p->methods.iVersion : 2; /* no memory mapping (version 3): it would bypass read_some */
     p->methods.xRead = read_some;
     p->methods.xWrite = write_some;
     file->pMethods = &p->methods;
@@ -181,7 +181,7 @@ void pl_pages_renew(sqlite3 *db)
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == NULL)
         return;
     p = of(file);
-    if (file->pMethods != &p->methods) /* in memory */
+    if (file->pMethods != &p->methods) /* a database in memory */
         return;
     p->ours = true;
     if (p->excused)

@@ -4,19 +4,19 @@
 
 #include "pipeline/engine.h"
 
-/* Everything that decides whether steps run. */
+/* What decides whether steps run. */
 typedef struct planner {
     pl_workflow *wf;
     pl_store *store;
     const pl_run_opts *opts;
     pl_step_plan *plan;
     pl_stage_row *row; /* [n_steps] */
-    bool *gone;        /* [n_steps] blocks are missing and somebody needs them */
-    int64_t since;     /* what runs after this one began again, the same command began */
+    bool *gone;        /* [n_steps] blocks are missing in features.db and a step needs them */
+    int64_t since;     /* the last run that is done or had another command line; see forced() */
     pl_arena *mem;
 } planner;
 
-/* Marks a step and, through its needs, all that it stands on. */
+/* Marks a step and all steps that it depends on. */
 static void want(const pl_workflow *wf, int i, bool *wanted)
 {
     wanted[i] = true;
@@ -45,7 +45,8 @@ static pl_code find_stage(const pl_workflow *wf, const char *name, const char *o
     return code;
 }
 
-/* Once: a command that was stopped and is given again goes on with what it had begun again. */
+/* Whether --force or --from asks to run step i again. Only once: if the command was stopped and is given again, steps that
+ * it had begun again (run_id > since) continue. */
 static bool forced(const planner *p, int i)
 {
     const char *name = p->wf->step[i].stage->name;
@@ -57,7 +58,7 @@ static bool forced(const planner *p, int i)
     return p->opts->from && i >= pl_step_find(p->wf, p->opts->from);
 }
 
-/* The first needed step that will not simply be reused, or -1. */
+/* The first needed step that is not done, or -1. */
 static int unready_need(const planner *p, int i)
 {
     const pl_step *step = &p->wf->step[i];
@@ -68,7 +69,7 @@ static int unready_need(const planner *p, int i)
     return -1;
 }
 
-/* Stages of units go on together: one may be begun on another that is begun. */
+/* Whether a begun per-unit step can continue although steps it needs are not done: those are begun per-unit steps, too. */
 static bool goes_on(const planner *p, int i)
 {
     const pl_step *step = &p->wf->step[i];
@@ -119,7 +120,7 @@ static const char *done_reason(const planner *p, int i, int64_t n_items)
                       pl_count_str(p->row[i].n_units, units), p->row[i].n_units == 1 ? "" : "s");
 }
 
-/* Units and items that are in the database; a few hundred rows, not the data. */
+/* Counts the units and items in the database; it reads only the table unit. */
 static pl_code count_units(const planner *p, int i, int64_t *n_items, pl_error *err)
 {
     long long id = p->row[i].stage_id;
@@ -130,7 +131,7 @@ static pl_code count_units(const planner *p, int i, int64_t *n_items, pl_error *
     return code;
 }
 
-/* Units that were not made from what the key says. */
+/* Asks a begun stage whether its committed units can be used. */
 static pl_code find_doubt(const planner *p, int i, const char **reason, pl_error *err)
 {
     const pl_step *step = &p->wf->step[i];
@@ -141,7 +142,7 @@ static pl_code find_doubt(const planner *p, int i, const char **reason, pl_error
     return step->stage->doubt(p->wf, step, p->store, reason, p->mem, err);
 }
 
-/* A file that somebody deleted is made again. */
+/* Asks a done stage whether a file that it wrote is missing. */
 static pl_code find_missing(const planner *p, int i, const char **reason, pl_error *err)
 {
     const pl_step *step = &p->wf->step[i];
@@ -169,12 +170,12 @@ static pl_code judge_same_key(planner *p, int i, pl_error *err)
     if (code != PL_OK)
         return code;
     if (doubt != NULL) {
-        out->reason = doubt; /* its state is stale */
+        out->reason = doubt; /* the state stays PL_STEP_STALE */
         return PL_OK;
     }
     if (missing != NULL) {
         if (p->wf->step[i].stage->reset_sql != NULL)
-            out->state = PL_STEP_RESUME; /* its rows stay, and what they come from: a training's last checkpoint */
+            out->state = PL_STEP_RESUME; /* its rows stay, such as the last checkpoint of a training */
         out->reason = missing;
         return PL_OK;
     }
@@ -191,7 +192,7 @@ static pl_code judge_same_key(planner *p, int i, pl_error *err)
     return PL_OK;
 }
 
-/* After a merge that did not need them they are where they were made. */
+/* After a merge that did not need the blocks they are still in the databases of the shards. */
 static const char *gone_reason(const planner *p)
 {
     const char *shards = pl_sprintf(p->mem, "%s/shards", p->wf->workdir);
@@ -245,7 +246,7 @@ static bool somebody_reads(const planner *p, int i, const bool *wanted)
     return false;
 }
 
-/* features.db may be deleted at any time; only then does it matter what was in it. */
+/* Blocks may be missing, since features.db may be deleted at any time. Finds the steps whose missing blocks are needed. */
 static pl_code find_gone(planner *p, const bool *wanted, bool *changed, pl_error *err)
 {
     pl_code code = PL_OK;

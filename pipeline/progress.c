@@ -13,7 +13,7 @@ enum { MOST_STAGES = 16, WIDTH = 110, USUAL_WIDTH = 80 };
 
 typedef struct at_work {
     char stage[32], item[32], note[96];
-    int64_t first, done, total; /* first: where this run began, for an honest rate */
+    int64_t first, done, total; /* items; first: done by earlier runs, excluded from the rate */
     bool about;
     double began;
 } at_work;
@@ -77,7 +77,7 @@ static void put_stage(const at_work *w, pl_text *out)
         pl_text_addf(out, "  %s", w->note);
 }
 
-/* A line that wraps cannot be drawn over. */
+/* The columns to use: a line that wraps could not be overwritten. */
 static int width(FILE *to)
 {
     struct winsize w = { 0 };
@@ -86,7 +86,7 @@ static int width(FILE *to)
     return columns <= WIDTH ? columns - 1 : WIDTH;
 }
 
-/* "graph 45,000 of 100,000 molecules ...  (read 48,000, prepare 46,000)": cut where it is least missed. */
+/* "graph 45,000 of 100,000 molecules ...  (read 48,000, prepare 46,000)"; on a narrow terminal the end is cut off. */
 static void show(pl_progress *p)
 {
     pl_text line = { 0 };

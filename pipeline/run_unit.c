@@ -6,8 +6,8 @@
 #include "pipeline/stop.h"
 
 enum {
-    LEAST_FAILURES = 20, /* below this max_fraction is silent: 1 of 3 says nothing */
-    DISK_EVERY = 16      /* units between looks at the free space                  */
+    LEAST_FAILURES = 20, /* max_fraction applies only from so many failures on: 1 of 3 means little */
+    DISK_EVERY = 16      /* units between two checks of the free disk space */
 };
 
 /* ---- work ---- */
@@ -53,8 +53,8 @@ static pl_code put_unit_row(pl_runner *r, pl_active *a, const pl_unit *unit, dou
     return code;
 }
 
-/* The two transactions of a unit. Blocks come first: a unit that is marked done
- * has its blocks, and blocks of a unit that is not are written again. */
+/* The two transactions of a unit. Blocks are committed first: every stored unit has
+ * its blocks, and blocks without a stored unit are overwritten later. */
 static pl_code store_unit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err)
 {
     pl_store *s = r->store;
@@ -108,7 +108,7 @@ static pl_code judge_limits(const pl_runner *r, const pl_active *a, pl_error *er
     int64_t count = r->wf->limits.max_count;
 
     if (r->limit.code != PL_OK)
-        return PL_OK; /* known, and told to go on */
+        return PL_OK; /* exceeded already, and --keep-going */
     if (count >= 0 && a->n_failed > count)
         return fail_limit(r, a, "limits.failures.max_count", err);
     if (most >= 0 && a->n_failed >= LEAST_FAILURES && (double)a->n_failed > most * (double)a->n_items)
@@ -116,7 +116,7 @@ static pl_code judge_limits(const pl_runner *r, const pl_active *a, pl_error *er
     return PL_OK;
 }
 
-/* After each unit, and before the first: what stopped a run stops the next one too. */
+/* Called after each unit and before the first one: a limit that stopped a run stops the next run, too. */
 static pl_code check_limits(pl_runner *r, const pl_active *a, pl_error *err)
 {
     pl_code code = judge_limits(r, a, err);

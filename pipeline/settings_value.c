@@ -28,7 +28,7 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
 
 /* ---- numbers ---- */
 
-/* What other YAML readers would silently take for another number. A time or a size has a unit, which they do not read. */
+/* Reports numbers that YAML 1.1 readers silently read as another number. Times and sizes have units and are read as text. */
 static bool is_trap(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path)
 {
     const char *s = node->text + (node->text[0] == '-' || node->text[0] == '+');
@@ -174,7 +174,7 @@ static void read_text(const pl_settings *ctx, const pl_field *f, void *at, const
 
 /* ---- files ---- */
 
-/* The name in the folder of `absolute` that is nearest to it. */
+/* The file in the folder of `absolute` whose name is nearest to it. */
 static const char *nearest_file(const pl_settings *ctx, const char *absolute)
 {
     const char *slash = strrchr(absolute, '/'), *best = NULL;
@@ -226,7 +226,7 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
     return false;
 }
 
-/* A folder called ~ or $SCRATCH is never meant. */
+/* Reports ~ and $SCRATCH, which only a shell expands: a folder of that name is never meant. */
 static bool is_for_a_shell(const pl_settings *ctx, const pl_node *node, const char *path)
 {
     const char *s = node->text, *name = s[0] == '~' ? "HOME" : s + 1;

@@ -6,10 +6,10 @@
 
 #include "pipeline/base/file.h"
 
-/* Job arrays: the task's number, and what says which numbers there are. */
+/* Environment variables of a job array: the number of this task, and those that describe all task numbers. */
 typedef struct array_names {
     const char *task, *first, *last, *step, *count;
-    int64_t base; /* of the first task where `first` is not told */
+    int64_t base; /* number of the first task if `first` is not set */
 } array_names;
 
 static const array_names arrays[] = {
@@ -28,7 +28,7 @@ static int64_t number(const char *name, int64_t otherwise)
     return text != NULL && pl_parse_int(text, &n) ? n : otherwise;
 }
 
-/* Outside of an array LSF says 0 and Grid Engine "undefined". */
+/* Outside of an array LSF sets the number 0 and Grid Engine "undefined"; then this task is in no array. */
 static const array_names *here(int64_t *task)
 {
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
@@ -48,7 +48,7 @@ static pl_code set(pl_shard *out, int64_t k, int64_t n, const char *text, pl_err
     return PL_OK;
 }
 
-/* All tasks of the array, evenly spaced, are all shards. */
+/* Each task of the array is one shard; the task numbers must be evenly spaced. */
 static pl_code from_array(pl_shard *out, const array_names *a, int64_t task, const char *text, pl_error *err)
 {
     int64_t first = number(a->first, a->base), step = number(a->step, 1), last = number(a->last, -1);

@@ -9,7 +9,7 @@
 #include "pipeline/judge.h"
 #include "pipeline/sums.h"
 
-/* ---- digest: a sum of hashes of rows does not depend on their order ---- */
+/* ---- digest: the sum of the hashes of all rows, which does not depend on their order ---- */
 
 typedef struct row_sum {
     unsigned char total[32]; /* sum of SHA-256 of rows, modulo 2^256 */
@@ -129,7 +129,7 @@ pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err)
     return code;
 }
 
-/* ctx: the store that is pruned. */
+/* Adds a key of `owner` to the keys that are in use; ctx is the store that is pruned. */
 static pl_code note_key(pl_store *owner, const char *name, const char *key, void *ctx, pl_error *err)
 {
     pl_store *s = ctx;
@@ -183,7 +183,7 @@ static pl_code check_integrity(sqlite3 *db, const char *path, checker *c, pl_err
     return code;
 }
 
-/* The statement counts what is wrong. */
+/* Runs a statement that counts the rows that violate `what`. */
 static pl_code check_none(sqlite3 *db, const char *what, const char *sql, checker *c, pl_error *err)
 {
     int64_t n = 0;
@@ -215,7 +215,7 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
         uLong crc = crc32_z(0, sqlite3_column_blob(st, 3), (size_t)sqlite3_column_bytes(st, 3));
         n++;
         if (sqlite3_column_bytes(st, 3) == 0)
-            crc = 0; /* zlib's value for no bytes; a NULL pointer asks for the same */
+            crc = 0; /* the CRC of no bytes; SQLite may give a NULL pointer for an empty blob */
         if ((int64_t)crc == sqlite3_column_int64(st, 2))
             continue;
         bad++;
@@ -229,7 +229,7 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
     return code;
 }
 
-/* All in one transaction, as a run may be writing. */
+/* In one transaction, since a run may be writing at the same time. */
 static pl_code check_sums(pl_store *s, checker *c, pl_error *err)
 {
     pl_text wrong = { 0 };
@@ -280,7 +280,7 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
     char said[512];
     pl_code code = check_integrity(s->db, s->results_path, &c, err);
 
-    pl_judge_said(said, sizeof said); /* of a page that could not be had */
+    pl_judge_said(said, sizeof said); /* the message about a page that could not be read */
     if (said[0] != '\0')
         pl_text_addf(report, "BAD  %s\n", said);
     if (code == PL_OK && c.good)
@@ -313,7 +313,8 @@ static pl_code sync_and_rename(const char *tmp, const char *to, pl_error *err)
     return bad || rename(tmp, to) != 0 ? pl_fail_errno(err, to) : pl_file_sync_name(to, err);
 }
 
-/* Who writes holds the lock, and overwrites what a killed one left; readers may make the same copy at once. */
+/* A writer holds the lock and can use a fixed name, which removes what a killed run left. Several readers may make the same
+ * copy at once, so their names have the pid. */
 static bool name_tmp(const pl_store *s, const char *to, char tmp[PATH_MAX])
 {
     char who[24] = "", journal[PATH_MAX];

@@ -82,7 +82,7 @@ const pl_field pl_workflow_fields[] = {
 };
 #undef AT
 
-/* ---- places ---- */
+/* ---- names and paths ---- */
 
 /* The absolute folder of the workflow file. */
 static const char *folder_of(const char *path, pl_arena *mem)
@@ -107,7 +107,7 @@ static const char *in_workdir(const pl_workflow *wf, const char *name, pl_arena 
     return name[0] == '/' ? name : pl_sprintf(mem, "%s/%s", wf->workdir, name);
 }
 
-/* It is a file's name, and goes to terminals. */
+/* The name is used as a file name and is printed on terminals. */
 static bool is_name(const char *name)
 {
     char clean[128];
@@ -131,7 +131,7 @@ static void check_names(const pl_workflow *wf, const pl_settings *ctx)
                        wf->storage.results);
 }
 
-/* Before it is put behind the workdir. */
+/* Checks a storage path as it was given, before it is joined to the workdir. */
 static void check_place(const pl_workflow *wf, const pl_settings *ctx, const char *path)
 {
     if (path != NULL && pl_path_leaves(path))
@@ -154,7 +154,7 @@ static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
         wf->name = name_of(wf->path, ctx->mem);
     if (wf->workdir == NULL && wf->name != NULL)
         wf->workdir = pl_sprintf(ctx->mem, "%s/runs/%s", ctx->folder, wf->name);
-    if (wf->workdir != NULL) /* DIR/ is DIR, whose neighbour is DIR-2 */
+    if (wf->workdir != NULL) /* DIR/ means DIR: --fresh must make DIR-2, not DIR/-2 */
         wf->workdir = pl_strndup(ctx->mem, wf->workdir, length_without_slashes(wf->workdir));
     if (wf->name == NULL || wf->workdir == NULL)
         return false;
@@ -197,13 +197,13 @@ static void add_input(inputs *all, const pl_input *like, const char *path, const
         pl_problem_add_file(ctx->problems, "", "out of memory");
 }
 
-/* The same order in every locale. */
+/* Compares bytes, so that the order is the same in every locale. */
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* glob() would skip a folder that cannot be read without a word. */
+/* Reports a folder that cannot be accessed; glob() would skip it silently. need: as in access(2). */
 static bool check_folder(const char *folder, int need, const pl_node *node, const char *path, const pl_settings *ctx)
 {
     struct stat st;
@@ -215,7 +215,7 @@ static bool check_folder(const char *folder, int need, const pl_node *node, cons
     return false;
 }
 
-/* Those that a pattern goes through. */
+/* Checks all folders that a pattern goes through. */
 static bool check_folders(const char *pattern, const pl_node *node, const char *path, const pl_settings *ctx)
 {
     bool good = true;
@@ -232,7 +232,7 @@ static bool check_folders(const char *pattern, const pl_node *node, const char *
     return good;
 }
 
-/* A name that exists is itself, whatever signs it has; else it is a pattern. */
+/* An existing file is taken as it is, even if its name has * ? or [; otherwise a name with these is a pattern. */
 static void expand_input(inputs *all, const pl_input *in, const pl_node *node, const char *path, const pl_settings *ctx)
 {
     bool pattern = strpbrk(in->path, "*?[") != NULL && access(in->path, F_OK) != 0;
@@ -332,7 +332,7 @@ pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_ov
     pl_bytes bytes;
 
     if (wf == NULL || (ctx.folder = folder_of(path, mem)) == NULL) {
-        (void)pl_yaml_bytes(&bytes, path, problems, mem); /* says why */
+        (void)pl_yaml_bytes(&bytes, path, problems, mem); /* adds the problem */
         if (problems->n == 0)
             pl_problem_add_file(problems, path, "cannot be used");
         return NULL;

@@ -64,7 +64,7 @@ static void add_need(pl_step *step, int position)
         step->needs[step->n_needs++] = position;
 }
 
-/* What the stage itself asks for; "(split)" only if the workflow has it. */
+/* Adds the stages that the stage's own record needs; "(split)" only if the workflow has it. */
 static void need_by_table(const pl_workflow *wf, pl_step *step, const pl_settings *ctx)
 {
     for (const char *const *need = step->stage->needs; need != NULL && *need != NULL; need++) {
@@ -126,7 +126,7 @@ static bool ready(const pl_step *step, const int *new_place)
     return true;
 }
 
-/* Follows needs from a step that cannot run until one comes again. */
+/* Reports a cycle of needs: follows them from a step that can never run until a step repeats. */
 static void say_circle(const pl_workflow *wf, const int *new_place, int at, const pl_settings *ctx)
 {
     pl_text path = { 0 };
