@@ -78,7 +78,7 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
     (void)sqlite3_bind_int64(st, 6, crc_of(data));
     /* A NULL pointer would bind NULL, not an empty blob. */
     if (sqlite3_bind_blob64(st, 7, data.len ? data.data : "", data.len, SQLITE_STATIC) != SQLITE_OK)
-        return pl_fail(err, PL_EDATA, "block %s, unit %lld: %zu bytes are too many for one row, use smaller units", kind,
+        return pl_fail(err, PL_EDATA, "block %s, unit %lld: %zu bytes are too many for one row; use smaller units", kind,
                        (long long)unit, data.len);
     code = pl_db_run(st, err);
     s->n_puts += code == PL_OK;
@@ -87,8 +87,8 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
 
 static pl_code fail_damaged(const pl_block *b, const char *how, pl_error *err)
 {
-    return pl_fail(err, PL_EDATA, "%s: block %s, unit %lld: %s; delete the file and run again, it is made anew", b->file,
-                   b->kind, (long long)b->unit, how);
+    return pl_fail(err, PL_EDATA, "%s: block %s, unit %lld: %s; delete the file and run again: its blocks are then computed again",
+                   b->file, b->kind, (long long)b->unit, how);
 }
 
 /* Reads n bytes of a blob directly into the arena; sqlite3_column_blob would make a copy first. */

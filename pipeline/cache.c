@@ -47,7 +47,7 @@ static pl_code copy_row(pl_store *s, sqlite3_stmt *st, const unsigned char *key,
     if (copy == NULL)
         return pl_fail(err, PL_ENOMEM, "%zu bytes of the cache", n);
     if (blob == NULL || crc_of(s, key, blob, n) != sqlite3_column_int64(st, 0)) {
-        pl_log(PL_WARN, "a damaged entry of the cache in features.db is not used, it is made anew");
+        pl_log(PL_WARN, "features.db: a damaged entry of the cache is ignored and computed again");
         return PL_OK;
     }
     memcpy(copy, blob, n);

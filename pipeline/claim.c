@@ -114,7 +114,7 @@ static bool is_claim(const char *text)
 static pl_code refuse(const pl_claim *c, char *text, pl_error *err)
 {
     text[strcspn(text, "\n")] = '\0';
-    return pl_fail(err, PL_ELOCK, "%s is in use from elsewhere, held by %s; wait for it or stop it", c->what,
+    return pl_fail(err, PL_ELOCK, "%s is in use by another host, held by %s; wait for that run or stop it", c->what,
                    text[0] ? text : "another process");
 }
 
@@ -123,7 +123,7 @@ static pl_code wait_for_a_sign(const pl_claim *c, const char *seen, bool *dead, 
 {
     char now[MOST];
 
-    pl_log(PL_WARN, "%s: a run from elsewhere did not end there (%.*s); waiting up to %.0f s for a sign of its life", c->what,
+    pl_log(PL_WARN, "%s: another host may still run here (%.*s); waiting up to %.0f s to see whether that run is alive", c->what,
            (int)strcspn(seen, "\n"), seen, PL_CLAIM_BEATS * c->beat_ms / 1e3);
     for (int i = 0; i < PL_CLAIM_BEATS * LOOKS; i++) {
         int why;
@@ -170,7 +170,7 @@ static pl_code make_way(const pl_claim *c, int why, pl_error *err)
         return pl_fail_errno(err, c->path);
     }
     if (!is_claim(seen))
-        return pl_fail(err, PL_EIO, "%s: no claim of a run, it is left as it is; move it away", c->path);
+        return pl_fail(err, PL_EIO, "%s: not a lock file of molsieve, left as it is; move it away", c->path);
     if (died_here(c, seen))
         dead = true;
     else
@@ -188,7 +188,7 @@ static pl_code make(const pl_claim *c, pl_error *err)
         if (code != PL_OK)
             return code;
     }
-    return pl_fail(err, PL_ELOCK, "%s is in use: others come and go there; try again", c->what);
+    return pl_fail(err, PL_ELOCK, "%s: other runs keep taking and releasing the lock; try again", c->what);
 }
 
 /* If the file cannot be read, the claim does not count as lost: the file server may be down for everybody. */
@@ -222,7 +222,8 @@ static void beat(pl_claim *c)
 
     if (is_lost(c, now, &why)) {
         now[strcspn(now, "\n")] = '\0';
-        pl_log(PL_ERROR, "%s was taken over while this process stood still (%s); it ends here", c->what, now[0] ? now : "claim gone");
+        pl_log(PL_ERROR, "%s was taken over by another run while this process was suspended (%s); this process ends now", c->what,
+               now[0] ? now : "the lock file is gone");
         _exit(pl_code_exit(PL_ELOCK));
     }
     c->beat++;

@@ -53,8 +53,8 @@ pl_code pl_levels_of(pl_store *s, int64_t stage_id, const char **out, pl_arena *
     return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "the levels of a stage") : code;
 }
 
-static const char advice[] = "the same molecule may get another number from the seventh digit on; `kernels` in the stage's settings pins "
-                             "the set of kernels (`molsieve help score`)";
+static const char advice[] = "results may differ from the seventh digit on; to avoid this, set `kernels` of the stage to one set of kernels "
+                             "(`molsieve help score`)";
 
 pl_code pl_level_resume(pl_env *env, pl_error *err)
 {

@@ -61,7 +61,7 @@ static pl_code refuse(int fd, const char *what, const char *path, pl_error *err)
         read_holder(fd, holder, sizeof holder);
         return pl_fail(err, PL_ELOCK, "%s is in use, held by %s; wait for it or stop it", what, holder);
     }
-    return pl_fail(err, PL_EIO, "%s: %s; this file system does not lock files, choose another workdir", path, strerror(why));
+    return pl_fail(err, PL_EIO, "%s: %s; this file system cannot lock files: choose another workdir", path, strerror(why));
 }
 
 /* Whether the process named in the file is alive; a process on another host counts as alive. */
@@ -123,14 +123,14 @@ static pl_code open_lock(int *fd, const char *path, pl_error *err)
 {
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (*fd < 0 && errno == ELOOP)
-        return pl_fail(err, PL_EIO, "%s: a symbolic link; a lock has to be a file of its own, remove the link", path);
+        return pl_fail(err, PL_EIO, "%s: a symbolic link, but a lock must be a regular file; remove the link", path);
     if (*fd < 0)
         return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
     if (is_lock_file(*fd))
         return PL_OK;
     (void)close(*fd);
     *fd = -1;
-    return pl_fail(err, PL_EIO, "%s: no lock file, it is left as it is; move it away or choose another workdir", path);
+    return pl_fail(err, PL_EIO, "%s: not a lock file of molsieve, left as it is; move it away or choose another workdir", path);
 }
 
 /* Opens and locks the file; tries again if it was deleted between opening and locking. */
@@ -147,7 +147,7 @@ static pl_code lock_file(pl_lock *lock, const char *path, const char *what, int 
         (void)close(lock->fd);
         lock->fd = -1;
     }
-    return pl_fail(err, PL_ELOCK, "%s: somebody deletes it again and again", path);
+    return pl_fail(err, PL_ELOCK, "%s: another program keeps deleting this lock file; stop it and try again", path);
 }
 
 /* how: LOCK_EX or LOCK_SH; a shared lock has no claim for other hosts. */
@@ -172,8 +172,8 @@ static pl_code check_held(const pl_lock *lock, pl_error *err)
 {
     if (lock->fd < 0 || (is_at(lock->fd, lock->path) && pl_claim_held(lock->claim)))
         return PL_OK;
-    return pl_fail(err, PL_ELOCK, "%s%s was deleted or replaced while this run held it, so that another may have begun; this one "
-                   "stores nothing more. A lock file needs no clearing away: who ends lets it go", lock->path,
+    return pl_fail(err, PL_ELOCK, "%s%s was deleted or replaced during this run, so another run may have started; this run stores "
+                   "nothing more. Lock files need not be deleted: a run that ends releases its locks", lock->path,
                    is_at(lock->fd, lock->path) ? ".host" : "");
 }
 

@@ -167,7 +167,7 @@ pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err)
         if (below != NULL && sqlite3_vfs_register(&pages.vfs, 0) == SQLITE_OK)
             pages.below = below;
         else
-            code = pl_fail(err, PL_EBUG, "SQLite takes no VFS");
+            code = pl_fail(err, PL_EBUG, "SQLite could not register the VFS of the page checksums");
     }
     (void)pthread_mutex_unlock(&pages.lock);
     return code;

@@ -84,8 +84,8 @@ static pl_code check_is_there(const pl_runner *r, pl_error *err)
 
     if (sqlite3_file_control(r->store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved)
         return PL_OK;
-    return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or it is made "
-                   "anew", r->wf->storage.results);
+    return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run "
+                   "starts from the beginning", r->wf->storage.results);
 }
 
 pl_code pl_disk_check(const pl_runner *r, pl_error *err)
@@ -240,7 +240,7 @@ static void say_network(const pl_runner *r)
     bool wal = r->wf->storage.journal == 1;
 
     if (r->store->network)
-        pl_log(PL_WARN, "%s is on a network file system: %s; elsewhere only `molsieve status` is safe until the run ends",
+        pl_log(PL_WARN, "%s is on a network file system: %s; on other hosts only `molsieve status` is safe until the run ends",
                r->store->results_path, wal ? "storage.journal wal is not safe there, leave it auto" : "commits are slower there");
 }
 

@@ -98,7 +98,7 @@ static pl_code fail_limit(const pl_runner *r, const pl_active *a, const char *li
     if (code != PL_OK)
         return code;
     return pl_fail(err, PL_ELIMIT,
-                   "%s of %s failed, more than %s (%s); see `molsieve failures`, raise the limit or use --keep-going",
+                   "%s of %s failed, more than %s allows (%s); see `molsieve failures`; raise the limit or use --keep-going",
                    pl_count_str(a->n_failed, bad), pl_count_str(a->n_items, all), limit, reasons[0] ? reasons : "no reasons");
 }
 

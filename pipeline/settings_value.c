@@ -17,7 +17,7 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
 
     (void)pl_field_allowed(f, allowed, sizeof allowed);
     if (node->kind != PL_SCALAR)
-        pl_problem_add(ctx->problems, node, "%s: %s stands here; allowed: %s", path, kinds[node->kind], allowed);
+        pl_problem_add(ctx->problems, node, "%s: found %s; allowed: %s", path, kinds[node->kind], allowed);
     else if (pl_node_is_null(node))
         pl_problem_add(ctx->problems, node, "%s: no value; allowed: %s", path, allowed);
     else
@@ -210,8 +210,8 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
         return false;
     }
     if (stat(absolute, &st) == 0 && !S_ISREG(st.st_mode)) {
-        pl_problem_add(ctx->problems, at, "%s: %s is a pipe or a device; files are read more than once, so write it to one first",
-                       path, absolute);
+        pl_problem_add(ctx->problems, at, "%s: %s is a pipe or a device, but inputs are read more than once; save the data to a file "
+                       "first", path, absolute);
         return false;
     }
     if (access(absolute, R_OK) == 0 || (errno == ENOENT && is_inside(ctx->made, absolute)))
@@ -234,7 +234,7 @@ static bool is_for_a_shell(const pl_settings *ctx, const pl_node *node, const ch
 
     if (s[0] != '$' && strcmp(s, "~") != 0 && strncmp(s, "~/", 2) != 0)
         return false;
-    pl_problem_add(ctx->problems, node, "%s: %s: only a shell knows what %.*s is; write ${env:%.*s}", path, s,
+    pl_problem_add(ctx->problems, node, "%s: %s: only a shell expands %.*s; write ${env:%.*s}", path, s,
                    (int)strcspn(s, "/"), s, n, name);
     return true;
 }

@@ -42,7 +42,7 @@ static const array_names *here(int64_t *task)
 static pl_code set(pl_shard *out, int64_t k, int64_t n, const char *text, pl_error *err)
 {
     if (n < 1 || n > PL_SHARDS_MAX || k < 0 || k >= n)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: %lld/%lld is no shard; they are 0/N to N-1/N, and N at most %d", text,
+        return pl_fail(err, PL_ECONFIG, "--shard %s: %lld/%lld is not a shard; write K/N with K from 0 to N-1 and N from 1 to %d", text,
                        (long long)k, (long long)n, PL_SHARDS_MAX);
     *out = (pl_shard){ (int32_t)k, (int32_t)n };
     return PL_OK;
@@ -56,10 +56,10 @@ static pl_code from_array(pl_shard *out, const array_names *a, int64_t task, con
 
     count = count > 0 ? count : even;
     if (count <= 0 || step <= 0)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: %s does not come with the number of tasks; write auto/N", text, a->task);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: %s is set but not the number of tasks; write auto/N", text, a->task);
     if (count != even)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: the array has %lld tasks of %lld; write auto/N, and its numbers are those "
-                       "of the shards", text, (long long)count, (long long)even);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: the job array has %lld tasks, but its numbers are for %lld; write auto/N: the "
+                       "number of a task is then its shard", text, (long long)count, (long long)even);
     return set(out, (task - first) / step, count, text, err);
 }
 
@@ -69,8 +69,8 @@ static pl_code parse_auto(pl_shard *out, const char *text, pl_error *err)
     const array_names *a = here(&task);
 
     if (a == NULL)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: this is no task of a job array (no SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, "
-                       "LSB_JOBINDEX or SGE_TASK_ID); write K/N", text);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: this is not a task of a job array (SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, "
+                       "LSB_JOBINDEX and SGE_TASK_ID are not set); write K/N", text);
     if (text[4] == '\0')
         return from_array(out, a, task, text, err);
     if (text[4] != '/' || !pl_parse_int(text + 5, &n))

@@ -246,7 +246,7 @@ static pl_code check_sums(pl_store *s, checker *c, pl_error *err)
     if (code == PL_EDATA)
         pl_text_addf(c->report, "BAD  %s: %s", s->results_path, pl_text_str(&wrong));
     else if (code == PL_OK && n > 0)
-        pl_text_addf(c->report, "good rows of %d tables are those that were written\n", n - 1);
+        pl_text_addf(c->report, "good rows of %d tables match their checksums\n", n - 1);
     pl_text_free(&wrong);
     return code == PL_EDATA ? PL_OK : code;
 }
@@ -258,7 +258,7 @@ static pl_code check_cache(pl_store *s, checker *c, pl_error *err)
 
     c->good = c->good && bad == 0;
     if (bad > 0)
-        pl_text_addf(c->report, "BAD  cache: %lld of %lld checksums differ; those entries are not used, and made anew\n",
+        pl_text_addf(c->report, "BAD  cache: %lld of %lld checksums differ; a run ignores these entries and computes them again\n",
                      (long long)bad, (long long)n);
     else if (n > 0)
         pl_text_addf(c->report, "good cache: %lld checksums hold\n", (long long)n);
@@ -268,7 +268,7 @@ static pl_code check_cache(pl_store *s, checker *c, pl_error *err)
 pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
 {
     static const char *const own[][2] = {
-        { "every row that is pointed at is there", "SELECT count(*) FROM pragma_foreign_key_check" },
+        { "rows refer only to rows that exist", "SELECT count(*) FROM pragma_foreign_key_check" },
         { "stages that are done have all their units",
           "SELECT count(*) FROM stage s WHERE state='done' AND n_units<>(SELECT count(*) FROM unit u WHERE "
           "u.stage_id=s.stage_id)" },

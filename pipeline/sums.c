@@ -226,7 +226,7 @@ static pl_code compare(sqlite3 *db, const char *table, void *ctx, pl_error *err)
     c->n++;
     c->n_bad += same != 1;
     if (same != 1)
-        pl_text_addf(c->report, "%s%s has not the rows that were written\n", table[0] ? "table " : "the list of tables", table);
+        pl_text_addf(c->report, "%s%s: the checksum of its rows differs\n", table[0] ? "table " : "the list of tables", table);
     return PL_OK;
 }
 
@@ -240,7 +240,7 @@ pl_code pl_sums_check(sqlite3 *db, int *n, pl_text *report, pl_error *err)
     if (code == PL_OK)
         code = each_table(db, "SELECT tbl FROM row_sum ORDER BY tbl", compare, &c, err);
     if (code == PL_OK && without > 0)
-        pl_text_addf(report, "%lld tables are not in row_sum\n", (long long)without);
+        pl_text_addf(report, "%lld tables have no checksum in row_sum\n", (long long)without);
     *n = c.n;
-    return code == PL_OK && (c.n_bad > 0 || without > 0) ? pl_fail(err, PL_EDATA, "rows are not those that were written") : code;
+    return code == PL_OK && (c.n_bad > 0 || without > 0) ? pl_fail(err, PL_EDATA, "the checksums of rows differ") : code;
 }

@@ -175,7 +175,7 @@ static void add_env(const context *c, const pl_node *at, char *name, pl_text *ou
     else if (dflt != NULL)
         pl_text_add(out, dflt + 2);
     else
-        pl_problem_add(c->problems, at, "${env:%s}: the environment has no %s; a default is written ${env:%s:-default}",
+        pl_problem_add(c->problems, at, "${env:%s}: the environment variable %s is not set; set it, or write ${env:%s:-default}",
                        name, name, name);
 }
 
@@ -185,7 +185,7 @@ static bool is_too_long(const context *c, const pl_node *node, const pl_text *ou
     if (*c->filled + out->len <= PL_YAML_MAX_FILLED)
         return false;
     if (*c->filled <= PL_YAML_MAX_FILLED) /* once */
-        pl_problem_add(c->problems, node, "texts with ${...} come to more than 1 MiB once the variables are written out");
+        pl_problem_add(c->problems, node, "texts with ${...} come to more than 1 MiB once the variables are replaced");
     *c->filled = PL_YAML_MAX_FILLED + 1;
     return true;
 }

@@ -18,7 +18,7 @@
 #define AT(member) offsetof(pl_input, member)
 static const pl_field input_fields[] = {
     { PL_PATH, "path", AT(path), .help = "file, or pattern such as data/*.sdf.gz", .flags = PL_REQUIRED | PL_EXISTS },
-    { PL_TEXT, "format", AT(format), .text = "auto", .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel name; auto: by name" },
+    { PL_TEXT, "format", AT(format), .text = "auto", .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel format; auto: by file name" },
     { PL_TEXT, "title_from", AT(title_from), .help = "SDF data field that holds the title" },
     { PL_TEXT, "columns.smiles", AT(smiles_column), .help = "CSV: name or number (from 1) of the SMILES column" },
     { PL_TEXT, "columns.title", AT(title_column), .help = "CSV: name or number (from 1) of the title column" },
@@ -28,9 +28,9 @@ static const pl_field input_fields[] = {
 
 #define AT(member) offsetof(pl_model_ref, member)
 static const pl_field model_fields[] = {
-    { PL_TEXT, "name", AT(name), .help = "the key above" },
+    { PL_TEXT, "name", AT(name), .help = "name of the model: its key in the map" },
     { PL_PATH, "path", AT(path), .help = "model file (.safetensors)", .flags = PL_REQUIRED | PL_EXISTS },
-    { PL_TEXT, "sha256", AT(sha256), .help = "refuse any other file" },
+    { PL_TEXT, "sha256", AT(sha256), .help = "expected SHA-256 of the file; any other file is refused" },
     { 0 }
 };
 #undef AT
@@ -39,14 +39,14 @@ static const pl_field model_fields[] = {
 const pl_field pl_workflow_fields[] = {
     { PL_INT, "format", AT(format), 1, 1, 1, .help = "version of this file's format", .flags = PL_REQUIRED },
     { PL_TEXT, "name", AT(name), .help = "name of the run; without it, the name of the file" },
-    { PL_INT, "seed", AT(seed), 1, 0, 9007199254740991.0, .help = "start of every random stream" },
-    { PL_PATH, "workdir", AT(workdir), .help = "everything the run writes lives here; without it, runs/<name>" },
+    { PL_INT, "seed", AT(seed), 1, 0, 9007199254740991.0, .help = "seed of all random numbers" },
+    { PL_PATH, "workdir", AT(workdir), .help = "directory for everything that the run writes; default runs/<name>" },
     { PL_LIST, "inputs", AT(inputs), .help = "molecule files", .sub = input_fields, .sub_size = sizeof(pl_input) },
     { PL_LIST, "models", AT(models), .help = "model files by name", .flags = PL_KEYED, .sub = model_fields,
       .sub_size = sizeof(pl_model_ref) },
     { PL_REAL, "limits.failures.max_fraction", AT(limits.max_fraction), 0.1, 0, 1,
-      .help = "part of the records that may fail; above it the run ends with status 3" },
-    { PL_INT, "limits.failures.max_count", AT(limits.max_count), 100000, 0, 1e15, .help = "records that may fail" },
+      .help = "maximum fraction of failed records; above it, from 20 failures on, the run ends with exit status 3" },
+    { PL_INT, "limits.failures.max_count", AT(limits.max_count), 100000, 0, 1e15, .help = "maximum number of failed records" },
     { PL_SIZE, "limits.disk_free_min", AT(limits.disk_free_min), 64 * 1048576.0, 0, 1e18,
       .help = "stop cleanly when less disk space is left" },
     { PL_DURATION, "limits.max_time", AT(limits.max_time), -1, 1, 366 * 86400.0, .choices = "auto",
@@ -55,29 +55,30 @@ const pl_field pl_workflow_fields[] = {
     { PL_TEXT, "storage.features", AT(storage.features), .text = "features.db", .help = "feature database, in workdir" },
     { PL_CHOICE, "storage.journal", AT(storage.journal), 0, .choices = "auto|wal|truncate",
       .help = "auto: wal on a local disk, truncate on a network disk" },
-    { PL_INT, "workers", AT(workers), -1, 1, 4096, .choices = "auto", .help = "worker processes and threads" },
+    { PL_INT, "workers", AT(workers), -1, 1, 4096, .choices = "auto", .help = "number of workers; auto: one per processor" },
     { PL_CHOICE, "scheduler.type", AT(scheduler.type), 0, .choices = "auto|slurm|pbs|lsf|sge",
-      .help = "whose job scripts `molsieve script` and `submit` write; auto: the one whose commands are here" },
+      .help = "scheduler for which `molsieve script` and `submit` write job scripts; auto: the one that is installed" },
     { PL_DURATION, "scheduler.time", AT(scheduler.time), -1, 60, 366 * 86400.0, .choices = "auto",
-      .help = "limit of a job; auto: the site's" },
+      .help = "time limit of a job; auto: the default of the site" },
     { PL_DURATION, "scheduler.warn", AT(scheduler.warn), 300, 30, 86400,
-      .help = "how long before the limit the signal to stop comes" },
-    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), 1, 1, 100000, .help = "nodes; several only for stage train" },
-    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), 1, 1, 1024, .help = "ranks on a node; several only for stage train" },
-    { PL_INT, "scheduler.cpus", AT(scheduler.cpus), 1, 1, 4096, .help = "processors of a task" },
-    { PL_INT, "scheduler.gpus", AT(scheduler.gpus), 0, 0, 1024, .help = "GPUs of a node" },
-    { PL_SIZE, "scheduler.memory", AT(scheduler.memory), 0, 0, 1e15, .help = "memory of a node; 0B: the site's default" },
+      .help = "how long before the time limit the job receives the signal to stop" },
+    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), 1, 1, 100000, .help = "number of nodes; more than one only for stage train" },
+    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), 1, 1, 1024, .help = "ranks per node; more than one only for stage train" },
+    { PL_INT, "scheduler.cpus", AT(scheduler.cpus), 1, 1, 4096, .help = "processors per task" },
+    { PL_INT, "scheduler.gpus", AT(scheduler.gpus), 0, 0, 1024, .help = "GPUs per node" },
+    { PL_SIZE, "scheduler.memory", AT(scheduler.memory), 0, 0, 1e15, .help = "memory per node; 0B: the default of the site" },
     { PL_TEXT, "scheduler.partition", AT(scheduler.partition), .help = "partition or queue" },
     { PL_TEXT, "scheduler.account", AT(scheduler.account), .help = "account or project" },
     { PL_INT, "scheduler.array", AT(scheduler.array), 0, 0, 99999,
-      .help = "shards, each a task of a job array; 0: one job for all" },
-    { PL_INT, "scheduler.max_running", AT(scheduler.max_running), 0, 0, 99999, .help = "tasks of the array at once; 0: all" },
+      .help = "number of shards, each a task of a job array; 0: one job without shards" },
+    { PL_INT, "scheduler.max_running", AT(scheduler.max_running), 0, 0, 99999,
+      .help = "maximum number of tasks of the array that run at once; 0: all" },
     { PL_INT, "scheduler.restarts", AT(scheduler.restarts), 50, 0, 100000,
-      .help = "how often a job starts itself again at its limit; LSF and Grid Engine do not count" },
+      .help = "how often a job restarts itself at its time limit; LSF and Grid Engine do not count restarts" },
     { PL_TEXT, "scheduler.launcher", AT(scheduler.launcher),
-      .help = "starts the ranks, such as srun --mpi=pmix; without it srun in Slurm, mpirun elsewhere" },
-    { PL_TEXTS, "scheduler.setup", AT(scheduler.setup), .help = "lines of shell before the run, such as module load cuda" },
-    { PL_TEXTS, "scheduler.options", AT(scheduler.options), .help = "more options of the job, such as --constraint=a100" },
+      .help = "command that starts the ranks, such as srun --mpi=pmix; default: srun with Slurm, mpirun otherwise" },
+    { PL_TEXTS, "scheduler.setup", AT(scheduler.setup), .help = "shell commands before the run, such as module load cuda" },
+    { PL_TEXTS, "scheduler.options", AT(scheduler.options), .help = "further options of the job, such as --constraint=a100" },
     { 0 }
 };
 #undef AT
@@ -210,8 +211,8 @@ static bool check_folder(const char *folder, int need, const pl_node *node, cons
 
     if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode) || access(folder, need) == 0)
         return true;
-    pl_problem_add(ctx->problems, node, "%s: the folder %s: %s; let it be read, or name the other files in patterns without it", path,
-                   folder, strerror(errno));
+    pl_problem_add(ctx->problems, node, "%s: cannot read the folder %s: %s; change its permissions, or use patterns that do not "
+                   "include it", path, folder, strerror(errno));
     return false;
 }
 

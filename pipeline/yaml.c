@@ -119,7 +119,7 @@ static bool next(reader *r, yaml_event_t *e)
         (void)snprintf(text, sizeof text, "not YAML: %s%s%s%s", p->problem ? p->problem : "syntax error",
                        p->context ? ", " : "", p->context ? p->context : "",
                        line_substitutes(r, at.line) ? "; inside { } or [ ] write \"${...}\" in quotes"
-                       : p->context && strstr(p->context, "alias") ? "; a value with * in front goes in quotes" : "");
+                       : p->context && strstr(p->context, "alias") ? "; put a value that begins with * in quotes" : "");
     }
     return give_up(r, at, text) != NULL;
 }

@@ -40,7 +40,7 @@ static pl_code read_all(int fd, char *to, size_t n, const char *path, pl_error *
         if (got < 0)
             return pl_fail_errno(err, path);
         if (got == 0)
-            return pl_fail(err, PL_EIO, "%s: became shorter while it was read", path);
+            return pl_fail(err, PL_EIO, "%s: the file became shorter while it was read", path);
         have += (size_t)got;
     }
     return PL_OK;
