@@ -6,7 +6,7 @@
 
 enum { PUT = 0, GET = 1 }; /* positions in pl_store.kept */
 
-static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
+static pl_code get_statement(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -68,7 +68,7 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
     static const char sql[] = "INSERT OR REPLACE INTO block(key,kind,unit,first,n_items,crc32,data)"
                               " VALUES(?1,?2,?3,?4,?5,block_crc(?6,?1,?2,?3,?4,?5),?7)";
     sqlite3_stmt *st;
-    pl_code code = kept(s, PUT, sql, &st, err);
+    pl_code code = get_statement(s, PUT, sql, &st, err);
 
     if (code != PL_OK)
         return code;
@@ -121,7 +121,7 @@ pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t uni
                               " WHERE key=?1 AND kind=?2 AND unit=?3";
     sqlite3_stmt *st;
     int64_t row = 0, n = 0;
-    pl_code code = kept(s, GET, sql, &st, err);
+    pl_code code = get_statement(s, GET, sql, &st, err);
 
     *out = (pl_block){ .unit = unit, .file = s->features_path, .kind = kind };
     if (code != PL_OK)

@@ -13,7 +13,7 @@ static int64_t crc_of(const pl_store *s, const void *key, const void *data, size
     return s->features_version < 2 ? crc : crc ^ (int64_t)crc32_z(0, key, KEY);
 }
 
-static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
+static pl_code get_statement(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -28,7 +28,7 @@ static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out,
 pl_code pl_cache_put(pl_store *s, const unsigned char key[32], pl_bytes data, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code code = kept(s, PUT, "INSERT OR REPLACE INTO cache(key,crc32,data) VALUES(?,?,?)", &st, err);
+    pl_code code = get_statement(s, PUT, "INSERT OR REPLACE INTO cache(key,crc32,data) VALUES(?,?,?)", &st, err);
 
     if (code != PL_OK)
         return code;
@@ -76,7 +76,7 @@ pl_code pl_cache_get(pl_store *s, const unsigned char key[32], pl_bytes *data, p
 
     *data = (pl_bytes){ 0 };
     (void)pthread_mutex_lock(&s->cache_lock);
-    code = kept(s, GET, "SELECT crc32,data FROM cache WHERE key=?", &st, err);
+    code = get_statement(s, GET, "SELECT crc32,data FROM cache WHERE key=?", &st, err);
     if (code == PL_OK)
         code = get(s, st, key, data, mem, err);
     (void)pthread_mutex_unlock(&s->cache_lock);

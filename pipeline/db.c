@@ -82,10 +82,10 @@ static pl_code fail_full(sqlite3 *db, pl_error *err)
 /* Whether a limit of file sizes was reached. SQLite sometimes loses the errno; then a set limit is taken as the reason. */
 static bool met_limit(sqlite3 *db)
 {
-    struct rlimit most;
+    struct rlimit size_limit;
     int why = sqlite3_system_errno(db);
 
-    return why == EFBIG || (why == 0 && getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY);
+    return why == EFBIG || (why == 0 && getrlimit(RLIMIT_FSIZE, &size_limit) == 0 && size_limit.rlim_cur != RLIM_INFINITY);
 }
 
 static pl_code fail_size(sqlite3 *db, pl_error *err)

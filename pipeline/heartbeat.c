@@ -13,7 +13,7 @@
 #include "pipeline/base/par.h"
 #include "pipeline/engine.h"
 
-enum { MOST_STAGES = 32, SUM_LEN = 21 }; /* SUM_LEN: bytes that put_sum writes */
+enum { MAX_STAGES = 32, SUM_LEN = 21 }; /* SUM_LEN: bytes that put_sum writes */
 
 typedef struct beat_stage {
     char stage[32], item[32], note[96];
@@ -28,7 +28,7 @@ struct pl_heartbeat {
     char path[PATH_MAX], command[32], started[32], host[128], job[128], reason[384];
     const char *state;
     int64_t run_id;
-    beat_stage stage[MOST_STAGES];
+    beat_stage stage[MAX_STAGES];
     int n;
 };
 
@@ -171,7 +171,7 @@ static beat_stage *find(pl_heartbeat *h, const char *stage)
     for (int i = 0; i < h->n; i++)
         if (strcmp(h->stage[i].stage, stage) == 0)
             return &h->stage[i];
-    if (h->n == MOST_STAGES)
+    if (h->n == MAX_STAGES)
         return NULL;
     (void)snprintf(h->stage[h->n].stage, sizeof h->stage[0].stage, "%s", stage);
     return &h->stage[h->n++];

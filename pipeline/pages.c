@@ -27,7 +27,7 @@ static struct {
     pthread_mutex_t lock;
 } pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static page_file *of(sqlite3_file *file) { return (page_file *)((char *)file + pages.at); }
+static page_file *page_file_of(sqlite3_file *file) { return (page_file *)((char *)file + pages.at); }
 
 /* ---- checksums of pages ---- */
 
@@ -45,7 +45,7 @@ static bool holds(const unsigned char *page, int n, sqlite3_int64 at)
 static bool is_page(const page_file *p, int n, sqlite3_int64 at) { return n == p->page && at % n == 0; }
 
 /* Takes page size and reserved bytes from the header of the file. */
-static void learn(page_file *p, const unsigned char *head)
+static void read_header(page_file *p, const unsigned char *head)
 {
     int size = head[SIZE_AT] << 8 | head[SIZE_AT + 1];
 
@@ -88,7 +88,7 @@ static void renew(sqlite3_file *file, page_file *p)
     p->excused = rc != SQLITE_OK;
 }
 
-static int doubt(sqlite3_file *file, page_file *p)
+static int judge_page(sqlite3_file *file, page_file *p)
 {
     if (!pages.judge(p->path))
         return SQLITE_IOERR_DATA;
@@ -102,28 +102,28 @@ static int doubt(sqlite3_file *file, page_file *p)
 
 static int read_some(sqlite3_file *file, void *to, int n, sqlite3_int64 at)
 {
-    page_file *p = of(file);
+    page_file *p = page_file_of(file);
     int rc = p->below->xRead(file, to, n, at);
 
     if (rc != SQLITE_OK)
         return rc;
     if (at == 0 && n >= HEADER)
-        learn(p, to);
+        read_header(p, to);
     if (hides_sums(p, to, n, at))
         return pages.judge(p->path), SQLITE_IOERR_DATA;
     if (!p->sums || p->excused || !is_page(p, n, at) || holds(to, n, at))
         return SQLITE_OK;
-    return doubt(file, p);
+    return judge_page(file, p);
 }
 
 /* SQLite does not use the reserved bytes, so the checksum is written into SQLite's own buffer. */
 static int write_some(sqlite3_file *file, const void *from, int n, sqlite3_int64 at)
 {
-    page_file *p = of(file);
+    page_file *p = page_file_of(file);
     uint64_t sum;
 
     if (at == 0 && n >= HEADER)
-        learn(p, from);
+        read_header(p, from);
     if (p->sums && is_page(p, n, at)) {
         sum = sum_of(from, n, at);
         memcpy((char *)from + n - PL_PAGE_SUM, &sum, PL_PAGE_SUM);
@@ -133,7 +133,7 @@ static int write_some(sqlite3_file *file, const void *from, int n, sqlite3_int64
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *got)
 {
-    page_file *p = of(file);
+    page_file *p = page_file_of(file);
     int granted = flags, rc = pages.below->xOpen(pages.below, name, file, flags, &granted);
 
     (void)vfs;
@@ -180,7 +180,7 @@ void pl_pages_renew(sqlite3 *db)
 
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == NULL)
         return;
-    p = of(file);
+    p = page_file_of(file);
     if (file->pMethods != &p->methods) /* a database in memory */
         return;
     p->ours = true;

@@ -17,11 +17,11 @@ typedef struct planner {
 } planner;
 
 /* Marks a step and all steps that it depends on. */
-static void want(const pl_workflow *wf, int i, bool *wanted)
+static void mark_wanted(const pl_workflow *wf, int i, bool *wanted)
 {
     wanted[i] = true;
     for (int k = 0; k < wf->step[i].n_needs; k++)
-        want(wf, wf->step[i].needs[k], wanted);
+        mark_wanted(wf, wf->step[i].needs[k], wanted);
 }
 
 static pl_code find_stage(const pl_workflow *wf, const char *name, const char *option, int *at, pl_error *err)
@@ -70,7 +70,7 @@ static int unready_need(const planner *p, int i)
 }
 
 /* Whether a begun per-unit step can continue although steps it needs are not done: those are begun per-unit steps, too. */
-static bool goes_on(const planner *p, int i)
+static bool can_continue(const planner *p, int i)
 {
     const pl_step *step = &p->wf->step[i];
     bool together = step->stage->scope == PL_PER_UNIT && p->row[i].stage_id != 0 && !p->row[i].done && !forced(p, i) &&
@@ -209,7 +209,7 @@ static pl_code judge(planner *p, int i, pl_error *err)
 
     *out = (pl_step_plan){ .state = had_row ? PL_STEP_STALE : PL_STEP_RUN, .n_units = -1, .own_reason = need < 0,
                            .estimate = { .n_items = -1, .n_units = -1 } };
-    if (need >= 0 && goes_on(p, i))
+    if (need >= 0 && can_continue(p, i))
         return judge_same_key(p, i, err);
     if (need >= 0)
         out->reason = need_reason(p, need, had_row);
@@ -236,7 +236,7 @@ bool pl_step_reads(const pl_workflow *wf, int step, int need)
     return needs && (s->stage->reads_blocks == NULL || s->stage->reads_blocks(s));
 }
 
-static bool somebody_reads(const planner *p, int i, const bool *wanted)
+static bool is_read(const planner *p, int i, const bool *wanted)
 {
     if (p->plan[i].state == PL_STEP_RESUME && wanted[i])
         return true;
@@ -247,7 +247,7 @@ static bool somebody_reads(const planner *p, int i, const bool *wanted)
 }
 
 /* Blocks may be missing, since features.db may be deleted at any time. Finds the steps whose missing blocks are needed. */
-static pl_code find_gone(planner *p, const bool *wanted, bool *changed, pl_error *err)
+static pl_code find_missing_blocks(planner *p, const bool *wanted, bool *changed, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -256,7 +256,7 @@ static pl_code find_gone(planner *p, const bool *wanted, bool *changed, pl_error
         bool has_rows = p->plan[i].state == PL_STEP_DONE || p->plan[i].state == PL_STEP_RESUME;
         int64_t n = 0;
 
-        if (!has_rows || p->gone[i] || p->row[i].n_blocks == 0 || !somebody_reads(p, i, wanted))
+        if (!has_rows || p->gone[i] || p->row[i].n_blocks == 0 || !is_read(p, i, wanted))
             continue;
         if (p->store->features != NULL || access(p->store->features_path, F_OK) == 0) {
             code = pl_store_features(p->store, err);
@@ -283,7 +283,7 @@ static pl_code judge_all(planner *p, bool *wanted, pl_error *err)
         for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++)
             code = judge(p, i, err);
         if (code == PL_OK)
-            code = find_gone(p, wanted, &changed, err);
+            code = find_missing_blocks(p, wanted, &changed, err);
     }
     for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++)
         if (p->plan[i].reason == NULL)
@@ -322,7 +322,7 @@ pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *
     for (int i = 0; i < wf->n_steps; i++)
         wanted[i] = until < 0;
     if (until >= 0)
-        want(wf, until, wanted);
+        mark_wanted(wf, until, wanted);
     for (int i = 0; opts && opts->shard.n > 0 && i < wf->n_steps; i++)
         wanted[i] = wanted[i] && pl_step_in_shard(wf, i);
     return judge_all(&p, wanted, err);

@@ -91,18 +91,18 @@ static pl_code check_is_there(const pl_runner *r, pl_error *err)
 pl_code pl_disk_check(const pl_runner *r, pl_error *err)
 {
     const char *const places[] = { r->wf->storage.results, r->wf->storage.features };
-    double least = r->wf->limits.disk_free_min;
+    double min_free = r->wf->limits.disk_free_min;
     char have[32], want[32];
     pl_code code = check_is_there(r, err);
 
     if (code != PL_OK)
         return code;
-    for (int i = 0; least > 0 && i < 2; i++) {
+    for (int i = 0; min_free > 0 && i < 2; i++) {
         double left = places[i] ? pl_disk_free(places[i]) : -1;
-        if (left >= 0 && left < least)
+        if (left >= 0 && left < min_free)
             return pl_fail(err, PL_EIO,
                            "%s: only %s free, limits.disk_free_min is %s; free some space and run again, nothing is lost",
-                           places[i], pl_size_str(left, have), pl_size_str(least, want));
+                           places[i], pl_size_str(left, have), pl_size_str(min_free, want));
     }
     return PL_OK;
 }

@@ -9,14 +9,14 @@
 #include "pipeline/engine.h"
 
 /* The stages to clear: [0] is the one that runs again, then its stored rows and those of all stages that depend on it. */
-typedef struct doomed {
+typedef struct clear_list {
     const char *name[256];
     int64_t stage_id[256];
     int n;
     bool complete; /* a done stage with rows is among them: keep a copy of the results */
-} doomed;
+} clear_list;
 
-static bool stands_on(const doomed *d, const char *needs_json)
+static bool depends_on(const clear_list *d, const char *needs_json)
 {
     json_t *needs = json_loads(needs_json, 0, NULL);
     bool found = false;
@@ -49,7 +49,7 @@ static bool has_rows(const pl_runner *r, const char *name)
 
 /* Finds the stages that depend on d->name[0]. Only within one run are stages stored in an
  * order that respects their needs, so the table is searched until nothing new is found. */
-static pl_code find_dependents(const pl_runner *r, doomed *d, pl_error *err)
+static pl_code find_dependents(const pl_runner *r, clear_list *d, pl_error *err)
 {
     static const char sql[] = "SELECT stage_id,name,needs_json,state='done' FROM stage ORDER BY stage_id";
     sqlite3_stmt *st;
@@ -65,7 +65,7 @@ static pl_code find_dependents(const pl_runner *r, doomed *d, pl_error *err)
 
             for (int i = 0; i < d->n; i++)
                 known = known || d->stage_id[i] == id;
-            if (known || d->n == 256 || !(named || stands_on(d, (const char *)sqlite3_column_text(st, 2))))
+            if (known || d->n == 256 || !(named || depends_on(d, (const char *)sqlite3_column_text(st, 2))))
                 continue;
             d->name[d->n] = pl_strdup(r->mem, name);
             if (d->name[d->n] == NULL) {
@@ -151,7 +151,7 @@ static pl_code insert_stage(pl_runner *r, const pl_step *step, int64_t *stage_id
 pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
 {
     const pl_step *step = &r->wf->step[at];
-    doomed *d = PL_NEW(r->mem, doomed, 1);
+    clear_list *d = PL_NEW(r->mem, clear_list, 1);
     pl_code code;
 
     if (d == NULL)

@@ -9,7 +9,7 @@
 #include "pipeline/level.h"
 #include "pipeline/stop.h"
 
-static pl_code bury_the_dead(pl_runner *r, int64_t *resumed_from, pl_error *err)
+static pl_code mark_lost_runs(pl_runner *r, int64_t *resumed_from, pl_error *err)
 {
     pl_code code = pl_db_exec(r->store->db, "UPDATE run SET state='lost', stop_reason='the process ended without a message'"
                                             " WHERE state='running'", err);
@@ -121,7 +121,7 @@ pl_code pl_run_row_begin(pl_runner *r, pl_error *err)
 
     if (code != PL_OK)
         return code;
-    code = bury_the_dead(r, &resumed_from, err);
+    code = mark_lost_runs(r, &resumed_from, err);
     if (code == PL_OK)
         code = insert_row(r, resumed_from, err);
     if (code != PL_OK) {

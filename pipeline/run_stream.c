@@ -141,20 +141,20 @@ static pl_code finish_ended(stream *s, int k, bool *moved, pl_error *err)
 
 /* ---- the loop of the main thread ---- */
 
-typedef pl_code deed(stream *s, int k, bool *moved, pl_error *err);
+typedef pl_code action(stream *s, int k, bool *moved, pl_error *err);
 
 /* Does one thing: a commit, else the end of a stage, else a read, each for the last stage that can. Then it chooses again, so
  * that no commit waits for several reads. */
 static pl_code serve(stream *s, bool *moved, pl_error *err)
 {
-    static deed *const deeds[] = { commit_oldest, finish_ended, read_next };
+    static action *const actions[] = { commit_oldest, finish_ended, read_next };
     pl_code code = PL_OK;
 
     *moved = false;
     for (int d = 0; d < 3; d++)
         for (int k = s->n - 1; k >= 0 && code == PL_OK && !*moved; k--) {
             s->at = k;
-            code = deeds[d](s, k, moved, err);
+            code = actions[d](s, k, moved, err);
         }
     return code;
 }

@@ -6,7 +6,7 @@
 #include "pipeline/stop.h"
 
 enum {
-    LEAST_FAILURES = 20, /* max_fraction applies only from so many failures on: 1 of 3 means little */
+    MIN_FAILURES = 20, /* max_fraction applies only from so many failures on: 1 of 3 means little */
     DISK_EVERY = 16      /* units between two checks of the free disk space */
 };
 
@@ -104,14 +104,14 @@ static pl_code fail_limit(const pl_runner *r, const pl_active *a, const char *li
 
 static pl_code judge_limits(const pl_runner *r, const pl_active *a, pl_error *err)
 {
-    double most = r->wf->limits.max_fraction;
+    double max_fraction = r->wf->limits.max_fraction;
     int64_t count = r->wf->limits.max_count;
 
     if (r->limit.code != PL_OK)
         return PL_OK; /* exceeded already, and --keep-going */
     if (count >= 0 && a->n_failed > count)
         return fail_limit(r, a, "limits.failures.max_count", err);
-    if (most >= 0 && a->n_failed >= LEAST_FAILURES && (double)a->n_failed > most * (double)a->n_items)
+    if (max_fraction >= 0 && a->n_failed >= MIN_FAILURES && (double)a->n_failed > max_fraction * (double)a->n_items)
         return fail_limit(r, a, "limits.failures.max_fraction", err);
     return PL_OK;
 }

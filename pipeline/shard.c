@@ -29,7 +29,7 @@ static int64_t number(const char *name, int64_t otherwise)
 }
 
 /* Outside of an array LSF sets the number 0 and Grid Engine "undefined"; then this task is in no array. */
-static const array_names *here(int64_t *task)
+static const array_names *find_array(int64_t *task)
 {
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         *task = number(arrays[i].task, -1);
@@ -66,7 +66,7 @@ static pl_code from_array(pl_shard *out, const array_names *a, int64_t task, con
 static pl_code parse_auto(pl_shard *out, const char *text, pl_error *err)
 {
     int64_t task, n;
-    const array_names *a = here(&task);
+    const array_names *a = find_array(&task);
 
     if (a == NULL)
         return pl_fail(err, PL_ECONFIG, "--shard %s: this is not a task of a job array (SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, "

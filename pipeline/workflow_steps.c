@@ -127,7 +127,7 @@ static bool ready(const pl_step *step, const int *new_place)
 }
 
 /* Reports a cycle of needs: follows them from a step that can never run until a step repeats. */
-static void say_circle(const pl_workflow *wf, const int *new_place, int at, const pl_settings *ctx)
+static void say_cycle(const pl_workflow *wf, const int *new_place, int at, const pl_settings *ctx)
 {
     pl_text path = { 0 };
     int seen[MAX_STEPS] = { 0 };
@@ -167,7 +167,7 @@ static bool put_in_order(pl_workflow *wf, const pl_settings *ctx)
         if (i == wf->n_steps) {
             while (new_place[stuck] >= 0)
                 stuck++;
-            say_circle(wf, new_place, stuck, ctx);
+            say_cycle(wf, new_place, stuck, ctx);
             return true;
         }
         old_place[n] = i;
