@@ -75,7 +75,7 @@ void pl_cmd_help(const pl_cmd *cmd, pl_text *out)
 
 void pl_app_help(const pl_app *app, pl_text *out)
 {
-    pl_text_add(out, "molsieve: molecule files in, ranked and queryable results out; stop it any time, run it again\n\n"
+    pl_text_add(out, "molsieve ranks libraries of small molecules by predicted properties. Stop a run at any time; run it again to continue.\n\n"
                      "usage: molsieve COMMAND [arguments]\n\n");
     for (const pl_cmd *const *c = app->commands; *c != NULL; c++)
         pl_text_addf(out, "  %-11s %s\n", (*c)->name, (*c)->help);
@@ -317,7 +317,7 @@ int pl_main(const pl_app *app, int argc, char **argv)
     status = dispatch(app, argc, argv);
 
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* otherwise the failure has been reported */
-        pl_cmd_say("standard output: the result could not be written");
+        pl_cmd_say("the result could not be written to standard output");
         return pl_code_exit(PL_EIO);
     }
     return status;

@@ -198,7 +198,7 @@ static const char *gone_reason(const planner *p)
     const char *shards = pl_sprintf(p->mem, "%s/shards", p->wf->workdir);
 
     return shards && access(shards, F_OK) == 0 ? "its blocks are not in features.db; `molsieve merge` fetches them from the shards"
-                                               : "its blocks in features.db are gone";
+                                               : "its blocks are missing in features.db";
 }
 
 static pl_code judge(planner *p, int i, pl_error *err)
@@ -216,7 +216,7 @@ static pl_code judge(planner *p, int i, pl_error *err)
     else if (!had_row)
         out->reason = "never run";
     else if (forced(p, i))
-        out->reason = "asked for";
+        out->reason = "requested by --force or --from";
     else if (p->gone[i])
         out->reason = gone_reason(p);
     else if (strcmp(p->row[i].key, p->wf->step[i].key) == 0)
@@ -342,7 +342,7 @@ pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_ar
 static void explain_row(const pl_stage_row *row, const pl_step *step, const char *lines, int n, pl_text *out)
 {
     if (strcmp(row->key, step->key) == 0) {
-        pl_text_addf(out, "%s: key %.12s, as stored: nothing that matters has changed\n", step->stage->name, step->key);
+        pl_text_addf(out, "%s: key %.12s, as stored: no change that affects the result\n", step->stage->name, step->key);
         return;
     }
     pl_text_addf(out, "%s: key %.12s -> %.12s, %d difference%s\n", step->stage->name, row->key, step->key, n,
@@ -377,7 +377,7 @@ pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text 
             explain_row(&row, &wf->step[at], pl_text_str(&lines), n, out);
         pl_text_addf(out, "settings in the key: %s\n", wf->step[at].params_json);
         if (strcmp(wf->step[at].extra_json, "{}") != 0)
-            pl_text_addf(out, "besides settings: %s\n", wf->step[at].extra_json);
+            pl_text_addf(out, "also in the key: %s\n", wf->step[at].extra_json);
     }
     pl_text_free(&lines);
     return code;

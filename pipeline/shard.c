@@ -69,8 +69,8 @@ static pl_code parse_auto(pl_shard *out, const char *text, pl_error *err)
     const array_names *a = find_array(&task);
 
     if (a == NULL)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: this is not a task of a job array (SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, "
-                       "LSB_JOBINDEX and SGE_TASK_ID are not set); write K/N", text);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: this is not a task of a job array (none of SLURM_ARRAY_TASK_ID, "
+                       "PBS_ARRAY_INDEX, LSB_JOBINDEX and SGE_TASK_ID is the number of a task); write K/N", text);
     if (text[4] == '\0')
         return from_array(out, a, task, text, err);
     if (text[4] != '/' || !pl_parse_int(text + 5, &n))

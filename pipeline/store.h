@@ -3,7 +3,7 @@
  * One process writes (see pipeline/lock.h), with one connection per file, which only
  * one thread uses (exception: pl_cache_get). By default (storage.journal: auto) results.db on a
  * local disk has journal_mode=WAL with synchronous=NORMAL, features.db WAL with FULL; on a
- * network file system (by statfs) both have TRUNCATE, FULL and locking_mode=EXCLUSIVE.
+ * network disk (by statfs) both have TRUNCATE, FULL and locking_mode=EXCLUSIVE.
  * Transactions are BEGIN IMMEDIATE. Errors of SQLite become PL_EIO (disk full, read-only,
  * I/O) or PL_EDATA (corrupt, not a database, newer user_version); the text names the file
  * and what to do. */

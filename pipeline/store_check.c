@@ -225,7 +225,7 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
     (void)sqlite3_finalize(st);
     c->good = c->good && bad == 0;
     if (code == PL_OK && n > 0 && bad == 0)
-        pl_text_addf(c->report, "good blocks of stage %s: %lld checksums hold\n", name, (long long)n);
+        pl_text_addf(c->report, "good blocks of stage %s: %lld checksums match\n", name, (long long)n);
     return code;
 }
 
@@ -261,7 +261,7 @@ static pl_code check_cache(pl_store *s, checker *c, pl_error *err)
         pl_text_addf(c->report, "BAD  cache: %lld of %lld checksums differ; a run ignores these entries and computes them again\n",
                      (long long)bad, (long long)n);
     else if (n > 0)
-        pl_text_addf(c->report, "good cache: %lld checksums hold\n", (long long)n);
+        pl_text_addf(c->report, "good cache: %lld checksums match\n", (long long)n);
     return code;
 }
 
