@@ -245,7 +245,7 @@ def a_diverse_ranking_needs_structures_and_says_so():
         os.remove(p.path("run/features.db"))
         # Without: nobody misses them.
         assert "nothing ran" in p.run("run", w)[1]
-        assert "its blocks in features.db are gone" in p.run("plan", w, "stages.rank.diversity.by=scaffold")[1]
+        assert "its blocks are missing in features.db" in p.run("plan", w, "stages.rank.diversity.by=scaffold")[1]
         p.run("run", w, "-q", "stages.rank.diversity.by=scaffold")
         assert p.one("SELECT count(cluster) FROM hit") == 5
         # After a merge that did not need them: who can fetch them is named, and does.

@@ -202,7 +202,7 @@ def shard_auto_understands_job_arrays():
         assert told(p, "auto", **sge) == "00002-of-00008"
         assert told(p, "auto/8", **sge) == "00002-of-00008"
         assert "job array" in told(p, "auto", expect=2, SGE_TASK_ID="undefined", LSB_JOBINDEX="0")
-        assert "no shard" in told(p, "auto/8", expect=2, PBS_ARRAY_INDEX="8")
+        assert "8/8 is not a shard" in told(p, "auto/8", expect=2, PBS_ARRAY_INDEX="8")
 
 
 def the_heartbeat_tells_what_another_host_may_know():

@@ -162,7 +162,7 @@ static void a_living_claim_of_another_host_is_respected_a_dead_one_is_not(void *
     (void)state;
     assert_int_equal(take(&c, &err), PL_ELOCK);
     assert_null(c);
-    assert_non_null(strstr(err.text, "screen is in use from elsewhere, held by host there, pid 7, slurm job 9, since today; wait"));
+    assert_non_null(strstr(err.text, "screen is in use by another host, held by host there, pid 7, slurm job 9, since today; wait"));
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, 0);
     assert_int_equal(take(&c, &err), PL_OK);
@@ -262,7 +262,7 @@ static void what_is_no_claim_is_left_as_it_is(void **state)
     (void)state;
     write_claim("three years of work");
     assert_int_equal(take(&c, &err), PL_EIO);
-    assert_non_null(strstr(err.text, "no claim of a run"));
+    assert_non_null(strstr(err.text, "not a lock file of molsieve"));
     read_claim(text);
     assert_string_equal(text, "three years of work");
     (void)snprintf(target, sizeof target, "%s.target", path);

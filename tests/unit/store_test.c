@@ -358,7 +358,7 @@ static void one_who_reads_is_named_and_waited_for_until_a_stop(void **state)
     assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
     pl_db_patient(s->db);
     start_reader(&r);
-    (void)snprintf(want, sizeof want, "pid %ld; this run goes on", (long)r.pid);
+    (void)snprintf(want, sizeof want, "pid %ld; this run waits", (long)r.pid);
     pl_log_to(let_go, &r, PL_INFO);
     assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(1,10)", &err), PL_OK);
     pl_log_to(NULL, NULL, PL_ERROR);

@@ -157,8 +157,8 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
     says(f, "none.txt: No such file or directory");
     says(f, "w.yaml:14:15: stages.graph.targets.0.name: required but not given");
     says(f, "w.yaml:15:22: stages.graph.fractions: 1.5 is outside");
-    says(f, "w.yaml:16:12: stages.graph.label: a list stands here; allowed: text");
-    says(f, "w.yaml:17:15: stages.graph.elements: a map stands here; allowed: a list of texts");
+    says(f, "w.yaml:16:12: stages.graph.label: found a list; allowed: text");
+    says(f, "w.yaml:17:15: stages.graph.elements: found a map; allowed: a list of texts");
     assert_int_equal(f->problems.n, 16);
     for (int i = 1; i < f->problems.n; i++)
         assert_true(f->problems.list[i - 1].line <= f->problems.list[i].line);
@@ -211,7 +211,7 @@ static void variables_and_the_environment_are_put_in(void **state)
                         "stages:\n  read:\n", NULL, 0));
     says(f, "w.yaml:2:11: ${vars.b}: vars.b is set further down; move it up");
     says(f, "${vars.bb}: no such variable under vars, did you mean 'b'?");
-    says(f, "${env:MOLSIEVE_TEST_Y}: the environment has no");
+    says(f, "${env:MOLSIEVE_TEST_Y}: the environment variable MOLSIEVE_TEST_Y is not set");
     says(f, "${x}: not known");
     says(f, "${ without a }");
 }
