@@ -276,7 +276,7 @@ static void another_way_of_computing_is_told_where_a_stage_goes_on(void **state)
     assert_int_equal(pl_levels_of(s, 1, &levels, t.mem, &err), PL_OK);
     assert_string_equal(levels, "");
     pl_text_reset(&heard);
-    assert_int_equal(pl_levels_compare(s, 3, &err), PL_OK);
+    assert_int_equal(pl_levels_compare(&t.wf, s, 3, &err), PL_OK);
     pl_store_close(s);
     (void)snprintf(want, sizeof want, "1 square    shards were computed on avx2 and avx512: %s\n", advice);
     assert_string_equal(pl_text_str(&heard), want);
