@@ -51,7 +51,7 @@
 
 /* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
  * structures, there called "protocol" as long as it was the same. Not raised for a new descriptor: its name is in the key. */
-#define CH_ANSWERS_VERSION "7"
+#define CH_ANSWERS_VERSION "8"
 
 /* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */
 #define CH_GROUPS_VERSION "1"
