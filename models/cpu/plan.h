@@ -94,7 +94,7 @@ typedef struct nn_cpu_plan {
 } nn_cpu_plan;
 
 /* Makes the plan in mem. shared: folded weights have room for one convolution only (nn_engine_conf.recompute).
- * ENOMEM. */
+ * ECONFIG: a single layer, not a whole model. ENOMEM. */
 pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, bool shared, pl_arena *mem, pl_error *err);
 
 /* Lays out the tables of a convolution; its edge layouts x and y must be set. false: no memory. */
