@@ -184,8 +184,8 @@ typedef struct nn_gpu_dot {
     float *dot;
 } nn_gpu_dot;
 
-/* Op 15, and the transpose of op 6. to[node] (=, +=) sum over the node's rows of weight * D y[row], where y
- * is t.x. count: to[node] is first multiplied by the number of its rows (self-interaction, docs/model.md 3.4). */
+/* Op 15, and the transpose of op 6. to[node] (=, +=) sum over the node's rows of weight * D t.y[row] (t.x is
+ * not read). count: to[node] is first multiplied by the number of its rows (self-interaction, docs/model.md 3.4). */
 typedef struct nn_gpu_sum {
     nn_gpu_turn t;          /* node unused; weight or NULL                       */
     int32_t n_nodes;
