@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operations: memory, launches, errors of one device and stream. With
+/* The table of operations (ops.h): memory, launches and errors of one device. With
  * NN_GPU_EMULATED the runtime calls come from tests/emulator instead of CUDA. */
 #include <math.h>
 #include <stdio.h>
@@ -27,16 +27,16 @@
 
 struct nn_gpu {
     int device;
-    size_t shared;         /* a block may have                           */
+    size_t shared;         /* maximum shared memory of a block, bytes    */
     cudaStream_t stream, lane[NN_GPU_LANES], copies, lent; /* stream: the present lane */
-    bool lanes;            /* else all are lane 0                        */
+    bool lanes;            /* false: all work is in lane 0               */
     cudaEvent_t copied, forked, joined, mark[NN_GPU_MARKS];
     graph_set graphs[NN_GPU_SEGMENTS];
     bool (*go_on)(void *watcher, double waited); /* or NULL              */
     void *watcher;
-    bool lost;             /* it said no: nothing is waited for any more */
-    cudaError_t first;     /* what went wrong first                      */
-    const char *where;     /* and in which operation                     */
+    bool lost;             /* go_on returned false: nothing waits any more */
+    cudaError_t first;     /* the first error                            */
+    const char *where;     /* the operation in which it occurred         */
     char text[256];
 };
 
@@ -341,7 +341,7 @@ static void group_close(gemm_group *s)
         s->block[i + 1] = s->block[s->n];
 }
 
-/* Adds up the parts of products whose k was cut. */
+/* Adds the splits of products with splits > 1. */
 static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     gemm_group s = {};
@@ -368,7 +368,8 @@ static int64_t tiles_of(const gemm_product *p, int32_t rows)
     return (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, rows) * p->splits;
 }
 
-/* So many tiles one below the other for a block that all blocks run at once, three on a multiprocessor. */
+/* The rows of a block: as many tiles, one below the other, as are needed for all blocks to run at once, three on a
+ * multiprocessor. */
 static int32_t group_rows(const gemm_group *s)
 {
     int64_t tiles = 0;
@@ -406,7 +407,7 @@ static int kind_of(const nn_gpu_gemm *a, const gemm_product *p)
     return product_thin(p) ? GEMM_THIN : products_rows(a) ? GEMM_ROWS : product_tables(p) ? GEMM_TABLES : GEMM_ANY;
 }
 
-/* All of one precision. What a sum goes on with is of the kind that it began with. */
+/* All n products have the same precision. A product that is added to the one before uses the same kernel. */
 static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     bool mma = a->precision != NN_GPU_FP32;

@@ -491,7 +491,7 @@ UNROLL
 
 /* y[col] += sum over rows of x[row][col], the gradient of a bias (op 13).
  * Grid: 32 columns a block; block: 256 threads; lane = column, warp w = rows w, w + 8, ..; then the eight sums are added in
- * order. Shared: part [warp][lane]. Equals: the gradient of biases in model_backward (models/ref/model.inc). */
+ * order. Shared: part [warp][lane]. Equals: dbias in dense_backward (models/ref/model.inc). */
 __global__ void column_sums(nn_gpu_column_sum s)
 {
     __shared__ float part[8][32];

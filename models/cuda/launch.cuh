@@ -1,8 +1,8 @@
-/* models/cuda/launch.cuh - launches of the products along edges, by precision; a part of device.cu. */
+/* models/cuda/launch.cuh - launches of the kernels along edges, by precision and width; part of device.cu. */
 #ifndef NN_CUDA_LAUNCH_CUH
 #define NN_CUDA_LAUNCH_CUH
 
-/* Shared memory of a tile's block, the most of all orders. */
+/* Bytes of shared memory of a tile's block: the maximum over the orders. */
 template <int P> static size_t tile_bytes(const nn_gpu_so2 *s, size_t more)
 {
     int most = 0;
@@ -23,7 +23,7 @@ static bool by_fours(const float *p, int size, const int *at, const int *n)
     return yes;
 }
 
-/* Nodes' features, and where their channels go in an edge's. */
+/* Whether node features, and their places in edge vectors, are aligned for four channels at a time. */
 static bool gather_fours(const nn_gpu_turn *t)
 {
     bool yes = by_fours(t->x, t->nodes.size, t->nodes.at, t->nodes.ch)
@@ -55,7 +55,8 @@ template <int P> static cudaError_t tile_allow(const nn_gpu *g)
     return e;
 }
 
-/* Once, not before each launch: a capture need not permit it, and it may wait for copies. */
+/* Allows large shared memory. Called once, not before each launch: it may be forbidden during a capture, and it may wait
+ * for copies. */
 static cudaError_t tiles_allow(const nn_gpu *g)
 {
     cudaError_t (*const allow[])(const nn_gpu *) = { tile_allow<NN_GPU_BF16X3>, tile_allow<NN_GPU_BF16>,
@@ -67,7 +68,7 @@ static cudaError_t tiles_allow(const nn_gpu *g)
     return e;
 }
 
-/* On tensor cores, where the tile fits in shared memory. */
+/* On tensor cores; false: the tile does not fit into shared memory. */
 template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
 {
     size_t bytes = tile_bytes<P>(s, 0);
@@ -136,7 +137,7 @@ static bool op_conv(nn_gpu *g, const nn_gpu_conv *c)
 
 /* ---- nodes and their edges ---- */
 
-/* Whether fours of channels are 16 bytes that begin at a multiple of 16. */
+/* Whether groups of four channels are aligned to 16 bytes everywhere. */
 static bool turn_fours(const nn_gpu_turn *t)
 {
     bool fours = ((uintptr_t)t->x | (uintptr_t)t->y) % 16 == 0 && (t->nodes.size | t->edges.size) % 4 == 0;
@@ -147,8 +148,8 @@ static bool turn_fours(const nn_gpu_turn *t)
     return fours;
 }
 
-/* Of a launch over rows or, where they go `to`, sums. There lanes have two channels, not four, and fewer nodes share a
- * warp, which works for as long as that of most edges. */
+/* The shape of a launch over rows (to NULL), or of sums over edges, which go `to`. In sums lanes have two channels instead
+ * of four, so fewer nodes share a warp, which takes as long as the node with the most edges. */
 static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 {
     edge_shape s = { 1, 0, 1, 1, !turn_fours(t) || (uintptr_t)to % 16 ? 1 : to ? 2 : 4 };
@@ -164,7 +165,7 @@ static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 
 enum { EDGE_ROOM = 32, EDGE_SHARED = 24 << 10 }; /* a warp looks up as many frames at once */
 
-/* Bytes of shared memory for `room` edges, or where that is 0 as many as are good. */
+/* Bytes of shared memory for `room` edges; if room is 0 it is first set to a suitable number. */
 static size_t edge_room(edge_shape *s, int frame_size, bool dots)
 {
     size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)shape_slots(s->degrees) * (size_t)s->channels : 0)) * sizeof(float);
@@ -179,7 +180,7 @@ static unsigned edge_threads(const edge_shape *s)
     return 32 * (unsigned)shape_warps(s->degrees);
 }
 
-/* The kernel of V channels a lane, or of one. */
+/* Launches the kernel with V channels a lane, or with one. */
 #define LAUNCH_WIDE(kernel, V, v, ...)          \
     do {                                        \
         if ((v) == (V))                         \

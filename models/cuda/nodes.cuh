@@ -279,8 +279,8 @@ __global__ void pool_grad(nn_gpu_pool a)
         a.dx[(int64_t)node * a.ld + k] = a.kind != NN_GPU_POOL_MAX || a.from[i] == node ? d : 0;
 }
 
-/* Part of op 13: y[row][col] = ReLU(y + bias[col]), or without ReLU. One thread a number. Equals: the head in model_forward
- * (models/ref/model.inc). */
+/* Part of op 13: y[row][col] = ReLU(y + bias[col]), or without ReLU. One thread a number. Equals: the bias in dense_forward
+ * and the ReLU after it (models/ref/model.inc). */
 __global__ void bias_run(nn_gpu_bias a)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
