@@ -67,7 +67,7 @@ static bool device_describe(int32_t device, char *text, size_t n)
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (cudaGetDeviceProperties(&p, device) != cudaSuccess) {
-        snprintf(text, n, "GPU %d cannot be asked what it is", (int)device);
+        snprintf(text, n, "the properties of GPU %d cannot be read", (int)device);
         return false;
     }
     snprintf(text, n, "%s, compute capability %d.%d, %.0f GB, driver for CUDA %d.%d, built with %d.%d", p.name, p.major,
