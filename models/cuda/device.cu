@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operations: memory, launches, errors of one device and stream. With
+/* The table of operations (ops.h): memory, launches and errors of one device. With
  * NN_GPU_EMULATED the runtime calls come from tests/emulator instead of CUDA. */
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static bool device_describe(int32_t device, char *text, size_t n)
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (cudaGetDeviceProperties(&p, device) != cudaSuccess) {
-        snprintf(text, n, "GPU %d cannot be asked what it is", (int)device);
+        snprintf(text, n, "the properties of GPU %d cannot be read", (int)device);
         return false;
     }
     snprintf(text, n, "%s, compute capability %d.%d, %.0f GB, driver for CUDA %d.%d, built with %d.%d", p.name, p.major,
@@ -265,7 +265,7 @@ static void group_close(gemm_group *s)
         s->block[i + 1] = s->block[s->n];
 }
 
-/* Adds up the parts of products whose k was cut. */
+/* Adds the splits of products with splits > 1. */
 static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     gemm_group s = {};
@@ -292,7 +292,8 @@ static int64_t tiles_of(const gemm_product *p, int32_t rows)
     return (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, rows) * p->splits;
 }
 
-/* So many tiles one below the other for a block that all blocks run at once, three on a multiprocessor. */
+/* The rows of a block: as many tiles, one below the other, as are needed for all blocks to run at once, three on a
+ * multiprocessor. */
 static int32_t group_rows(const gemm_group *s)
 {
     int64_t tiles = 0;
@@ -330,7 +331,7 @@ static int kind_of(const nn_gpu_gemm *a, const gemm_product *p)
     return product_thin(p) ? GEMM_THIN : products_rows(a) ? GEMM_ROWS : product_tables(p) ? GEMM_TABLES : GEMM_ANY;
 }
 
-/* All of one precision. What a sum goes on with is of the kind that it began with. */
+/* All n products have the same precision. A product that is added to the one before uses the same kernel. */
 static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     bool mma = a->precision != NN_GPU_FP32;

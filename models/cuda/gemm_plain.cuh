@@ -4,6 +4,8 @@
 
 #include "models/cuda/gemm.cuh"
 
+/* Ops 5, 10, 13 in float32. Map and shared memory: the head of this file; thread (ty, tx) has rows 4 ty .. and columns
+ * 4 tx .. of the tile. Equals: linear_forward and linear_backward (models/ref/layers.inc) for op 10, one per use. */
 __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(const __grid_constant__ gemm_group s)
 {
     __shared__ __align__(16) gemm_side a, b;
@@ -24,8 +26,9 @@ __global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(const __grid_consta
     gemm_put(g, p, row, col, acc);
 }
 
-/* c from the parts of k, a block 32 numbers of a product: thread t % 32 of them, the parts t / 32 and every
- * eighth after it; then those eight sums, in order. */
+/* Adds the splits of k: c[i] (=, +=) sum over splits of work[split][i].
+ * Grid: PARTS_WIDE = 32 numbers of a product a block; block: 256 threads; lane = number, warp w = splits w, w + 8, ..; then
+ * the eight sums are added in order. Shared: part [warp][lane]. */
 __global__ void gemm_parts(const __grid_constant__ gemm_group s)
 {
     __shared__ float part[8][PARTS_WIDE];
@@ -55,7 +58,9 @@ UNROLL
     *c = g.add ? *c + sum : sum;
 }
 
-/* 32 columns a block; 8 threads of a column take every eighth row, then add up. */
+/* y[col] += sum over rows of x[row][col], the gradient of a bias (op 13).
+ * Grid: 32 columns a block; block: 256 threads; lane = column, warp w = rows w, w + 8, ..; then the eight sums are added in
+ * order. Shared: part [warp][lane]. Equals: dbias in dense_backward (models/ref/model.inc). */
 __global__ void column_sums(nn_gpu_column_sum s)
 {
     __shared__ float part[8][32];

@@ -1,8 +1,9 @@
-/* models/cuda/launch.cuh - launches of the products along edges, by precision; a part of device.cu. */
+/* models/cuda/launch.cuh - launches of the kernels along edges, by precision and width; part of device.cu. */
 #ifndef NN_CUDA_LAUNCH_CUH
 #define NN_CUDA_LAUNCH_CUH
 
-/* Once, not before each launch: a capture need not permit it, and it may wait for copies. */
+/* Allows large shared memory. Called once, not before each launch: it may be forbidden during a capture, and it may wait
+ * for copies. */
 static cudaError_t tiles_allow(const nn_gpu *g)
 {
     cudaError_t e = cudaSuccess;
@@ -33,7 +34,7 @@ static bool op_conv(nn_gpu *g, const nn_gpu_conv *c)
 
 /* ---- nodes and their edges ---- */
 
-/* Whether fours of channels are 16 bytes that begin at a multiple of 16. */
+/* Whether groups of four channels are aligned to 16 bytes everywhere. */
 static bool turn_fours(const nn_gpu_turn *t)
 {
     bool fours = ((uintptr_t)t->x | (uintptr_t)t->y) % 16 == 0 && (t->nodes.size | t->edges.size) % 4 == 0;
@@ -44,8 +45,8 @@ static bool turn_fours(const nn_gpu_turn *t)
     return fours;
 }
 
-/* Of a launch over rows or, where they go `to`, sums. There lanes have two channels, not four, and fewer nodes share a
- * warp, which works for as long as that of most edges. */
+/* The shape of a launch over rows (to NULL), or of sums over edges, which go `to`. In sums lanes have two channels instead
+ * of four, so fewer nodes share a warp, which takes as long as the node with the most edges. */
 static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 {
     edge_shape s = { 1, 0, 1, 1, !turn_fours(t) || (uintptr_t)to % 16 ? 1 : to ? 2 : 4 };
@@ -61,7 +62,7 @@ static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 
 enum { EDGE_ROOM = 32, EDGE_SHARED = 24 << 10 }; /* a warp looks up as many frames at once */
 
-/* Bytes of shared memory for `room` edges, or where that is 0 as many as are good. */
+/* Bytes of shared memory for `room` edges; if room is 0 it is first set to a suitable number. */
 static size_t edge_room(edge_shape *s, int frame_size, bool dots)
 {
     size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)shape_slots(s->degrees) * (size_t)s->channels : 0)) * sizeof(float);
@@ -76,7 +77,7 @@ static unsigned edge_threads(const edge_shape *s)
     return 32 * (unsigned)shape_warps(s->degrees);
 }
 
-/* The kernel of V channels a lane, or of one. */
+/* Launches the kernel with V channels a lane, or with one. */
 #define LAUNCH_WIDE(kernel, V, v, ...)          \
     do {                                        \
         if ((v) == (V))                         \

@@ -4,6 +4,10 @@
 
 #include "models/cuda/so2.cuh"
 
+/* Op 7 in float32: y+ = A x+ - sign B x-, y- = A x- + sign B x+, A, B = sum over the cell's nodes of phi * table.
+ * Grid: x = 16 rows of a tile (NN_GPU_TILE / SO2_ROWS blocks a tile), y = order and 128 output channels; block:
+ * SO2_THREADS; thread = one output channel of 16 rows. Shared: xs [sign][k SO2_K][row SO2_ROWS], features times phi.
+ * A table is read once per 16 rows. Equals: the products of conv_forward (models/ref/conv.inc), in the edge's frame. */
 __global__ void __launch_bounds__(SO2_THREADS) so2_rows(nn_gpu_so2 s)
 {
     __shared__ __align__(16) float xs[2][SO2_K][SO2_ROWS];
@@ -34,8 +38,8 @@ __global__ void __launch_bounds__(SO2_THREADS) so2_rows(nn_gpu_so2 s)
         rows_store(s, p, acc);
 }
 
-/* What the blocks of longer cells made, to the tables of nodes that have such, in the order of rows.
- * grid: ADD_NUMBERS of a table, node after node. */
+/* Adds the sums that so2_outer left in work to the tables of nodes with longer cells, in the order of the rows.
+ * Grid: ADD_NUMBERS numbers of a table a block, node after node; thread = 4 numbers. No shared memory. */
 __global__ void __launch_bounds__(ADD_THREADS, 4) outer_add(const __grid_constant__ nn_gpu_so2 s)
 {
     int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), node = (int)blockIdx.x / across, part[2], n[2];
