@@ -25,7 +25,11 @@ static pl_text answer, heard;
 
 static int make(void **state)
 {
+    static const char *const schedulers[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID" };
+
     (void)state;
+    for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
+        (void)unsetenv(schedulers[i]);
     toy_directory(dir);
     pl_text_reset(&heard);
     return dir[0] == '\0';
