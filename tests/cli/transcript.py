@@ -469,7 +469,7 @@ run w.yaml --shard x/y|run w.yaml --requeue-exit 300|init|init a b|init .|init w
 explain w.yaml none|explain w.yaml read graph|merge|merge none.yaml|merge w.yaml --missing|merge w.yaml word|model|model info none
 model diff esol.safetensors|model verify a.smi|model info w.yaml|submit|submit none.yaml|submit w.yaml --array x|submit w.yaml --print
 script|submit w.yaml --dry-run --x|report none|report|report a b|export|export none|export csv none|export csv a b|db check none
-db check a.smi|db prune none|db backup|db backup w.yaml|db digest a.smi|retry|retry none.yaml|retry w.yaml --code x|query x none
+db check a.smi|db prune none|db backup|db digest a.smi|retry|retry none.yaml|retry w.yaml --code x|query x none
 query --file none w.yaml|status none|status a b|top none|failures none|help|help none none|help prapare|completion bash extra|completion
 completion fish2|help screen|help workflow extra|help exit-codes|query|status -x|--nothing|nothing
 """

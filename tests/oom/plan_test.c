@@ -64,7 +64,7 @@ static bool refuse(void) { return atomic_load(&countdown) > 0 && atomic_fetch_su
 void *__wrap_calloc(size_t n, size_t size) { return refuse() ? NULL : __real_calloc(n, size); }
 char *__wrap_strdup(const char *s) { return refuse() ? NULL : __real_strdup(s); }
 
-static void every_state_that_is_refused_ends_the_run_or_is_gone_without(void **state)
+static void memory_that_is_refused_ends_the_run_or_is_gone_without(void **state)
 {
     char dir[256];
     int refused = 0, without = 0;
@@ -103,6 +103,6 @@ static void every_state_that_is_refused_ends_the_run_or_is_gone_without(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(refused_memory_stops_a_run_that_can_go_on),
-                                        cmocka_unit_test(every_state_that_is_refused_ends_the_run_or_is_gone_without) };
+                                        cmocka_unit_test(memory_that_is_refused_ends_the_run_or_is_gone_without) };
     return cmocka_run_group_tests_name("plan, refused memory", tests, NULL, NULL);
 }

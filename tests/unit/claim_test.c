@@ -99,7 +99,7 @@ static void count_waits(void *ctx, pl_level level, const char *line)
 }
 
 /* The boot of the machine tells a process that died from one of another machine of the same name. */
-static void a_claim_names_the_boot_and_a_dead_one_of_this_boot_costs_no_wait(void **state)
+static void a_dead_claim_of_this_boot_costs_no_wait(void **state)
 {
     char boot[64] = "", text[700], want[700];
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -288,7 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_claim_beats_and_is_gone_when_dropped, make, drop),
-        cmocka_unit_test_setup_teardown(a_claim_names_the_boot_and_a_dead_one_of_this_boot_costs_no_wait, make, drop),
+        cmocka_unit_test_setup_teardown(a_dead_claim_of_this_boot_costs_no_wait, make, drop),
         cmocka_unit_test_setup_teardown(a_living_claim_of_another_host_is_respected_a_dead_one_is_not, make, drop),
         cmocka_unit_test_setup_teardown(who_was_taken_for_dead_ends_at_once_when_it_wakes, make, drop),
         cmocka_unit_test_setup_teardown(a_dead_claim_is_taken_over_once, make, drop),

@@ -510,6 +510,24 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     pl_text_free(&report);
 }
 
+static void sums_that_were_given_up_are_made_again_for_good(void **state)
+{
+    int64_t n = 0, had = 0;
+    sqlite3 *db = NULL;
+
+    (void)state;
+    assert_int_equal(pl_db_int(s->db, &had, NULL, "SELECT count(*) FROM row_sum"), PL_OK);
+    assert_true(had > 3);
+    assert_int_equal(pl_db_exec(s->db, "DELETE FROM row_sum", NULL), PL_OK);
+    assert_int_equal(reopen(&toy_schema, NULL), PL_OK);
+    pl_store_close(s);
+    s = NULL;
+    assert_int_equal(sqlite3_open(t.wf.storage.results, &db), SQLITE_OK);
+    assert_int_equal(pl_db_int(db, &n, NULL, "SELECT count(*) FROM row_sum"), PL_OK);
+    assert_int_equal(n, had);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 static void a_good_database_is_said_to_be_good_in_every_point(void **state)
 {
     char want[1400];
@@ -666,6 +684,7 @@ int main(void)
         CASE(a_row_without_its_unit_is_seen),
         CASE(the_digest_sees_content_and_not_order),
         CASE(the_digest_of_known_rows_is_a_known_one),
+        CASE(sums_that_were_given_up_are_made_again_for_good),
         CASE(rows_of_a_table_that_came_later_are_summed_too),
         CASE(a_copy_is_whole_and_old_or_new),
         CASE(pruning_removes_only_what_no_stage_uses),

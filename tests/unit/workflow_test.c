@@ -244,7 +244,7 @@ static void overrides_win_and_are_named_as_command_line(void **state)
     says(f, "command line: stages.graph.cutoff: 99 is outside 0.5..20 Angstrom");
 }
 
-static void a_bare_word_where_settings_belong_is_answered_with_an_example(void **state)
+static void a_bare_word_for_settings_is_answered_with_an_example(void **state)
 {
     fixture *f = *state;
 
@@ -486,7 +486,7 @@ int main(void)
         TEST(each_type_of_setting_says_what_it_expects),
         TEST(variables_and_the_environment_are_put_in),
         TEST(overrides_win_and_are_named_as_command_line),
-        TEST(a_bare_word_where_settings_belong_is_answered_with_an_example),
+        TEST(a_bare_word_for_settings_is_answered_with_an_example),
         TEST(words_that_yaml_takes_for_something_else_are_quoted),
         TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
         TEST(impossible_orders_are_refused),

@@ -25,7 +25,11 @@ static pl_text answer, heard;
 
 static int make(void **state)
 {
+    static const char *const schedulers[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID" };
+
     (void)state;
+    for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
+        (void)unsetenv(schedulers[i]);
     toy_directory(dir);
     pl_text_reset(&heard);
     return dir[0] == '\0';
@@ -243,7 +247,7 @@ static const char *level_of(const pl_step *step, pl_arena *mem)
 static const char advice[] = "the same molecule may get another number from the seventh digit on; `kernels` in the stage's settings "
                              "pins the set of kernels (`molsieve help score`)";
 
-static void another_way_of_computing_is_told_where_a_stage_goes_on(void **state)
+static void other_kernels_are_told_where_a_stage_goes_on(void **state)
 {
     pl_stage square = toy_square;
     char want[600];
@@ -319,7 +323,7 @@ static void put(const char *name, const char *bytes, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-static void a_megabyte_is_kept_for_the_last_words_and_given_up_on_a_full_disk(void **state)
+static void a_megabyte_is_kept_and_given_up_on_a_full_disk(void **state)
 {
     pl_error err = { 0 };
     char zeros[5000] = "";
@@ -351,7 +355,7 @@ static pl_code look_at_logs(void *state, pl_env *env, pl_error *err)
     return toy_walk.open(state, env, err);
 }
 
-static void databases_are_whole_without_their_logs_and_have_statistics_after_each_stage(void **state)
+static void databases_are_whole_without_their_logs_after_each_stage(void **state)
 {
     pl_stage walk = toy_walk;
     pl_error err = { 0 };
@@ -697,7 +701,7 @@ static void a_fresh_directory_takes_along_what_lies_in_the_old_one(void **state)
     toy_free(&t);
 }
 
-static void numbers_of_workers_come_from_the_command_then_the_workflow_then_the_machine(void **state)
+static void workers_are_those_of_command_workflow_or_machine(void **state)
 {
     pl_workflow wf = { .workers = 3 };
 
@@ -726,10 +730,10 @@ int main(void)
         CASE(rows_of_units_and_stages_say_what_was_done),
         CASE(events_and_metrics_have_all_their_columns),
         CASE(a_stage_that_runs_again_leaves_nothing_of_before),
-        CASE(another_way_of_computing_is_told_where_a_stage_goes_on),
+        CASE(other_kernels_are_told_where_a_stage_goes_on),
         CASE(levels_of_stages_are_one_object),
-        CASE(a_megabyte_is_kept_for_the_last_words_and_given_up_on_a_full_disk),
-        CASE(databases_are_whole_without_their_logs_and_have_statistics_after_each_stage),
+        CASE(a_megabyte_is_kept_and_given_up_on_a_full_disk),
+        CASE(databases_are_whole_without_their_logs_after_each_stage),
         CASE(too_little_free_space_is_said_with_both_sizes),
         CASE(limits_of_failures_hold_at_their_edges),
         CASE(the_log_of_a_run_names_its_stages_and_their_items),
@@ -740,7 +744,7 @@ int main(void)
         CASE(stages_that_are_not_there_are_named_with_those_that_are),
         CASE(from_a_stage_runs_it_and_all_after_it_once),
         CASE(a_fresh_directory_takes_along_what_lies_in_the_old_one),
-        CASE(numbers_of_workers_come_from_the_command_then_the_workflow_then_the_machine),
+        CASE(workers_are_those_of_command_workflow_or_machine),
     };
     return cmocka_run_group_tests_name("written", tests, NULL, NULL);
 }
