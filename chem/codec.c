@@ -113,7 +113,7 @@ static const unsigned char *take(void *to, const unsigned char *from, size_t n)
     return from + n;
 }
 
-/* The molecule in these bytes; `len` is what the index gives it. */
+/* Unpacks the molecule in these bytes; `len` is its length according to the index. */
 static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_arena *mem, pl_error *err)
 {
     mol_header h;

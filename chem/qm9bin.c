@@ -55,7 +55,7 @@ int64_t ch_qm9_offset(const ch_qm9 *q, int32_t i)
     return (int64_t)(q->at[XYZ] + (size_t)12 * u32_at(q, ATOM, (size_t)i));
 }
 
-/* The sizes say how long the file must be; offsets must rise to the totals. */
+/* The sizes determine the length of the file; offsets must increase up to the totals. */
 static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
 {
     uint32_t head[6];
