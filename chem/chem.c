@@ -80,12 +80,12 @@ static pl_code find_program(ch_worker *w, pl_error *err)
         if (snprintf(w->program, sizeof w->program, "%s", named) < (int)sizeof w->program &&
             is_program(w->program))
             return PL_OK;
-        return pl_fail(err, PL_ECONFIG, "the chemistry worker %s is not a program", named);
+        return pl_fail(err, PL_ECONFIG, "the chemistry worker %s is not an executable file", named);
     }
     if (on_path(w->program, sizeof w->program))
         return PL_OK;
     return pl_fail(err, PL_ECONFIG, "molsieve-chem is neither beside this program nor in PATH; "
-                                    "set MOLSIEVE_CHEM to where it is");
+                                    "set MOLSIEVE_CHEM to its path");
 }
 
 pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *err)
@@ -107,7 +107,7 @@ pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *er
     w->link.program = w->program;
     code = find_program(w, err);
     if (code == PL_OK && stat(w->program, &w->link.is) != 0)
-        code = pl_fail(err, PL_ECONFIG, "the chemistry worker %s is gone", w->program);
+        code = pl_fail(err, PL_ECONFIG, "the chemistry worker %s no longer exists", w->program);
     if (code != PL_OK)
         ch_worker_close(w);
     else
@@ -158,7 +158,7 @@ static pl_code exchange_start(ch_worker *w, ch_outcome *o, enum ch_op op, pl_err
 
 static pl_code other_protocol(const ch_worker *w, pl_error *err)
 {
-    return pl_fail(err, PL_ECONFIG, "%s speaks another protocol", w->program);
+    return pl_fail(err, PL_ECONFIG, "%s is of another version than this program; install both from one build", w->program);
 }
 
 /* Runs the child's self-test before the first real request. Without it, a missing
@@ -267,7 +267,7 @@ static pl_code fill_outcome(ch_prepared *out, const ch_outcome *o, pl_code code,
     out->signal = o->signal;
     out->attempts = o->attempts;
     out->cpu_s += o->cpu_s;
-    out->message = pl_strdup(mem, code == PL_OK ? o->message : "the worker's answer is no molecule");
+    out->message = pl_strdup(mem, code == PL_OK ? o->message : "the worker's answer is not a valid molecule");
     if (out->message == NULL)
         return pl_fail(err, PL_ENOMEM, "a prepared molecule");
     if (out->code != CH_OK) {

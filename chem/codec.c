@@ -143,7 +143,7 @@ static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_aren
     if (!h.has_xyz)
         m->xyz = NULL;
     code = ch_mol_check(m, err);
-    return code == PL_EINPUT ? pl_fail(err, PL_EDATA, "a stored molecule breaks its promises") : code;
+    return code == PL_EINPUT ? pl_fail(err, PL_EDATA, "block of molecules: a molecule in it is not valid") : code;
 }
 
 static pl_code get_all(ch_block_item *items, const unsigned char *base, const header *h, pl_arena *mem,

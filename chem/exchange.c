@@ -82,7 +82,7 @@ static void read_answer(ch_link *l, flights *q)
 
     if (!in.ok || status >= CH_N_STATUS) {
         drop_child(l, q, false);
-        set_status(o, CH_INTERNAL, "the worker's answer makes no sense");
+        set_status(o, CH_INTERNAL, "the worker's answer is malformed");
         return;
     }
     o->cpu_s += cpu_s > l->child_cpu_s ? cpu_s - l->child_cpu_s : 0;
@@ -110,7 +110,7 @@ static void read_death(ch_link *l, flights *q, ch_talk how)
         (void)snprintf(text, sizeof text, "more than %g CPU seconds", limit);
         set_status(o, CH_TIMEOUT, text);
     } else if (how == CH_TALK_GARBLED) {
-        set_status(o, CH_INTERNAL, "the worker's answer makes no sense");
+        set_status(o, CH_INTERNAL, "the worker's answer is malformed");
     } else {
         (void)snprintf(text, sizeof text, "the chemistry worker was ended by signal %d (%s)", o->signal,
                        o->signal ? strsignal(o->signal) : "it left by itself");

@@ -162,7 +162,7 @@ static pl_code inflate_some(ch_gunzip *g, size_t *from, pl_error *err)
         *from = BLOCK - g->z.avail_out;
         (void)inflateReset(&g->z);
     } else if (got != Z_OK && got != Z_BUF_ERROR) {
-        set_damage(g, g->z.msg ? g->z.msg : "the stream makes no sense");
+        set_damage(g, g->z.msg ? g->z.msg : "the compressed data are not valid");
         g->z.avail_out = (unsigned)(BLOCK - *from);
     }
     return PL_OK;

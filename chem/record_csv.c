@@ -253,7 +253,7 @@ static void take_molecule(ch_reader *r, pl_text *field)
     if (n <= r->smiles_column)
         ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
     else if (used > r->n_columns)
-        ch_reader_set_problem(r, "csv: %d columns, and the first row names %d; what holds a '%c' stands in quotes", used,
+        ch_reader_set_problem(r, "csv: %d columns, but the first row names %d; put values with '%c' in quotes", used,
                               r->n_columns, r->delimiter);
     else if (r->text.len == 0)
         ch_reader_set_problem(r, "csv: no SMILES in this row");
