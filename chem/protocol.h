@@ -52,7 +52,7 @@
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
  * in the key. */
-#define CH_ANSWERS_VERSION "7"
+#define CH_ANSWERS_VERSION "8"
 
 /* Version of chem/groups.h and of how groups are charged; part of the keys of stages that set a pH. */
 #define CH_GROUPS_VERSION "1"

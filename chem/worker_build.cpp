@@ -28,10 +28,14 @@
 
 #include <openbabel/atom.h>
 #include <openbabel/babelconfig.h>
+#include <openbabel/bond.h>
 #include <openbabel/builder.h>
 #include <openbabel/obconversion.h>
 #include <openbabel/oberror.h>
 #include <openbabel/obiter.h>
+#include <openbabel/stereo/cistrans.h>
+#include <openbabel/stereo/stereo.h>
+#include <openbabel/stereo/tetrahedral.h>
 
 using namespace OpenBabel;
 
@@ -45,7 +49,7 @@ extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsign
 
 namespace worker {
 
-static const int build_tries = 3, keep_tries = 8;
+static const int build_tries = 3, shuffled_tries = 8, keep_tries = 8;
 static const double most_strain = 6; // kcal/mol per atom: most drugs have less than 3, ions with several charges more
 
 // ---- positions ------------------------------------------------------------
@@ -144,8 +148,37 @@ static void mol_shake(OBMol &mol, uint64_t state)
     }
 }
 
-// In: `mol` without hydrogens. Out: heavy atoms first, then hydrogens, with positions. turned: with random torsion angles.
-static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
+// How a further structure differs from the first one.
+struct Start {
+    bool turned;   // parts of the molecule, by a random angle
+    bool shuffled; // the builder sees the atoms in a random order: it is deterministic, and what it gets wrong depends on the order
+};
+
+// A random order of n atoms, as numbers from 1; the same for the same state.
+static std::vector<int> random_order(unsigned n, uint64_t state)
+{
+    std::vector<int> order(n);
+    for (unsigned i = 0; i < n; i++)
+        order[i] = static_cast<int>(i + 1);
+    for (unsigned i = n; i > 1; i--)
+        std::swap(order[i - 1], order[chance(state) % i]);
+    return order;
+}
+
+static bool build_shuffled(OBBuilder &builder, OBMol &mol, uint64_t state)
+{
+    const std::vector<int> order = random_order(mol.NumAtoms(), state);
+    std::vector<int> back(order.size());
+    for (size_t i = 0; i < order.size(); i++)
+        back[static_cast<size_t>(order[i]) - 1] = static_cast<int>(i + 1);
+    mol.RenumberAtoms(order);
+    const bool built = builder.Build(mol, false);
+    mol.RenumberAtoms(back);
+    return built;
+}
+
+// In: `mol` without hydrogens. Out: heavy atoms first, then hydrogens, with positions.
+static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOpts &o, Start how)
 {
     OBBuilder builder;
     Geometry g;
@@ -153,12 +186,12 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
         mol.DeleteHydrogens();
     mol.SetDimension(0);
     restart_chance(hash_text(smiles) ^ o.seed);
-    if (!builder.Build(mol, false))
+    if (how.shuffled ? !build_shuffled(builder, mol, hash_text(smiles) ^ o.seed) : !builder.Build(mol, false))
         fail(CH_CONFORMER, "no 3D structure could be built: " + library_said());
     mol.SetDimension(3);
     mol.AddHydrogens(false, false);
     mol.SetDimension(3);
-    if (turned)
+    if (how.turned)
         turn_all(mol, hash_text(smiles) ^ o.seed);
     mol_shake(mol, hash_text(smiles) ^ o.seed);
     const OBMol start = mol;
@@ -187,25 +220,60 @@ static bool is_strained(const Geometry &g, const OBMol &mol)
     return g.energy > most_strain * mol.NumAtoms();
 }
 
-static Geometry mol_build_sane(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
+static bool is_other(const OBTetrahedralStereo::Config &wanted, const OBTetrahedralStereo::Config &found)
 {
-    const Geometry g = mol_build(mol, smiles, o, turned);
+    return wanted.specified && wanted.winding != OBStereo::UnknownWinding && wanted != found;
+}
+
+static bool is_other_bond(const OBCisTransStereo::Config &wanted, const OBCisTransStereo::Config &found)
+{
+    return wanted.specified && found.specified && wanted != found;
+}
+
+// Whether the positions have the centres and double bonds that the molecule defines. The library's builder inverts some.
+static bool keeps_stereo(const OBMol &built)
+{
+    OBMol wanted = built, found = built;
+    StereoFrom3D(&found, true);
+    OBStereoFacade by_drawing(&wanted, false), by_positions(&found, false);
+    FOR_ATOMS_OF_MOL(a, wanted) {
+        const unsigned long id = a->GetId();
+        if (by_drawing.HasTetrahedralStereo(id) && by_positions.HasTetrahedralStereo(id) &&
+            is_other(by_drawing.GetTetrahedralStereo(id)->GetConfig(), by_positions.GetTetrahedralStereo(id)->GetConfig()))
+            return false;
+    }
+    FOR_BONDS_OF_MOL(b, wanted) {
+        const unsigned long id = b->GetId();
+        if (by_drawing.HasCisTransStereo(id) && by_positions.HasCisTransStereo(id) &&
+            is_other_bond(by_drawing.GetCisTransStereo(id)->GetConfig(), by_positions.GetCisTransStereo(id)->GetConfig()))
+            return false;
+    }
+    return true;
+}
+
+static Geometry mol_build_sane(OBMol &mol, const std::string &smiles, const PrepareOpts &o, Start how)
+{
+    const Geometry g = mol_build(mol, smiles, o, how);
     mol_check_geometry(mol);
+    if (!keeps_stereo(mol))
+        fail(CH_GEOMETRY, "built with a stereocentre or double bond other than defined; a 3D structure in the input is kept as it is");
     if (mol.NumAtoms() > 3 && z_spread(mol) <= 1e-3 && flat_is_impossible(mol))
         fail(CH_GEOMETRY, "flat, although a carbon has four neighbours");
     return g;
 }
 
-// Others end with coinciding atoms; another start usually helps. If all are strained, the least strained one is used.
+// Others end with coinciding atoms, or with other stereo than defined; another start usually helps. If all are strained, the least
+// strained one is used.
 static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
 {
     const OBMol flat = mol;
     PrepareOpts again = o;
     Geometry best;
+    bool shuffled = false;
     for (int left = build_tries - 1; left >= 0; left--, again.seed = again.seed * 0x9e3779b97f4a7c15u + 1)
         try {
             OBMol built = flat;
-            const Geometry g = mol_build_sane(built, smiles, again, turned || best.how != "none");
+            const Geometry g = mol_build_sane(built, smiles, again, { turned || best.how != "none", shuffled });
             if (best.how == "none" || (g.how == best.how && g.energy < best.energy)) {
                 best = g;
                 mol = built;
@@ -213,8 +281,11 @@ static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const P
             if (!is_strained(best, mol))
                 break;
         } catch (const Failure &) {
-            if (left == 0 && best.how == "none")
+            if (left == 0 && best.how == "none" && shuffled)
                 throw;
+            if (best.how == "none" && !shuffled)
+                left = shuffled_tries;
+            shuffled = true;
         }
     return best;
 }

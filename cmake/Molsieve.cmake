@@ -40,7 +40,7 @@ function(molsieve_test name)
   target_link_libraries(test_${name} PRIVATE ${arg_USES} molsieve::warnings PkgConfig::CMOCKA m)
   molsieve_add_test(${name} test_${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77
-    TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1")
+    TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1")
 endfunction()
 
 # A shell or Python script run with MOLSIEVE=program; same skip rule.
@@ -53,5 +53,5 @@ function(molsieve_script_test name)
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MOLSIEVE_PATIENCE}")
   molsieve_add_test(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${arg_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "MOLSIEVE=$<TARGET_FILE:molsieve>;MOLSIEVE_SHARED=${MOLSIEVE_SHARED};MOLSIEVE_SOURCE=${PROJECT_SOURCE_DIR}")
+    ENVIRONMENT "MOLSIEVE=$<TARGET_FILE:molsieve>;MOLSIEVE_SOURCE=${PROJECT_SOURCE_DIR}")
 endfunction()

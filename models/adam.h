@@ -18,25 +18,25 @@ typedef struct nn_adamw_conf {
     double beta1, beta2, eps, decay; /* 0.9, 0.999, 1e-8, 0.1 */
 } nn_adamw_conf;
 
-/* The numbers of one step; it counts from 1. clip: factor on the gradient. average:
- * how far the moving average goes to the new parameters. */
+/* Constants of one step; steps count from 1. a1 = 1-b1, a2 = 1-b2, keep = 1 - lr decay, rate = lr/(1-b1^t),
+ * fix = 1/sqrt(1-b2^t). clip: factor on the gradient. average: ema <- ema + average (p - ema). */
 typedef struct nn_adamw_rule {
     float b1, b2, a1, a2, eps, keep, rate, fix, clip, average;
 } nn_adamw_rule;
 
 nn_adamw_rule nn_adamw_rule_make(const nn_adamw_conf *c, int64_t step, float lr);
 
-/* [n] each, no two the same; ema may be NULL. Every number depends on its own place
- * only, so the arrays may be cut and given to threads. */
+/* Arrays of n floats that do not overlap; ema may be NULL. Element i depends on elements i only,
+ * so threads may each update a part of the arrays. */
 typedef struct nn_adamw_arrays {
     float *p, *m, *v, *ema;
     const float *g;
 } nn_adamw_arrays;
 
-/* Elements first..first+n-1, one pass: clip, moments, parameters, average. */
+/* Updates elements first..first+n-1 in one pass: clipping, moments, parameters, moving average. */
 void nn_adamw_update(const nn_adamw_arrays *a, size_t first, size_t n, const nn_adamw_rule *r);
 
-/* The whole of it with clip 1 and no average; the double form is for the oracle. */
+/* One step over all n elements, without clipping and moving average. The double form is the reference for tests. */
 void nn_adamw_step(float *p, float *m, float *v, const float *g, size_t n, const nn_adamw_conf *c,
                    int64_t step, float lr);
 void nn_adamw_step_double(double *p, double *m, double *v, const double *g, size_t n,

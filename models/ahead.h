@@ -1,28 +1,27 @@
-/* models/ahead.h - the next batch is put together while the present one is computed.
+/* models/ahead.h - prefetch: one background thread collates the next batch while the current one is computed.
  *
- * One thread beside the caller's, asleep unless there is a batch to make. Where
- * the system has no thread to give, batches are made by the caller, later. The
- * batches are the same either way. */
+ * The thread sleeps unless there is a batch to make. If the system refuses a thread,
+ * the caller's thread makes each batch when it is needed. The batches are the same either way. */
 #ifndef NN_AHEAD_H
 #define NN_AHEAD_H
 
 #include "models/batch.h"
 #include "pipeline/base/error.h"
 
-/* Molecules by number, 0..n-1. batch fills a batch of the molecules which[0..n-1],
- * in that order, valid until the next call for the same slot (0 or 1). One call at
- * a time, on any thread. */
+/* A data set: molecules 0..n-1. `batch` fills *out with the molecules which[0..n-1], in that order; *out is
+ * valid until the next call for the same slot (0 or 1). `batch` is called by one thread at a time, but not
+ * always by the same thread. */
 typedef struct nn_samples {
     void *ctx;
     int64_t n;
-    const int32_t *edges;   /* [n] for the edge budget                              */
+    const int32_t *edges;   /* [n] directed edges of each molecule, for the limit of a batch */
     const float *target;    /* [n][outputs] normalised; NaN: not measured; may be NULL
-                               for predicting                                        */
+                               for prediction                                        */
     pl_code (*batch)(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err);
     int32_t outputs;        /* of the model                                           */
 } nn_samples;
 
-/* A run of numbers in the caller's array, which stays as it is until they are used. */
+/* Molecule numbers at[0..n-1], borrowed from the caller, who leaves them unchanged until the batch is made. */
 typedef struct nn_which {
     const int64_t *at;
     int32_t n;              /* 0: none */
@@ -30,11 +29,11 @@ typedef struct nn_which {
 
 typedef struct nn_ahead nn_ahead;
 
-nn_ahead *nn_ahead_new(void);      /* NULL when refused                                  */
+nn_ahead *nn_ahead_new(void);      /* NULL: no memory                                    */
 void nn_ahead_free(nn_ahead *a);   /* waits for a batch that is being made; NULL is fine */
 
-/* The batch `now`, and the batch `next` is begun on the other thread. *out is valid
- * until the call after the next one. An error of `next` comes when it is asked for. */
+/* Returns the batch `now` in *out and starts making the batch `next` in the background. *out is valid
+ * until the call after the next one. An error in making `next` is returned by the call that asks for it. */
 pl_code nn_ahead_take(nn_ahead *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err);
 
 #endif

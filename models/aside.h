@@ -1,6 +1,6 @@
-/* models/aside.h - one thread beside the caller's, asleep unless there is something to do.
+/* models/aside.h - one background thread that does one piece of work at a time for one caller.
  *
- * For one caller. Where the system has no thread to give, things are done at once by the caller. */
+ * If the system refuses a thread, nn_aside_begin does the work itself before it returns. */
 #ifndef NN_ASIDE_H
 #define NN_ASIDE_H
 
@@ -8,12 +8,12 @@
 
 typedef struct nn_aside nn_aside;
 
-nn_aside *nn_aside_new(void);      /* NULL when refused                            */
-void nn_aside_free(nn_aside *a);   /* waits for what is being done; NULL is fine   */
+nn_aside *nn_aside_new(void);      /* NULL: no memory                              */
+void nn_aside_free(nn_aside *a);   /* waits for work in progress; NULL is fine     */
 
-/* Begins work(ctx); what was begun before must have been waited for. */
+/* Starts work(ctx). The caller must first have waited for the work before it. */
 void nn_aside_begin(nn_aside *a, void (*work)(void *ctx), void *ctx);
-bool nn_aside_busy(nn_aside *a);   /* not done yet                                 */
-void nn_aside_wait(nn_aside *a);   /* until it is done; nothing begun is fine      */
+bool nn_aside_busy(nn_aside *a);   /* true while the work is not finished          */
+void nn_aside_wait(nn_aside *a);   /* until the work is finished; returns at once if none was started */
 
 #endif

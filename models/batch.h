@@ -1,4 +1,4 @@
-/* models/batch.h - several molecular graphs end to end, as a network reads them.
+/* models/batch.h - a batch: several molecular graphs laid end to end, as a network reads them.
  *
  * Edges are directed, src -> dst, and messages are summed at dst. In batches
  * made from feature blobs edges are grouped by dst and ordered by src inside a
@@ -15,7 +15,7 @@
 typedef struct nn_batch {
     int32_t n_graphs, n_nodes, n_edges, n_pairs;
     int32_t n_node_features;      /* scalars per node                                        */
-    int32_t n_edge_features;      /* scalars per edge, the distance not among them           */
+    int32_t n_edge_features;      /* scalars per edge, without the distance                  */
     const int32_t *first;         /* [n_graphs+1]  nodes of graph g: first[g]..first[g+1]-1  */
     const float *node;            /* [n_nodes][n_node_features]                              */
     const int32_t *src, *dst;     /* [n_edges]                                               */

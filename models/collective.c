@@ -138,7 +138,8 @@ pl_code nn_ranks_agree(nn_ranks *r, const void *bytes, size_t n, const char *wha
     rc = gather_words(r, (uint32_t)crc32_z(0, bytes, n), &all, err);
     for (int i = 1; !rc && i < r->size; i++)
         if (all[i] != all[0])
-            rc = pl_fail(err, PL_EDATA, "rank %d has other %s than rank 0: are it and its processor the same?", i, what);
+            rc = pl_fail(err, PL_EDATA, "rank %d has other %s than rank 0; all ranks must use the same program, "
+                         "files and kind of processor", i, what);
     free(all);
     return rc;
 }

@@ -1,15 +1,15 @@
-/* models/collective.h - several processes ("ranks") that train one model together.
+/* models/collective.h - collective operations of several processes ("ranks") that train one model together.
  *
- * What they need of each other is in one record of functions; `none`, a single
- * rank, and `tcp` are built in, others are plugins opened at run time, so that the
- * program runs where their libraries are not. A call must be made by all ranks, in the
- * same order, on the thread that opened. It returns when the result is there, on
- * every rank the same; a rank that is lost or silent for `patience` is EDEVICE.
+ * A record of functions holds the operations. The kinds `none` (a single rank) and `tcp`
+ * are built in; `mpi` and `nccl` are plugins opened at run time, so the program also runs
+ * on machines without their libraries. All ranks must make the same calls in the same
+ * order, on the thread that called open. A call returns when the result is complete; it is
+ * the same on every rank. EDEVICE: a rank is lost, or was silent for `patience` seconds.
  *
- * The sum is over shards, not over ranks: a batch is cut in a number of shards that
- * belongs to the settings, each shard's gradient is computed by itself, and shard
- * 0 + 1 + 2 + ... is the order of every addition. So any number of ranks, up to one
- * a shard, gives the same bits. Rank r has the shards of nn_share(shards, size, r). */
+ * Sums run over shards, not over ranks: a setting gives the number of shards of a batch,
+ * each shard's gradient is computed on its own, and gradients are always added in the
+ * order shard 0 + 1 + 2 + ... So any number of ranks, at most one per shard, gives the
+ * same bits. Rank r computes the shards nn_share(shards, size, r). */
 #ifndef NN_COLLECTIVE_H
 #define NN_COLLECTIVE_H
 
@@ -26,69 +26,71 @@ typedef struct nn_ranks nn_ranks;
 enum { NN_COLLECTIVE_ABI = 4 };
 #define NN_COLLECTIVE_SYMBOL "nn_collective_plugin" /* the one symbol of a plugin: a const nn_collective */
 
-/* How to find the others. Only read, and only by open. */
+/* How a rank finds the other ranks. Read by open only, and not changed. */
 typedef struct nn_join {
     nn_launch launch;
-    const char *folder;            /* that all ranks see, for a small file; tcp             */
-    double patience;               /* seconds for all to come                               */
-    int device;                    /* the GPU of this rank; nccl                            */
-    nn_ranks *control;             /* open ranks that carry bytes, for a kind that only sums;
-                                      it closes them; nccl                                  */
+    const char *folder;            /* tcp: directory that all ranks see, for a small file   */
+    double patience;               /* seconds until all ranks must have joined              */
+    int device;                    /* nccl: the GPU of this rank                            */
+    nn_ranks *control;             /* nccl, which only sums: open ranks of another kind that
+                                      exchange bytes; closed together with the nccl ranks    */
 } nn_join;
 
-/* Part of the gradients, in the memory of the GPU that open was given: items of `item` numbers,
- * of which rank r has those of nn_share(n, size, r). */
+/* A part of the gradients, in the memory of the GPU given to open: rows of n items, each of `item`
+ * floats. Rank r owns the items nn_share(n, size, r). */
 typedef struct nn_device_rows {
-    void *stream;                  /* cudaStream_t of the caller: work before must be done first,
-                                      and must not be captured                              */
+    void *stream;                  /* cudaStream_t of the caller: the sum follows the work that is
+                                      already in it; must not be in graph capture            */
     float *part;                   /* [own shards][stride]                                  */
-    int64_t stride, item, n;       /* n items of each row                                   */
+    int64_t stride, item, n;       /* floats from row to row; floats of an item; items of a row */
     int shards;
 } nn_device_rows;
 
-/* An array on the device: n items of `item` bytes, shared likewise. */
+/* An array on the device: n items of `item` bytes, owned by ranks in the same way. */
 typedef struct nn_device_items {
     void *all;
     size_t item;
     int64_t n;
 } nn_device_items;
 
-/* Sums that do not leave the GPUs. What is asked for comes later, in the order of the stream;
- * calls return when the library has taken it. By all ranks in the same order, of the same sizes. */
+/* Collectives on device memory. Calls are asynchronous: they return when the library has queued the
+ * work, which runs in the order of the stream. All ranks make the same calls, with the same sizes. */
 typedef struct nn_collective_device {
-    /* In row 0 the items of this rank become the sum over all shards of all ranks, in the order of sum. */
+    /* Reduce-scatter: in row 0, the items of this rank become the sum over all shards of all ranks, added
+     * in the order of the shards. */
     pl_code (*reduce)(nn_ranks *r, const nn_device_rows *rows, pl_error *err);
-    /* Every rank has its items of these arrays, then all are there. */
+    /* All-gather: before, each rank has its own items of these arrays; afterwards it has all of them. */
     pl_code (*spread)(nn_ranks *r, void *stream, const nn_device_items *what, int n_what, pl_error *err);
-    /* While the caller waits for the stream, for `waited` seconds so far: EDEVICE when that is
-     * longer than patience, a rank is gone or the library says that something broke. */
+    /* To be called repeatedly while the caller waits for the stream, `waited` seconds so far. EDEVICE:
+     * waited > patience, a rank is gone, or the library reports an error. */
     pl_code (*look)(nn_ranks *r, double waited, pl_error *err);
 } nn_collective_device;
 
 typedef struct nn_collective {
     int abi;                       /* NN_COLLECTIVE_ABI                                     */
     const char *name;              /* "mpi"                                                 */
-    const char *(*about)(void);    /* one line about the library behind it; before open too */
+    const char *(*about)(void);    /* one line about the library; may be called before open */
 
-    /* Fills rank, size, ctx. join: NULL for none and mpi, which need none. */
+    /* Joins the other ranks; fills rank, size, ctx. join: NULL for `none` and `mpi`, which do not use it. */
     pl_code (*open)(nn_ranks *r, const nn_join *join, pl_error *err);
-    /* All ranks together; waits for them. */
+    /* Called by all ranks; waits for them. */
     void (*close)(nn_ranks *r);
-    /* Ends the other ranks, and this one, with that exit status. */
+    /* Ends all ranks, this one included, with this exit status. */
     void (*give_up)(nn_ranks *r, int status);
 
-    /* part [own shards][n]; every rank has one at least. Row 0 becomes the sum over all
-     * shards of all ranks, the other rows stay as they are. */
+    /* All-reduce. part [own shards][n]; every rank has at least one shard. Row 0 becomes the sum
+     * over all shards of all ranks, the other rows are not changed. */
     pl_code (*sum)(nn_ranks *r, float *part, int64_t n, int shards, pl_error *err);
-    /* all [first[size]] items; rank r has filled first[r]..first[r+1]-1, now all are there. */
+    /* All-gather. all [first[size]] items of `item` bytes: rank r fills first[r]..first[r+1]-1 before the
+     * call; afterwards every rank has all items. */
     pl_code (*gather)(nn_ranks *r, void *all, const int64_t *first, size_t item, pl_error *err);
-    /* What rank 0 has in bytes [n]. */
+    /* Broadcast: bytes [n] become those of rank 0. */
     pl_code (*tell)(nn_ranks *r, void *bytes, size_t n, pl_error *err);
-    /* EDEVICE when another rank is known to be gone; waits for nothing. NULL: the launcher
-     * ends all when one dies. */
+    /* EDEVICE: another rank is known to be gone. Does not wait. NULL: the launcher ends all ranks
+     * when one dies. */
     pl_code (*watch)(nn_ranks *r, pl_error *err);
 
-    const nn_collective_device *device; /* NULL: has none                                   */
+    const nn_collective_device *device; /* NULL: no collectives on device memory            */
 } nn_collective;
 
 struct nn_ranks {
@@ -101,20 +103,20 @@ struct nn_ranks {
 extern const nn_collective nn_collective_none;
 extern const nn_collective nn_collective_tcp;
 
-/* Opens the plugin at path. ECONFIG in one line: not there, a library it needs is not,
- * made for another version. It stays open to the end of the process. */
+/* Opens the plugin at path; it stays open to the end of the process. ECONFIG: the file or a library that
+ * it needs is missing, or it was built for another NN_COLLECTIVE_ABI. */
 pl_code nn_collective_load(const nn_collective **out, const char *path, pl_error *err);
 
-/* A contiguous part of n things for one of `size`: the first n % size have one more. */
+/* The contiguous part of n items that belongs to a rank of `size`: the first n % size ranks have one item more. */
 typedef struct nn_span {
     int64_t first, n;
 } nn_span;
 nn_span nn_share(int64_t n, int size, int rank);
 
-/* *flags: the bits that were set on any rank. */
+/* *flags becomes the bitwise OR of the flags of all ranks. */
 pl_code nn_ranks_any(nn_ranks *r, uint32_t *flags, pl_error *err);
 
-/* EDATA when these bytes are not the same on all ranks. what: for the message. */
+/* EDATA: these bytes are not the same on all ranks. what: what they are, for the message. */
 pl_code nn_ranks_agree(nn_ranks *r, const void *bytes, size_t n, const char *what, pl_error *err);
 
 #endif

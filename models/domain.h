@@ -1,6 +1,7 @@
-/* models/domain.h - the molecules a model was trained on, as far as its file keeps them.
+/* models/domain.h - the applicability domain: fingerprints of the molecules that a model was trained on.
  *
- * A prediction is worth more the more the molecule is like some of them. In the file (models/model_file.h) one tensor:
+ * Predictions are more reliable for molecules that are similar to training molecules. The model file
+ * (models/model_file.h) stores them as one tensor:
  *
  *   domain.zlib  U8 [bytes]  uint32 n, little-endian; then n fingerprints of 256 bytes (bit k of chem/fingerprint.h is bit k % 8
  *                            of byte k / 8) and n InChIKeys of 27 letters (zeros where InChI gives none), in ascending order of
@@ -23,33 +24,34 @@ typedef struct nn_domain_molecule {
 } nn_domain_molecule;
 
 typedef struct nn_domain {
-    int32_t n;                             /* 0: the file tells nothing     */
+    int32_t n;                             /* molecules; 0: not in the file */
     const ch_fingerprint *print;           /* [n] in ascending order of key */
     const ch_folds *folds;                 /* of each                       */
     const char (*key)[NN_DOMAIN_KEY + 1];  /* [n]                           */
 } nn_domain;
 
-/* Sorts them; the same for any order. In mem. ENOMEM. */
+/* Makes *out, in mem, from n molecules; sorts molecule[]. The result does not depend on their order. ENOMEM. */
 pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err);
 
-/* Whether a tensor of a model file is one of these. */
+/* Whether the tensor with this name belongs to the domain. */
 bool nn_domain_has(const char *tensor);
 
-/* From the tensors of a file, in mem; n = 0 without them. EDATA says what is wrong with them. */
+/* Reads the domain from the tensors of a file, into mem; out->n = 0 if the file has none. EDATA says what is wrong. */
 pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err);
 
-/* The tensors of d, which has molecules, for a file: data in mem. ENOMEM. */
+/* The tensors that store d (d->n > 0) in a file, with their data in mem. ENOMEM. */
 pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err);
 
-/* The nearest molecule of d. */
+/* The nearest training molecule. */
 typedef struct nn_near {
-    double alike;    /* Tanimoto, 0 to 1; NaN without a domain              */
-    const char *key; /* of several the smallest; NULL without a domain      */
+    double alike;    /* Tanimoto similarity, 0 to 1; NaN without a domain   */
+    const char *key; /* its InChIKey; of several equally near the smallest; NULL without a domain */
 } nn_near;
 
-/* For each of to[n], which are many at once: a part of d stays near while all are held against it. */
+/* out[k]: the nearest molecule of d for fingerprint to[k], k = 0..n-1. Call it with many fingerprints at once:
+ * each block of d is compared with all of them while it is in the cache. */
 void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n);
 
-bool nn_domain_same(const nn_domain *a, const nn_domain *b);
+bool nn_domain_same(const nn_domain *a, const nn_domain *b); /* equal molecules in equal order */
 
 #endif

@@ -1,8 +1,8 @@
-/* models/feature.h - from stored graphs and bases to what a network reads.
+/* models/feature.h - makes the inputs of a network from stored graphs and bases.
  *
- * nn_inputs says which numbers describe an atom and an edge; it is part of a
- * model and stands in its file. Basis blocks are what the `basis` stage stores.
- * nn_collate lays graphs end to end as an nn_batch.
+ * nn_inputs says which numbers describe an atom and an edge; it is stored in the
+ * model file. The `basis` stage stores basis blocks. nn_collate lays graphs end to
+ * end as an nn_batch.
  *
  * Node features, in this order: one-hot of the element list; the atomic number
  * (inputs.z); the formal charge (inputs.charge). The reference model has
@@ -40,18 +40,18 @@ nn_inputs nn_inputs_qm9(void);                          /* H C N O F, z, bonds  
 int32_t nn_inputs_node_features(const nn_inputs *in);   /* scalars per node               */
 int32_t nn_inputs_edge_features(const nn_inputs *in);   /* scalars per edge, no distance  */
 
-/* Whether the same graphs give the same batch. */
+/* Whether both give the same batch for the same graphs. */
 bool nn_inputs_same(const nn_inputs *a, const nn_inputs *b);
 
-/* ECONFIG: no elements, too many, one out of 1..118 or named twice. */
+/* ECONFIG: no elements, more than NN_MAX_ELEMENTS, an atomic number outside 1..118, or an element named twice. */
 pl_code nn_inputs_check(const nn_inputs *in, pl_error *err);
 
-/* The atomic number of the first atom that the model does not know, or 0. */
+/* The atomic number of the graph's first atom whose element is not in the list, or 0. */
 int32_t nn_inputs_unknown(const nn_inputs *in, const ch_graph *graph);
 
 /* ---- bases of a block of graphs ---- */
 
-/* frame_*: the rotation of each pair to its own axis, D_1 D_2 D_3 (models/frame.h),
+/* frame_*: the rotation D_1 D_2 D_3 of each pair's edge frame (models/frame.h),
  * in 16-bit fixed point (value * 32767, absolute error 1.6e-5) or float32.
  * sh_f32: spherical harmonics Y_0..Y_2L of each pair's vector. pairwise_f32: all
  * bases d_in, d_out <= L of each directed edge (models/basis.h), d_in outermost. */
@@ -65,7 +65,7 @@ const char *nn_basis_name(nn_basis_kind kind); /* "frame_q15"; never NULL */
 /* Numbers per pair (per directed edge for pairwise_f32) for degrees 0..max_degree. */
 int32_t nn_basis_width(nn_basis_kind kind, int32_t max_degree);
 
-/* Bytes for so many pairs and directed edges, without the index of the block. */
+/* Bytes of the bases of n_pairs pairs or n_edges directed edges, without the block's header and index. */
 double nn_basis_bytes(nn_basis_kind kind, int32_t max_degree, double n_pairs, double n_edges);
 
 /* A block, little-endian:
@@ -81,11 +81,11 @@ typedef struct nn_basis_block {
     const float *f32;       /* [at[n]][width] or NULL                       */
 } nn_basis_block;           /* points into the bytes it was unpacked from   */
 
-/* kind is not NN_BASIS_NONE. max_degree 0..4; frames always have degrees 1..3. */
+/* Computes the bases of a block of graphs; *out in mem. kind is not NN_BASIS_NONE. max_degree 0..4; frames always have degrees 1..3. */
 pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree,
                       const ch_graph_block *graphs, pl_arena *mem, pl_error *err);
 
-/* EDATA for damage of any sort and for bases of other graphs than `graphs`. */
+/* Reads a block; *out points into `in`. EDATA: damaged, or made from other graphs than `graphs`. */
 pl_code nn_basis_unpack(nn_basis_block *out, pl_bytes in, const ch_graph_block *graphs,
                         pl_arena *mem, pl_error *err);
 
@@ -97,7 +97,8 @@ typedef struct nn_item {
     const float *frame_f32;   /* [n_pairs][83] or NULL */
 } nn_item;
 
-/* Graph i of a block; basis may be NULL, or of a kind without frames: the engine computes them. */
+/* Graph i of a block with its stored frames. basis may be NULL or of a kind without frames: the engine then
+ * computes the frames. */
 nn_item nn_item_of(const ch_graph_block *graphs, const nn_basis_block *basis, int32_t i);
 
 typedef struct nn_left_out {
@@ -112,25 +113,25 @@ typedef struct nn_collated {
     const nn_left_out *left;  /* [n_left] molecules that are not in the batch              */
 } nn_collated;
 
-/* Owns the arrays of the last batch and reuses them: no allocation once it has
- * seen the largest. One per thread. */
+/* Makes batches. Owns the arrays of the last batch and reuses them: it allocates nothing
+ * after the largest batch. One per thread. */
 typedef struct nn_collate nn_collate;
 
-nn_collate *nn_collate_new(void);      /* NULL when refused */
+nn_collate *nn_collate_new(void);      /* NULL: no memory   */
 void nn_collate_free(nn_collate *c);   /* NULL is fine      */
 
-/* The items in order, end to end; a molecule with an element that `inputs` lacks
- * is left out and listed. batch.frame is set only when every graph of it has
- * stored frames (dequantised if need be). `out` is valid until the next call. An
- * empty batch (n = 0, or all left out) is fine. ENOMEM; EINPUT when the sums
- * pass 2^31 - 1. */
+/* Lays n items end to end, in their order. A molecule with an element that `inputs` lacks
+ * is left out and listed in out->left. batch.frame is set only if every graph of the batch
+ * has stored frames (converted to float32). `out` is valid until the next call. An
+ * empty batch (n = 0, or all left out) is fine. ENOMEM. EINPUT: 2^31 - 1 atoms or directed
+ * edges, or more. */
 pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n,
                        const nn_inputs *inputs, pl_error *err);
 
-size_t nn_collate_bytes(const nn_collate *c); /* held now */
+size_t nn_collate_bytes(const nn_collate *c); /* bytes allocated now */
 
-/* How many of the items from `first` on fit into one batch: at most max_graphs
- * (0: no limit) and max_edges directed edges (0: no limit), but at least one. */
+/* How many of the items first..n-1 fit into one batch of at most max_graphs molecules
+ * (0: no limit) and max_edges directed edges (0: no limit); at least one. */
 int32_t nn_collate_take(const nn_item *items, int32_t first, int32_t n, int32_t max_graphs,
                         int64_t max_edges);
 

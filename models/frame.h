@@ -1,5 +1,5 @@
-/* models/frame.h - the edge frame: a rotation that turns an edge onto the polar
- * axis, where every equivariant kernel is nearly diagonal.
+/* models/frame.h - the edge frame: a rotation that takes the polar axis onto an edge;
+ * in this frame every equivariant kernel is nearly diagonal (docs/performance.md 2.1).
  *
  * For an edge along r the frame is Q with Q y = r (components in x, y, z order,
  * polar axis y) and D_l = D_l(Q) acts on features of degree l, index l+m. With
@@ -22,10 +22,11 @@
 
 #include "models/se3.h"
 
-/* D_1, D_2, D_3 row-major [m][m'] end to end; D_4 follows where it is computed. */
+/* Floats: D_1, D_2, D_3, each row-major [m][m'], end to end; the same with D_4. */
 enum { NN_FRAME_FLOATS = 9 + 25 + 49, NN_FRAME_ALL = NN_FRAME_FLOATS + 81 };
 
-/* Coupling numbers of D_l = (2l+1) sum w w D_{l-1} D_1, l = 2..4. Filled once. */
+/* Coefficients of the recursion D_l = (2l+1) sum w w D_{l-1} D_1, l = 2..4: w couples component i of degree l
+ * with component j of degree l-1 and component k of degree 1. Filled once, then constant. */
 typedef struct nn_frame_term {
     uint8_t i, j, k;
     double w;
@@ -38,14 +39,14 @@ typedef struct nn_frame_rule {
 
 void nn_frame_rule_make(nn_frame_rule *rule);
 
-int nn_frame_at(int l);      /* place of D_l in a frame: 0, 9, 34, 83; l = 1..4      */
-int nn_frame_size(int l_max); /* floats of D_1..D_{l_max}: 0, 9, 34, 83, 164          */
+int nn_frame_at(int l);      /* offset of D_l in a frame, l = 1..4: 0, 9, 34, 83     */
+int nn_frame_size(int l_max); /* floats of D_1..D_{l_max}, l_max = 0..4: 0, 9, 34, 83, 164 */
 
 /* d [nn_frame_size(l_max)] from an edge vector of any length > 0. A zero vector
  * (coinciding atoms, which the graph stage refuses) gives the identity. */
 void nn_frame_make(const nn_frame_rule *rule, const float vec[3], int l_max, float *d);
 
-/* Adds D_{l_from}..D_{l_max} behind the stored D_1..D_{l_from-1}. */
+/* Computes D_{l_from}..D_{l_max} behind the given D_1..D_{l_from-1} in d. */
 void nn_frame_extend(const nn_frame_rule *rule, int l_from, int l_max, float *d);
 
 /* sign[nn_frame_size(l_max)]: factor of each entry for the reverse edge. */

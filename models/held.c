@@ -60,7 +60,7 @@ void nn_held_free(nn_held *h)
         nn_held_alone(h);
 }
 
-/* This rank's share of part k. */
+/* Predicts this rank's share of the molecules of part k. */
 static pl_code share_predict(nn_held *h, const nn_predictor *p, int k, pl_error *err)
 {
     const nn_ranks *r = h->of.ranks;
@@ -94,7 +94,7 @@ static void part_sum(nn_held *h, int k, nn_loss_sum *out)
     }
 }
 
-/* From the shares of all ranks. */
+/* Gathers the predictions of all ranks and computes the sums. */
 static pl_code sums_make(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
 {
     pl_code rc = PL_OK;
@@ -107,7 +107,7 @@ static pl_code sums_make(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *e
     return rc;
 }
 
-/* The parts that there are, with these weights; ranks do not meet. */
+/* Predicts this rank's share of every part with these weights; no communication between ranks. */
 static pl_code shares_predict(nn_held *h, const nn_predictor *p, const float *weights, pl_error *err)
 {
     pl_code rc = p->kind->set_params(p->engine, weights, err);
@@ -129,7 +129,7 @@ pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float 
     return rc ? rc : sums_make(h, sum, err);
 }
 
-/* ---- beside the caller ---- */
+/* ---- in the background, with the second engine ---- */
 
 pl_code nn_held_second(nn_held *h, nn_engine *engine, pl_error *err)
 {

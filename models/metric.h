@@ -1,9 +1,9 @@
-/* models/metric.h - how good predictions are, and how good trivial ones would be.
+/* models/metric.h - error metrics of predictions, and simple predictions to compare with.
  *
  * All in double, summed in the order of the arrays, so the same input gives the
- * same bits. Spearman's rho is Pearson's correlation of the ranks, ties sharing
- * their average rank. A number that does not apply is NaN: of a class, 0 or 1, all that are of a
- * measured number, and the other way round. */
+ * same bits. Spearman's rho is Pearson's correlation of the ranks; ties share
+ * their average rank. A metric that does not apply is NaN: metrics of regression for a
+ * classifier, and the other way round. */
 #ifndef NN_METRIC_H
 #define NN_METRIC_H
 
@@ -17,19 +17,20 @@
 typedef struct nn_fit {
     int64_t n;
     double mae, rmse;    /* unit of y; NaN when n = 0                        */
-    double interval90;   /* p plus or minus this holds y for 90 % of further molecules of the same kind: split conformal
-                            prediction (Lei et al., J. Am. Stat. Assoc. 2018, 113, 1094), the ceil(0.9 (n + 1))th smallest
-                            |p - y|; NaN when n < 9 */
+    double interval90;   /* half-width of a 90 % prediction interval: p plus or minus this contains y for 90 % of new
+                            molecules of the same distribution. Split conformal prediction (Lei et al., J. Am. Stat. Assoc.
+                            2018, 113, 1094): the ceil(0.9 (n + 1))th smallest |p - y|; NaN when n < 9 */
     double r2, spearman; /* NaN when y (or, for spearman, p) does not vary   */
-    double log_loss, brier;   /* of probabilities of class 1: mean -ln of that of the true class (at least
-                                 2^-52, as in scikit-learn), mean (p - y)^2   */
-    nn_enrichment order; /* class 1 in the order of p, largest first         */
+    double log_loss, brier;   /* p is the probability of class 1. log_loss: mean of -ln of the true class's probability
+                                 (raised to 2^-52, as in scikit-learn). brier: mean (p - y)^2 */
+    nn_enrichment order; /* enrichment of class 1, molecules ranked by p, largest first */
 } nn_fit;
 
-/* y measured, p predicted, both [n] and finite. */
+/* Metrics of regression: y measured, p predicted, both [n] and finite. Scratch in mem. */
 pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, pl_arena *mem, pl_error *err);
 
-/* y 0 or 1, p finite, both [n]; p are probabilities, 0..1, or just an order. */
+/* Metrics of classification: y 0 or 1, p finite, both [n]. probabilities: p are probabilities 0..1; else p only
+ * ranks the molecules, and log_loss and brier are NaN. Scratch in mem. */
 pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n, bool probabilities, pl_arena *mem,
                         pl_error *err);
 

@@ -1,8 +1,8 @@
-/* models/mirror.h - the mirror images of the molecules of a batch.
+/* models/mirror.h - makes the mirror images of the molecules of a batch.
  *
  * A network of parity `both` (models/se3.h) gives mirror images different outputs; the mean over a molecule
  * and its mirror image is the same for both. The image is made by inversion (x, y, z -> -x, -y, -z), which is a
- * reflection and a half turn. Stored frames become those of the reverse edge: frame.h. */
+ * reflection and a half turn. Stored frames become those of the reverse edge (nn_frame_reverse in models/frame.h). */
 #ifndef NN_MIRROR_H
 #define NN_MIRROR_H
 
@@ -13,7 +13,7 @@
 /* Settings score.mirror and evaluate.mirror. */
 typedef enum nn_mirror_mode { NN_MIRROR_AS_IS, NN_MIRROR_AVERAGE } nn_mirror_mode;
 
-/* Does averaging change anything? Not with natural parity, and not with scalars alone. */
+/* Whether averaging can change outputs: not with natural parity, and not if the model has degree 0 only. */
 static inline bool nn_mirror_wanted(nn_mirror_mode mode, const nn_se3_conf *conf)
 {
     return mode == NN_MIRROR_AVERAGE && conf->parity == NN_PARITY_BOTH && conf->degrees > 1;
@@ -22,7 +22,7 @@ static inline bool nn_mirror_wanted(nn_mirror_mode mode, const nn_se3_conf *conf
 /* Owns vectors and frames of the last image and reuses them. One per thread. */
 typedef struct nn_mirror nn_mirror;
 
-nn_mirror *nn_mirror_new(void);      /* NULL when refused */
+nn_mirror *nn_mirror_new(void);      /* NULL: no memory   */
 void nn_mirror_free(nn_mirror *m);   /* NULL is fine      */
 
 /* out: `in` with its vectors and stored frames inverted; everything else is borrowed from `in`.

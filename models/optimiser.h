@@ -1,7 +1,7 @@
-/* models/optimiser.h - one step of an optimiser over all parameters, in threads.
+/* models/optimiser.h - one step of AdamW or LAMB over all parameters, with several threads.
  *
- * The arithmetic is in adam.h and lamb.h; here the arrays are cut in pieces that
- * depend on the model alone, so that any number of threads gives the same bits. */
+ * The arithmetic is in adam.h and lamb.h. The arrays are cut in pieces that depend on the
+ * model only, so any number of threads gives the same bits. */
 #ifndef NN_OPTIMISER_H
 #define NN_OPTIMISER_H
 
@@ -11,15 +11,15 @@
 
 typedef struct nn_optimiser nn_optimiser;
 
-/* For n floats in tensors that follow each other and fill them; none: all are one
- * tensor. Lives in mem; NULL when there is no memory. */
+/* For n floats. tensor[n_tensors]: contiguous, in order, together n floats; n_tensors 0: all n floats are one
+ * tensor. In mem; NULL: no memory. */
 nn_optimiser *nn_optimiser_new(nn_optimiser_kind kind, size_t n, const nn_param *tensor, int32_t n_tensors, pl_arena *mem);
 
 typedef struct nn_optimiser_step {
     nn_adamw_conf conf;
     int64_t step;          /* counts from 1                                         */
     double lr, clip;       /* clip: factor on the gradient                          */
-    double average;        /* how far the moving average goes to the new parameters */
+    double average;        /* ema <- ema + average (p - ema)                        */
 } nn_optimiser_step;
 
 void nn_optimiser_run(nn_optimiser *o, nn_pool *pool, const nn_adamw_arrays *arrays, const nn_optimiser_step *step);

@@ -149,5 +149,5 @@ pl_code nn_range_take(nn_range *out, const char *text, pl_error *err)
     for (const char *c = out->form; good && *c; c++)
         good = *c >= ' ' && *c < 0x7f;
     json_decref(all);
-    return good ? PL_OK : pl_fail(err, PL_EDATA, "metadata range is not what a training writes; train the model again");
+    return good ? PL_OK : pl_fail(err, PL_EDATA, "metadata range is not valid; train the model again");
 }

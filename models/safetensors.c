@@ -65,7 +65,7 @@ static pl_code checksum_verify(nn_tensors *all, pl_bytes file, size_t header, pl
         hash_around(file, (size_t)(at - text) + PREFIX, is);
     all->verified = !strcmp(sum->key, "sha256") && !strcmp(sum->value, is);
     return all->verified ? PL_OK : pl_fail(err, PL_EDATA, "damaged, or changed by another program: its checksum (metadata sha256) "
-                                           "does not hold; put back a copy, or train again");
+                                           "does not match; restore a copy, or train again");
 }
 
 /* ---- reading ------------------------------------------------------------- */

@@ -1,11 +1,11 @@
-/* models/se3.h - the SE(3)-Transformer: its settings, its layers, its parameters.
+/* models/se3.h - the SE(3)-Transformer: settings, layers and parameters (docs/model.md).
  *
  * F. B. Fuchs, D. E. Worrall, V. Fischer, M. Welling, SE(3)-Transformers,
  * NeurIPS 2020, in the form of NVIDIA's SE3Transformer (pooled model), whose
  * parameter names and shapes are kept so that its weights load.
  *
  * A model is a list of modules (attention block, norm, final convolution, head)
- * over one flat array of parameters. This file says what they are; models/ref
+ * over one flat array of parameters. This file describes them; models/ref
  * and models/cpu compute them. All parameters are float32 in the file and in
  * the optimiser; ref can also run in double. */
 #ifndef NN_SE3_H
@@ -49,10 +49,10 @@ typedef struct nn_se3_conf {
     int32_t parity;        /* nn_parity                                               */
 } nn_se3_conf;
 
-/* ECONFIG with one sentence that names the setting at fault. */
+/* ECONFIG: the text names the invalid setting. */
 pl_code nn_se3_check(const nn_se3_conf *conf, pl_error *err);
 
-/* One tensor of the parameter list. Row-major; `at` counts floats from the base. */
+/* One tensor of the parameter list, row-major: floats at .. at+size-1 of the parameter array. */
 typedef struct nn_param {
     const char *name;   /* "transformer.graph_modules.2.project.weights.1" */
     int32_t n_dims, dims[2];
@@ -71,36 +71,36 @@ typedef struct nn_path {
 typedef struct nn_group {
     int32_t c_in, c_out, n_freq, n_paths; /* n_freq: of all paths                   */
     const nn_path *path;
-    bool unit_00;                         /* 0->0 factor is 1, not 1/sqrt(4 pi)      */
-    int32_t w0, b0, ln0_w, ln0_b;         /* parameter numbers; -1 if absent         */
+    bool unit_00;                         /* basis of path 0->0 is 1, not 1/sqrt(4 pi): docs/model.md 3.3 */
+    int32_t w0, b0, ln0_w, ln0_b;         /* indices into nn_se3.param; -1: absent   */
     int32_t w1, b1, ln1_w, ln1_b, w2;
 } nn_group;
 
-/* A TFN convolution in -> out as a list of radial groups (docs/model.md 3.3). */
+/* A tensor-field convolution in -> out as a list of radial groups (docs/model.md 3.3). */
 typedef struct nn_conv {
     nn_fiber in, out, edge;   /* edge: channels of degree > 0 edge features, else 0 */
     int32_t edge_scalars;     /* inputs of the radial networks, distance included   */
-    int32_t level;            /* nn_fusion really used; by input or output degree:  */
-    bool by_input;            /*   PARTIAL with conv_in.* instead of conv_out.*     */
+    int32_t level;            /* the nn_fusion that is used                         */
+    bool by_input;            /* level PARTIAL: groups conv_in.{i}, not conv_out.{o} */
     int32_t n_groups;
     const nn_group *group;
-    bool pool;                /* sum at dst                                         */
-    bool natural;             /* parity: in the edge frame +m and -m do not mix      */
-    int32_t self[NN_DEGREES]; /* parameter of to_kernel_self.{d}, -1 if absent      */
+    bool pool;                /* the messages are summed at dst                     */
+    bool natural;             /* natural parity: +m and -m do not mix in the edge frame */
+    int32_t self[NN_DEGREES]; /* index of to_kernel_self.{d} in param; -1: absent   */
 } nn_conv;
 
 typedef struct nn_attention {
     nn_conv conv;                  /* out: value channels first, then key channels  */
     nn_fiber in, out, value, key;
     int32_t heads;
-    int32_t query[NN_DEGREES];     /* parameter of to_query.weights.{d}, -1 if absent */
-    int32_t project[NN_DEGREES];   /* parameter of project.weights.{d}                */
+    int32_t query[NN_DEGREES];     /* index of to_query.weights.{d} in param; -1: absent */
+    int32_t project[NN_DEGREES];   /* index of project.weights.{d} in param           */
 } nn_attention;
 
 typedef struct nn_norm {
     nn_fiber fiber;
-    bool grouped;                  /* one GroupNorm over all degrees                */
-    int32_t w[NN_DEGREES], b[NN_DEGREES]; /* grouped: only [0], degree-major        */
+    bool grouped;                  /* one array of gains and biases for all degrees */
+    int32_t w[NN_DEGREES], b[NN_DEGREES]; /* indices into param; grouped: only [0], degree after degree */
 } nn_norm;
 
 typedef enum nn_module_kind { NN_ATTENTION, NN_NORM, NN_CONV } nn_module_kind;
@@ -118,16 +118,16 @@ typedef struct nn_se3 {
     nn_se3_conf conf;
     int32_t n_modules, n_params;
     const nn_module *module;   /* [n_modules]                                      */
-    const nn_param *param;     /* [n_params], module after module                */
-    size_t n_floats;           /* size of the parameter array                      */
-    int32_t head[4];           /* mlp.0.weight, mlp.0.bias, mlp.2.weight, mlp.2.bias */
+    const nn_param *param;     /* [n_params], module after module                  */
+    size_t n_floats;           /* floats of the parameter array                    */
+    int32_t head[4];           /* indices of mlp.0.weight, mlp.0.bias, mlp.2.weight, mlp.2.bias in param */
 } nn_se3;
 
-/* The layers and parameters of a configuration; everything lives in mem. */
+/* Plans the layers and parameters of a network; everything is in mem. ECONFIG as nn_se3_check; ENOMEM. */
 pl_code nn_se3_plan(nn_se3 **out, const nn_se3_conf *conf, pl_arena *mem, pl_error *err);
 
-/* One convolution, attention block or norm on its own, as the golden tests need
- * them; parameter names have no prefix, head is all -1, conf is zero. */
+/* Plans a single convolution, attention block or norm, for golden tests. Parameter
+ * names have no prefix, head is all -1, conf is zero. */
 typedef struct nn_layer_opts {
     nn_fusion wanted;
     bool layer_norm, pool, self_interaction;
@@ -143,11 +143,11 @@ pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_l
                               pl_arena *mem, pl_error *err);
 pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *err);
 
-/* The number of the parameter called `name`, or -1. */
+/* The index of the parameter with this name in model->param, or -1. */
 int32_t nn_se3_find(const nn_se3 *model, const char *name);
 
-/* The distributions of docs/model.md 5.3, from the counter-based stream of `seed`: the
- * same numbers on every machine. params [model->n_floats]. */
+/* Fills params [model->n_floats] with start values (docs/model.md 5.3) from the counter-based random
+ * stream of `seed`: the same numbers on every machine. */
 void nn_se3_init(const nn_se3 *model, float *params, uint64_t seed);
 
 #endif

@@ -1,8 +1,8 @@
-/* models/shards.h - a batch dealt to shards, the same way on every rank.
+/* models/shards.h - distributes the molecules of a batch over shards, in the same way on every rank.
  *
- * So that all shards take about as long: molecules sorted by edges, dealt in snake
- * order (0 1 2 2 1 0 0 1 ...). How many a shard gets follows from the size of the
- * batch alone. One shard keeps the batch as it is. */
+ * Shards should take equally long, so molecules are sorted by their number of edges and dealt
+ * in snake order (0 1 2 2 1 0 0 1 ...). The number of molecules of a shard depends on the
+ * size of the batch only. With one shard the order of the batch is not changed. */
 #ifndef NN_SHARDS_H
 #define NN_SHARDS_H
 
@@ -13,13 +13,13 @@ typedef struct nn_card {
     int32_t edges, at;
 } nn_card;
 
-/* out [n]: the numbers of which [n], shard after shard. edges: by number; scratch [n]. */
+/* out [n]: the molecule numbers which[n], sorted by shard. edges: indexed by molecule number; scratch [n]. */
 void nn_shards_deal(int64_t *out, const int64_t *which, int32_t n, const int32_t *edges, int shards, nn_card *scratch);
 
-/* Where a shard of a dealt batch of n lies; it may be empty. */
+/* The part of out that belongs to a shard, for a batch of n molecules; it may be empty. */
 nn_span nn_shards_part(int64_t n, int shards, int shard);
 
-/* The state of rank 0 for all; s is allocated for the same model everywhere. */
+/* Broadcasts the training state of rank 0; on every rank s is allocated for the same model. */
 pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err);
 
 #endif

@@ -13,11 +13,11 @@ pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error
 
     for (size_t k = 0; k < sizeof same / sizeof *same; k++)
         if (same[k].now != same[k].then)
-            return pl_fail(err, PL_ECONFIG, "model.%s is %d here and %d there", same[k].name, same[k].now, same[k].then);
+            return pl_fail(err, PL_ECONFIG, "model.%s is %d here and %d in the start model", same[k].name, same[k].now, same[k].then);
     if (now->fusion != then->fusion)
-        return pl_fail(err, PL_ECONFIG, "model.fusion is %s here and %s there", fusion[now->fusion], fusion[then->fusion]);
+        return pl_fail(err, PL_ECONFIG, "model.fusion is %s here and %s in the start model", fusion[now->fusion], fusion[then->fusion]);
     if (now->parity != then->parity)
-        return pl_fail(err, PL_ECONFIG, "model.parity is %s here and %s there", parity[now->parity], parity[then->parity]);
+        return pl_fail(err, PL_ECONFIG, "model.parity is %s here and %s in the start model", parity[now->parity], parity[then->parity]);
     return PL_OK;
 }
 

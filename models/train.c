@@ -137,7 +137,7 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
     if (train->n < 1)
         return pl_fail(err, PL_ECONFIG, "no molecule to train on");
     if (l.own.n < 1)
-        return pl_fail(err, PL_ECONFIG, "%d ranks for %d shards of a batch", l.ranks->size, l.shards);
+        return pl_fail(err, PL_ECONFIG, "%d ranks, but only %d shards of a batch; raise batch.shards or start fewer ranks", l.ranks->size, l.shards);
     rc = loop_alloc(&l, err);
     if (!rc)
         rc = loop_run(&l, err);

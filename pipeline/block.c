@@ -4,9 +4,9 @@
 
 #include "pipeline/engine.h"
 
-enum { PUT = 0, GET = 1 }; /* places in pl_store.kept */
+enum { PUT = 0, GET = 1 }; /* positions in pl_store.kept */
 
-static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
+static pl_code get_statement(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -31,7 +31,7 @@ static int64_t crc_of(pl_bytes data)
     return (int64_t)crc32_z(0, data.data, data.len);
 }
 
-/* What else the row says: "KEY KIND UNIT FIRST N". */
+/* The CRC of the other columns of a row, as the text "KEY KIND UNIT FIRST N ". */
 static int64_t crc_of_head(sqlite3_value **head)
 {
     uLong crc = crc32_z(0, NULL, 0);
@@ -43,7 +43,8 @@ static int64_t crc_of_head(sqlite3_value **head)
     return (int64_t)crc;
 }
 
-/* block_crc(crc32, key, kind, unit, first, n_items): the column from the CRC of the data, and the other way round. */
+/* The SQL function block_crc(crc32, key, kind, unit, first, n_items): turns the CRC of the data into the value of the column
+ * crc32, which also covers the other columns, and back (it is an XOR). */
 static void block_crc(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
     const pl_store *s = sqlite3_user_data(ctx);
@@ -67,7 +68,7 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
     static const char sql[] = "INSERT OR REPLACE INTO block(key,kind,unit,first,n_items,crc32,data)"
                               " VALUES(?1,?2,?3,?4,?5,block_crc(?6,?1,?2,?3,?4,?5),?7)";
     sqlite3_stmt *st;
-    pl_code code = kept(s, PUT, sql, &st, err);
+    pl_code code = get_statement(s, PUT, sql, &st, err);
 
     if (code != PL_OK)
         return code;
@@ -77,7 +78,7 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
     (void)sqlite3_bind_int64(st, 6, crc_of(data));
     /* A NULL pointer would bind NULL, not an empty blob. */
     if (sqlite3_bind_blob64(st, 7, data.len ? data.data : "", data.len, SQLITE_STATIC) != SQLITE_OK)
-        return pl_fail(err, PL_EDATA, "block %s, unit %lld: %zu bytes are too many for one row, use smaller units", kind,
+        return pl_fail(err, PL_EDATA, "block %s, unit %lld: %zu bytes are too many for one row; use smaller units", kind,
                        (long long)unit, data.len);
     code = pl_db_run(st, err);
     s->n_puts += code == PL_OK;
@@ -86,11 +87,11 @@ pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t uni
 
 static pl_code fail_damaged(const pl_block *b, const char *how, pl_error *err)
 {
-    return pl_fail(err, PL_EDATA, "%s: block %s, unit %lld: %s; delete the file and run again, it is made anew", b->file,
-                   b->kind, (long long)b->unit, how);
+    return pl_fail(err, PL_EDATA, "%s: block %s, unit %lld: %s; delete the file and run again: its blocks are then computed again",
+                   b->file, b->kind, (long long)b->unit, how);
 }
 
-/* Into the arena without a copy between, as sqlite3_column_blob would make one. */
+/* Reads n bytes of a blob directly into the arena; sqlite3_column_blob would make a copy first. */
 static pl_code blob_read(pl_store *s, int64_t row, size_t n, pl_block *out, pl_arena *mem, pl_error *err)
 {
     char *to = pl_arena_raw(mem, n + 1);
@@ -103,7 +104,7 @@ static pl_code blob_read(pl_store *s, int64_t row, size_t n, pl_block *out, pl_a
     rc = sqlite3_blob_open(s->features, "main", "block", "data", row, 0, &blob);
     if (rc == SQLITE_OK)
         rc = sqlite3_blob_read(blob, to, (int)n, 0);
-    if (rc == SQLITE_ERROR) /* no bytes at all, but a number, say */
+    if (rc == SQLITE_ERROR) /* the value is not a blob but, for example, a number */
         code = fail_damaged(out, sqlite3_errmsg(s->features), err);
     else if (rc != SQLITE_OK)
         code = pl_db_fail(s->features, err);
@@ -122,13 +123,13 @@ static bool is_named(sqlite3_stmt *st, const char *kind, const char *key, int64_
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
                      pl_arena *mem, pl_error *err)
 {
-    /* The checksum covers the name that was asked for, and the row must have it too: a damaged index may lead to another row, and
-     * an index that is whole to a row whose own name is damaged. */
+    /* The CRC uses the requested key, kind and unit, and the row must have the same: a damaged index may lead to another row, and an
+     * intact index to a row whose own name is damaged. */
     static const char sql[] = "SELECT block_id,length(data),first,n_items,block_crc(crc32,?1,?2,?3,first,n_items),key,kind,unit"
                               " FROM block WHERE key=?1 AND kind=?2 AND unit=?3";
     sqlite3_stmt *st;
     int64_t row = 0, n = 0;
-    pl_code code = kept(s, GET, sql, &st, err);
+    pl_code code = get_statement(s, GET, sql, &st, err);
 
     *out = (pl_block){ .unit = unit, .file = s->features_path, .kind = kind };
     if (code != PL_OK)

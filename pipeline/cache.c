@@ -5,7 +5,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/engine.h"
 
-enum { PUT = 2, GET = 3, KEY = 32 }; /* places in pl_store.kept; bytes */
+enum { PUT = 2, GET = 3, KEY = 32 }; /* PUT, GET: positions in pl_store.kept; KEY: bytes of a key */
 
 static int64_t crc_of(const pl_store *s, const void *key, const void *data, size_t n)
 {
@@ -13,7 +13,7 @@ static int64_t crc_of(const pl_store *s, const void *key, const void *data, size
     return s->features_version < 2 ? crc : crc ^ (int64_t)crc32_z(0, key, KEY);
 }
 
-static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
+static pl_code get_statement(pl_store *s, int which, const char *sql, sqlite3_stmt **out, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -28,7 +28,7 @@ static pl_code kept(pl_store *s, int which, const char *sql, sqlite3_stmt **out,
 pl_code pl_cache_put(pl_store *s, const unsigned char key[32], pl_bytes data, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code code = kept(s, PUT, "INSERT OR REPLACE INTO cache(key,crc32,data) VALUES(?,?,?)", &st, err);
+    pl_code code = get_statement(s, PUT, "INSERT OR REPLACE INTO cache(key,crc32,data) VALUES(?,?,?)", &st, err);
 
     if (code != PL_OK)
         return code;
@@ -47,7 +47,7 @@ static pl_code copy_row(pl_store *s, sqlite3_stmt *st, const unsigned char *key,
     if (copy == NULL)
         return pl_fail(err, PL_ENOMEM, "%zu bytes of the cache", n);
     if (blob == NULL || crc_of(s, key, blob, n) != sqlite3_column_int64(st, 0)) {
-        pl_log(PL_WARN, "a damaged entry of the cache in features.db is not used, it is made anew");
+        pl_log(PL_WARN, "features.db: a damaged entry of the cache is ignored and computed again");
         return PL_OK;
     }
     memcpy(copy, blob, n);
@@ -76,14 +76,14 @@ pl_code pl_cache_get(pl_store *s, const unsigned char key[32], pl_bytes *data, p
 
     *data = (pl_bytes){ 0 };
     (void)pthread_mutex_lock(&s->cache_lock);
-    code = kept(s, GET, "SELECT crc32,data FROM cache WHERE key=?", &st, err);
+    code = get_statement(s, GET, "SELECT crc32,data FROM cache WHERE key=?", &st, err);
     if (code == PL_OK)
         code = get(s, st, key, data, mem, err);
     (void)pthread_mutex_unlock(&s->cache_lock);
     return code;
 }
 
-/* A file that an older version wrote, opened for reading, has no such table. */
+/* A file of an older version that is opened for reading has no table `cache`. */
 static pl_code is_there(pl_store *s, bool *there, pl_error *err)
 {
     int64_t n = 0;

@@ -18,7 +18,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/par.h"
 
-enum { MOST = 640, LOOKS = 5 }; /* bytes of a claim; looks a beat while somebody waits */
+enum { CLAIM_BYTES = 640, READS_PER_BEAT = 5 }; /* of a claim file, at most; while another process waits */
 
 struct pl_claim {
     pthread_t thread;
@@ -30,9 +30,9 @@ struct pl_claim {
     char path[PATH_MAX], what[PATH_MAX], who[512], boot[64];
 };
 
-static void say(const pl_claim *c, char text[MOST])
+static void say(const pl_claim *c, char text[CLAIM_BYTES])
 {
-    (void)snprintf(text, MOST, "%s\nboot %s, beat %010u\n", c->who, c->boot, c->beat);
+    (void)snprintf(text, CLAIM_BYTES, "%s\nboot %s, beat %010u\n", c->who, c->boot, c->beat);
 }
 
 static void sleep_ms(int ms)
@@ -43,7 +43,7 @@ static void sleep_ms(int ms)
         ;
 }
 
-/* This boot of this kernel; a machine of the same name is another. */
+/* The boot id of this kernel: it differs after a reboot, and on another machine of the same name. */
 static void read_boot(char boot[64])
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -55,8 +55,8 @@ static void read_boot(char boot[64])
         (void)close(fd);
 }
 
-/* 0 or what errno says. */
-static int look(const char *path, char text[MOST])
+/* Reads the claim file into text; returns 0 or an errno. */
+static int read_claim(const char *path, char text[CLAIM_BYTES])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), why = errno;
     struct stat at;
@@ -69,17 +69,17 @@ static int look(const char *path, char text[MOST])
         (void)close(fd);
         return S_ISDIR(at.st_mode) ? EISDIR : EEXIST;
     }
-    n = read(fd, text, MOST - 1);
+    n = read(fd, text, CLAIM_BYTES - 1);
     why = errno;
     (void)close(fd);
     text[n > 0 ? n : 0] = '\0';
     return n < 0 ? why : 0;
 }
 
-/* As long as before, in one write: whoever reads it reads this one or that one. */
-static bool put(const pl_claim *c, int flags)
+/* Every version of the text has the same length and is written by one write(2), so a reader sees the old or the new one. */
+static bool write_claim(const pl_claim *c, int flags)
 {
-    char text[MOST];
+    char text[CLAIM_BYTES];
     int fd = open(c->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
     bool whole;
 
@@ -90,7 +90,7 @@ static bool put(const pl_claim *c, int flags)
     return close(fd) == 0 && whole;
 }
 
-/* Of a process of this machine that is dead; one that has its number now costs only the wait. */
+/* Whether the claim belongs to a dead process of this machine. If its pid is in use again, this is false, and we only wait. */
 static bool died_here(const pl_claim *c, const char *text)
 {
     char host[128], boot[64], own[160];
@@ -103,7 +103,7 @@ static bool died_here(const pl_claim *c, const char *text)
            errno == ESRCH;
 }
 
-/* Or the beginning of one. */
+/* True also for the beginning of a claim, as a killed process may leave it. */
 static bool is_claim(const char *text)
 {
     static const char begins[] = "host ";
@@ -111,55 +111,56 @@ static bool is_claim(const char *text)
     return strncmp(text, begins, strlen(text) < strlen(begins) ? strlen(text) : strlen(begins)) == 0;
 }
 
-static pl_code refuse(const pl_claim *c, char *text, pl_error *err)
+static pl_code fail_in_use(const pl_claim *c, char *text, pl_error *err)
 {
     text[strcspn(text, "\n")] = '\0';
-    return pl_fail(err, PL_ELOCK, "%s is in use from elsewhere, held by %s; wait for it or stop it", c->what,
+    return pl_fail(err, PL_ELOCK, "%s is in use by another host, held by %s; wait for that run or stop it", c->what,
                    text[0] ? text : "another process");
 }
 
-/* PL_OK: gone, or *dead when it did not change for so long that its owner must be. */
-static pl_code wait_for_a_sign(const pl_claim *c, const char *seen, bool *dead, pl_error *err)
+/* Watches the claim for PL_CLAIM_BEATS beats. PL_OK: it is gone, or it did not change and its owner counts as *dead. */
+static pl_code watch_claim(const pl_claim *c, const char *seen, bool *dead, pl_error *err)
 {
-    char now[MOST];
+    char now[CLAIM_BYTES];
 
-    pl_log(PL_WARN, "%s: a run from elsewhere did not end there (%.*s); waiting up to %.0f s for a sign of its life", c->what,
+    pl_log(PL_WARN, "%s: another host may still run here (%.*s); waiting up to %.0f s to see whether that run is alive", c->what,
            (int)strcspn(seen, "\n"), seen, PL_CLAIM_BEATS * c->beat_ms / 1e3);
-    for (int i = 0; i < PL_CLAIM_BEATS * LOOKS; i++) {
+    for (int i = 0; i < PL_CLAIM_BEATS * READS_PER_BEAT; i++) {
         int why;
-        sleep_ms(c->beat_ms / LOOKS);
-        why = look(c->path, now);
+        sleep_ms(c->beat_ms / READS_PER_BEAT);
+        why = read_claim(c->path, now);
         if (why == ENOENT)
             return PL_OK;
         if (why == 0 && strcmp(now, seen) != 0)
-            return refuse(c, now, err);
+            return fail_in_use(c, now, err);
     }
     *dead = true;
     return PL_OK;
 }
 
-/* Only one of those who saw the same dead claim gets it; who gets a living one by mistake puts it back. */
-static pl_code take_away(const pl_claim *c, const char *seen, pl_error *err)
+/* Removes a dead claim. Of several processes that saw it, only one succeeds in renaming it. If the renamed file turns out to
+ * be a newer, living claim, it is put back. */
+static pl_code remove_dead(const pl_claim *c, const char *seen, pl_error *err)
 {
-    char aside[PATH_MAX + 32], text[MOST];
+    char renamed[PATH_MAX + 32], text[CLAIM_BYTES];
     bool same;
 
-    (void)snprintf(aside, sizeof aside, "%s.%.8s%ld", c->path, c->boot, (long)getpid());
-    if (rename(c->path, aside) != 0)
+    (void)snprintf(renamed, sizeof renamed, "%s.%.8s%ld", c->path, c->boot, (long)getpid());
+    if (rename(c->path, renamed) != 0)
         return errno == ENOENT ? PL_OK : pl_fail_errno(err, c->path);
-    same = look(aside, text) == 0 && strcmp(text, seen) == 0;
+    same = read_claim(renamed, text) == 0 && strcmp(text, seen) == 0;
     if (!same)
-        (void)!link(aside, c->path);
-    (void)unlink(aside);
-    return same ? PL_OK : refuse(c, text, err);
+        (void)!link(renamed, c->path);
+    (void)unlink(renamed);
+    return same ? PL_OK : fail_in_use(c, text, err);
 }
 
-/* why: errno of making it; not every file system says EEXIST where a file is in the way. */
-static pl_code make_way(const pl_claim *c, int why, pl_error *err)
+/* why: errno of creating the file; not every file system returns EEXIST if the file exists. */
+static pl_code clear_way(const pl_claim *c, int why, pl_error *err)
 {
-    char seen[MOST];
+    char seen[CLAIM_BYTES];
     bool dead = false;
-    int now = look(c->path, seen);
+    int now = read_claim(c->path, seen);
     pl_code code = PL_OK;
 
     if (now == ENOENT && why == EEXIST)
@@ -169,46 +170,46 @@ static pl_code make_way(const pl_claim *c, int why, pl_error *err)
         return pl_fail_errno(err, c->path);
     }
     if (!is_claim(seen))
-        return pl_fail(err, PL_EIO, "%s: no claim of a run, it is left as it is; move it away", c->path);
+        return pl_fail(err, PL_EIO, "%s: not a lock file of molsieve, left as it is; move it away", c->path);
     if (died_here(c, seen))
         dead = true;
     else
-        code = wait_for_a_sign(c, seen, &dead, err);
-    return code == PL_OK && dead ? take_away(c, seen, err) : code;
+        code = watch_claim(c, seen, &dead, err);
+    return code == PL_OK && dead ? remove_dead(c, seen, err) : code;
 }
 
-static pl_code make(const pl_claim *c, pl_error *err)
+static pl_code create_claim(const pl_claim *c, pl_error *err)
 {
     for (int tries = 0; tries < 8; tries++) {
         pl_code code;
-        if (put(c, O_CREAT | O_EXCL))
+        if (write_claim(c, O_CREAT | O_EXCL))
             return PL_OK;
-        code = make_way(c, errno, err);
+        code = clear_way(c, errno, err);
         if (code != PL_OK)
             return code;
     }
-    return pl_fail(err, PL_ELOCK, "%s is in use: others come and go there; try again", c->what);
+    return pl_fail(err, PL_ELOCK, "%s: other runs keep taking and releasing the lock; try again", c->what);
 }
 
-/* A file that cannot be read says nothing: the server may be away for everybody. */
-static bool is_lost(const pl_claim *c, char now[MOST], int *why)
+/* If the file cannot be read, the claim does not count as lost: the file server may be down for everybody. */
+static bool is_lost(const pl_claim *c, char now[CLAIM_BYTES], int *why)
 {
-    char mine[MOST];
+    char mine[CLAIM_BYTES];
 
-    *why = look(c->path, now);
+    *why = read_claim(c->path, now);
     say(c, mine);
     return *why == ENOENT || (*why == 0 && strcmp(now, mine) != 0);
 }
 
 bool pl_claim_held(pl_claim *c)
 {
-    char now[MOST];
+    char now[CLAIM_BYTES];
     int why;
     bool lost;
 
     if (c == NULL)
         return true;
-    (void)pthread_mutex_lock(&c->lock); /* no beat is half written */
+    (void)pthread_mutex_lock(&c->lock); /* so that no beat is being written */
     lost = is_lost(c, now, &why);
     (void)pthread_mutex_unlock(&c->lock);
     return !lost;
@@ -216,16 +217,17 @@ bool pl_claim_held(pl_claim *c)
 
 static void beat(pl_claim *c)
 {
-    char now[MOST];
+    char now[CLAIM_BYTES];
     int why;
 
     if (is_lost(c, now, &why)) {
         now[strcspn(now, "\n")] = '\0';
-        pl_log(PL_ERROR, "%s was taken over while this process stood still (%s); it ends here", c->what, now[0] ? now : "claim gone");
+        pl_log(PL_ERROR, "%s was taken over by another run while this process was suspended (%s); this process ends now", c->what,
+               now[0] ? now : "the lock file is gone");
         _exit(pl_code_exit(PL_ELOCK));
     }
     c->beat++;
-    if (why != 0 || !put(c, 0))
+    if (why != 0 || !write_claim(c, 0))
         c->beat--;
 }
 
@@ -263,7 +265,7 @@ pl_code pl_claim_take(pl_claim **out, const char *path, const char *what, const 
     (void)snprintf(c->who, sizeof c->who, "%s", who);
     read_boot(c->boot);
     (void)pthread_mutex_init(&c->lock, NULL);
-    code = make(c, err);
+    code = create_claim(c, err);
     if (code == PL_OK && !pl_thread_start(&c->thread, &c->wake, work, c)) {
         (void)unlink(c->path);
         code = pl_fail(err, PL_ENOMEM, "no thread for the claim of %s", what);

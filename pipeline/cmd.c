@@ -77,7 +77,7 @@ void pl_cmd_help(const pl_cmd *cmd, pl_text *out)
 
 void pl_app_help(const pl_app *app, pl_text *out)
 {
-    pl_text_add(out, "molsieve: molecule files in, ranked and queryable results out; stop it any time, run it again\n\n"
+    pl_text_add(out, "molsieve ranks libraries of small molecules by predicted properties. Stop a run at any time; run it again to continue.\n\n"
                      "usage: molsieve COMMAND [arguments]\n\n");
     for (const pl_cmd *const *c = app->commands; *c != NULL; c++)
         pl_text_addf(out, "  %-11s %s\n", (*c)->name, (*c)->help);
@@ -295,9 +295,9 @@ static int dispatch(const pl_app *app, int argc, char **argv)
     return unknown_command(app, argv[1]);
 }
 
-/* What whoever started us may have left: closed standard descriptors, which the next file would take and messages be
- * written into it (writing to these fails, as to closed ones), children that nobody can wait for, and a limit of file
- * sizes: an error of the call that meets it, not the end of the program. */
+/* Corrects what the parent process may have left. Closed standard descriptors get /dev/null, opened for reading: otherwise
+ * the next opened file would receive our messages; writing to them still fails, as before. If SIGCHLD was ignored, we could
+ * not wait for children. At a limit of file sizes the write fails instead of SIGXFSZ ending the program. */
 static void settle_inherited(void)
 {
     int fd;
@@ -330,8 +330,8 @@ int pl_main(const pl_app *app, int argc, char **argv)
     settle_inherited();
     status = judged(dispatch(app, argc, argv));
 
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* a failure has been told already */
-        pl_cmd_say("standard output: the result could not be written");
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* otherwise the failure has been reported */
+        pl_cmd_say("the result could not be written to standard output");
         return pl_code_exit(PL_EIO);
     }
     return status;

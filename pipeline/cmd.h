@@ -34,7 +34,7 @@ struct pl_args {
     const pl_cmd *cmd;
     int n;                   /* positional arguments */
     char *const *arg;
-    const char *value[PL_OPTS_MAX];   /* by position in opts; NULL: not given; "" for a flag given */
+    const char *value[PL_OPTS_MAX];   /* by position in cmd->opts; NULL: not given; "": a flag that was given */
     int argc;
     char *const *argv;
 };
@@ -44,34 +44,36 @@ struct pl_app {
     const pl_stage *const *stages;   /* NULL-terminated */
     const pl_schema *schema;
     const char *version;
-    void (*details)(pl_text *out);   /* `--version -v`: one "name value" a line; may be NULL */
+    void (*details)(pl_text *out);   /* for `--version -v`: lines "name value"; may be NULL */
 };
 
+/* Runs the command in argv and returns the exit status of the program. */
 int pl_main(const pl_app *app, int argc, char **argv);
 
-/* The option's value, "" if a flag was given, NULL if absent. */
+/* The option's value, "" for a flag that was given, NULL if it was not given. */
 const char *pl_arg(const pl_args *args, const char *name);
 
-/* "usage: ... options", from the table of the command; and the list of commands. */
+/* The help of one command, from its table; and the list of all commands. */
 void pl_cmd_help(const pl_cmd *cmd, pl_text *out);
 void pl_app_help(const pl_app *app, pl_text *out);
 
-/* ---- for commands: talk on stderr, and the exit status to return ---- */
+/* ---- for commands: messages on stderr, and the exit status to return ---- */
 
-/* "molsieve: text" on stderr. */
+/* Prints "molsieve: text" on stderr. */
 void pl_cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The error, once, and its exit status. */
+/* Prints the error and returns its exit status. */
 int pl_cmd_fail(const pl_error *err);
-/* The text, how the command is used, and 2. */
+/* Prints the text and the usage of the command; returns 2. */
 int pl_cmd_usage(const pl_args *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A terminal whose line can be drawn over (TERM is not dumb). */
+/* Whether `to` is a terminal on which a line can be overwritten (TERM is not dumb). */
 bool pl_cmd_tty(FILE *to);
-/* That, and no NO_COLOR. */
+/* The same, and NO_COLOR is not set. */
 bool pl_cmd_color(FILE *to);
 
 /* Loads the workflow args->arg[0] with the overrides that follow it. NULL: every
- * problem has been printed and *status is what the command returns. */
+ * problem has been printed, and the command returns *status. */
 pl_workflow *pl_cmd_load(const pl_app *app, const pl_args *args, pl_arena *mem, int *status);
+/* Prints all problems and their number on stderr. */
 void pl_cmd_problems(const pl_problems *p);
 
 #endif

@@ -23,7 +23,7 @@ static const char *file_of(sqlite3 *db)
     return name && name[0] ? name : "database";
 }
 
-/* "sqlite3, pid 1234", by the kernel's table of locks; SQLite's are on the file or, with a log, on its -shm. */
+/* "sqlite3, pid 1234": the process that holds a lock, from /proc/locks. SQLite locks the file or, in WAL mode, its -shm file. */
 static void name_holder(const char *file, char *out, size_t size)
 {
     char path[PATH_MAX], line[256], name[64] = "";
@@ -60,7 +60,7 @@ static int nap(void *ctx, int naps)
         return 0;
     if (naps == SAY_AFTER || (naps > 0 && naps % SAY_AGAIN == 0)) {
         name_holder(file, holder, sizeof holder);
-        pl_log(PL_WARN, "%s is in use by %s; this run goes on when that is closed", file, holder);
+        pl_log(PL_WARN, "%s is in use by %s; this run waits until that program closes it", file, holder);
     }
     (void)nanosleep(&moment, NULL);
     return 1;
@@ -68,7 +68,7 @@ static int nap(void *ctx, int naps)
 
 void pl_db_patient(sqlite3 *db) { (void)sqlite3_busy_handler(db, nap, db); }
 
-/* ---- what SQLite says ---- */
+/* ---- errors of SQLite ---- */
 
 static pl_code fail_full(sqlite3 *db, pl_error *err)
 {
@@ -79,13 +79,13 @@ static pl_code fail_full(sqlite3 *db, pl_error *err)
                    pl_size_str(left > 0 ? left : 0, size));
 }
 
-/* SQLite forgets the reason at times. */
+/* Whether a limit of file sizes was reached. SQLite sometimes loses the errno; then a set limit is taken as the reason. */
 static bool met_limit(sqlite3 *db)
 {
-    struct rlimit most;
+    struct rlimit size_limit;
     int why = sqlite3_system_errno(db);
 
-    return why == EFBIG || (why == 0 && getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY);
+    return why == EFBIG || (why == 0 && getrlimit(RLIMIT_FSIZE, &size_limit) == 0 && size_limit.rlim_cur != RLIM_INFINITY);
 }
 
 static pl_code fail_size(sqlite3 *db, pl_error *err)
@@ -93,20 +93,20 @@ static pl_code fail_size(sqlite3 *db, pl_error *err)
     char size[32];
     double left = pl_disk_free(file_of(db));
 
-    return pl_fail(err, PL_EIO, "%s: it cannot grow: a limit of file sizes (ulimit -f), or the disk (%s free); raise the one or "
-                   "free some of the other and run again, nothing is lost", file_of(db), pl_size_str(left > 0 ? left : 0, size));
+    return pl_fail(err, PL_EIO, "%s: cannot grow: the limit of file sizes (ulimit -f) is reached or the disk is full (%s free); raise "
+                   "the limit or free some space and run again, nothing is lost", file_of(db), pl_size_str(left > 0 ? left : 0, size));
 }
 
-/* The guard of pl_store_guard refused; a directory that was moved as a whole is the kinder reason. */
+/* The commit hook of pl_store_guard refused. If the whole directory was moved, that is the message. */
 static pl_code fail_guard(sqlite3 *db, pl_error *err)
 {
     int moved = 0;
 
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
-        return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or it is made "
-                       "anew", file_of(db));
-    return pl_fail(err, PL_ELOCK, "%s: its lock file was deleted or replaced while this run held it, so that another may have "
-                   "begun; this one stores nothing more. A lock file needs no clearing away: who ends lets it go", file_of(db));
+        return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run "
+                       "starts from the beginning", file_of(db));
+    return pl_fail(err, PL_ELOCK, "%s: its lock file was deleted or replaced during this run, so another run may have started; this "
+                   "run stores nothing more. Lock files need not be deleted: a run that ends releases its locks", file_of(db));
 }
 
 static pl_code fail_page(pl_error *err)
@@ -122,7 +122,7 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     int full = sqlite3_extended_errcode(db), primary = full & 0xff;
     const char *file = file_of(db), *said = sqlite3_errmsg(db);
 
-    /* Running into a quota or a size limit is reported as a plain write error. */
+    /* SQLite reports an exceeded quota or size limit as a plain write error. */
     if (primary == SQLITE_IOERR && (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EDQUOT))
         return fail_full(db, err);
     if (full == SQLITE_IOERR_DATA)
@@ -149,8 +149,8 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     case SQLITE_CANTOPEN:
         return pl_fail(err, PL_EIO, "%s: %s; check that file and directory exist and can be written", file, said);
     case SQLITE_IOERR:
-        return pl_fail(err, PL_EIO, "%s: %s (%d): %s; run again when the disk is well", file, said, full,
-                       sqlite3_system_errno(db) != 0 ? strerror(sqlite3_system_errno(db)) : "no more is known");
+        return pl_fail(err, PL_EIO, "%s: %s (%d): %s; check the disk and run again", file, said, full,
+                       sqlite3_system_errno(db) != 0 ? strerror(sqlite3_system_errno(db)) : "no further details");
     default: return pl_fail(err, PL_EBUG, "%s: %s (%d)", file, said, full);
     }
 }
@@ -245,7 +245,7 @@ pl_code pl_db_commit(sqlite3 *db, pl_error *err)
 
 void pl_db_rollback(sqlite3 *db)
 {
-    /* Some errors have rolled back already. */
+    /* After some errors SQLite has already rolled back. */
     if (db != NULL && !sqlite3_get_autocommit(db))
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 }

@@ -8,8 +8,8 @@
 
 #include "pipeline/store.h"
 
-/* Local file systems, by the magic numbers of statfs(2) and linux/magic.h. What
- * is not in the list is treated as a network: slower, never wrong. */
+/* Local file systems, by the magic numbers of statfs(2) and linux/magic.h. Any
+ * other is treated as a network file system: slower, but always safe. */
 static const unsigned long local_fs[] = {
     0xef53,     /* ext2, ext3, ext4 */
     0x58465342, /* xfs              */

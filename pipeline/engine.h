@@ -1,11 +1,11 @@
-/* pipeline/engine.h - what the store and the runner share and nobody else needs. */
+/* pipeline/engine.h - declarations that only the store and the runner share. */
 #ifndef PL_ENGINE_H
 #define PL_ENGINE_H
 
 #include "pipeline/heartbeat.h"
 #include "pipeline/run.h"
 
-/* The embedded pipeline/engine.sql. */
+/* The text of pipeline/engine.sql, embedded in the program. */
 extern const char pl_engine_sql[];
 
 enum {
@@ -13,41 +13,42 @@ enum {
     PL_FEATURES_ID = 0x4d4f4c46 /* "MOLF": application_id of features.db */
 };
 
-/* "2026-01-31T12:34:56Z" */
+/* The time as "2026-01-31T12:34:56Z". */
 const char *pl_utc_now(char buf[32]);
-/* Seconds of a clock that never jumps. */
+/* Seconds since an arbitrary moment, by CLOCK_MONOTONIC: setting the system time does not change it. */
 double pl_clock(void);
-/* 32 hexadecimal digits, different for every run. */
+/* A random UUID (version 4): 32 hexadecimal digits with 4 hyphens. */
 void pl_uuid(char buf[40]);
 
-/* A row of the event table; never fails the caller. */
+/* Adds a row to the table event; if that fails, the caller goes on without it. stage may be NULL. */
 void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *stage, const char *message);
 
-/* What the queries of blocks need of a features.db that was just opened (block.c). */
+/* Defines the SQL function block_crc in a features.db that was just opened (block.c). */
 pl_code pl_block_ready(pl_store *s, pl_error *err);
 
-/* "slurm", "pbs", "lsf", "sge" or NULL; *job and *task borrowed from the environment or NULL. */
+/* The scheduler of this job by its environment: "slurm", "pbs", "lsf", "sge" or NULL. *job and *task point into the
+ * environment or are NULL. */
 const char *pl_scheduler(const char **job, const char **task);
 
 /* ---- planning (plan.c) ---- */
 
-/* What results.db says about a stage; texts in the arena. stage_id 0: no row. */
+/* The row of a stage in results.db; texts in the arena. stage_id 0: no row; n_units -1: not known yet. */
 typedef struct pl_stage_row {
     int64_t stage_id, n_units, n_blocks, code_version;
-    int64_t run_id; /* that began it */
+    int64_t run_id; /* the run that began the stage */
     bool done;
     const char *key, *params_json, *extra_json, *needs_json;
 } pl_stage_row;
 
 pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_arena *mem, pl_error *err);
-/* {"graph":"<key>", ...} of a step, canonical. */
+/* The needed stages of a step with their keys, {"graph":"<key>", ...}, as canonical JSON in mem. */
 pl_code pl_needs_json(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err);
-/* Lines "cutoff: 5 -> 4.5"; *n counts them. */
+/* What changed since the stored row: one line per difference, such as "cutoff: 5 -> 4.5"; *n is their number. */
 pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_step *step, pl_text *out, int *n,
                     pl_arena *mem, pl_error *err);
-/* Whether a step reads blocks of step `need`, which it needs. */
+/* Whether a step needs step `need` and reads its blocks. */
 bool pl_step_reads(const pl_workflow *wf, int step, int need);
-int pl_step_find(const pl_workflow *wf, const char *stage); /* -1: not there */
+int pl_step_find(const pl_workflow *wf, const char *stage); /* position in wf->step; -1: the workflow has no such stage */
 
 /* ---- one run (run.c, run_step.c, run_stream.c, run_unit.c, run_reset.c) ---- */
 
@@ -60,10 +61,10 @@ typedef struct pl_runner {
     pl_heartbeat *beat;
     pl_arena *mem;
     pl_step_plan *plan;
-    bool *wanted;
+    bool *wanted;      /* [n_steps], as in pl_plan_steps_with */
     int64_t run_id;
     int workers;
-    pl_error limit;    /* keep_going: the limit of failures that was passed */
+    pl_error limit;    /* with keep_going: the limit of failures that was exceeded; code PL_OK: none */
 } pl_runner;
 
 /* A stage while it runs. */
@@ -73,40 +74,42 @@ typedef struct pl_active {
     void *state;
     double began;                    /* pl_clock                                          */
     bool opened, done;
-    /* Of PL_PER_UNIT stages: */
+    /* Only for PL_PER_UNIT stages: */
     char *worker;                    /* [env.workers][worker_size]                        */
-    size_t worker_size;
-    int n_workers;                   /* opened                                            */
-    int64_t next, oldest, committed; /* unit to read; oldest in flight; units in the database */
-    int64_t n_items, n_failed;
-    int64_t total;                   /* items there will be, -1: unknown                  */
+    size_t worker_size;              /* bytes, a multiple of 64                           */
+    int n_workers;                   /* workers opened                                    */
+    int64_t next, oldest, committed; /* unit to read next; oldest in flight; number of units in the database */
+    int64_t n_items, n_failed;       /* committed items, and how many of them failed      */
+    int64_t total;                   /* expected number of items, -1: unknown             */
     bool about;                      /* total is a guess                                  */
-    bool ended;                      /* next said that there are no more                  */
+    bool ended;                      /* next has reported that there are no more units    */
     bool gap;                        /* a unit was dropped: later ones are not committed  */
-    double last_commit, work_s, main_s; /* seconds of workers and of the main thread      */
+    double last_commit;              /* pl_clock of the last commit                       */
+    double work_s, main_s;           /* seconds of the workers and of the main thread     */
 } pl_active;
 
-/* results.db -> results.previous.db: the last complete results while new ones are made. False: too long. */
+/* results.db -> results.previous.db: the last complete results while new ones are made. False: the path is too long. */
 bool pl_previous_path(const pl_store *s, char *out, size_t size);
-/* Clears what a step and everything standing on it wrote, and inserts its new row. */
+/* Deletes the rows of a step and of all stored stages that depend on it, and inserts its new row. */
 pl_code pl_step_restart(pl_runner *r, int step, int64_t *stage_id, pl_error *err);
-/* One PL_WHOLE step, or consecutive PL_PER_UNIT steps at once. *bad: position in `step` of the one that failed. */
+/* Runs one PL_WHOLE step, or n consecutive PL_PER_UNIT steps at once. *bad: position in `step` of the one that failed. */
 pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *err);
-/* Marks the stage done, in the transaction that is open or a new one, and says so. */
+/* Marks the stage done, in the open transaction or a new one, commits, and reports it. */
 pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err);
+/* PL_EIO: results.db was moved or deleted, or less disk space is free than limits.disk_free_min. */
 pl_code pl_disk_check(const pl_runner *r, pl_error *err);
 
-/* All units of all these stages, in the order of the workflow, in one pass. */
+/* Runs all units of n stages, given in the order of the workflow, in one pass. */
 pl_code pl_stream_run(pl_runner *r, pl_active *stage, int n, int *bad, pl_error *err);
 
 /* ---- units of one stage (run_unit.c); all but pl_unit_work on the main thread ---- */
 
-/* What earlier runs committed, and the stage's part of every worker. */
+/* Counts what earlier runs committed, and calls worker_open for every worker. */
 pl_code pl_units_open(pl_runner *r, pl_active *a, pl_error *err);
-void    pl_units_close(pl_active *a); /* zeroed is fine */
-/* Asks the stage how much there will be; when those it needs are done. */
+void    pl_units_close(pl_active *a); /* a zeroed one is fine */
+/* Asks the stage for the expected number of items; call it when the stages it needs are done. */
 pl_code pl_units_expect(pl_runner *r, pl_active *a, pl_error *err);
-/* *dropped: not computed, because of a stop. */
+/* Computes one unit. *wall: its seconds; *dropped: it was not computed, because the run was asked to stop. */
 pl_code pl_unit_work(const pl_active *a, int worker, pl_unit *unit, double *wall, bool *dropped, pl_error *err);
 pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err);
 

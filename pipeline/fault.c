@@ -7,7 +7,7 @@
 
 #include "pipeline/run.h"
 
-static _Atomic long passed; /* passages of the point that the environment names */
+static _Atomic long passed; /* how often the point in MOLSIEVE_FAULT was passed */
 
 void pl_fault(const char *stage, const char *point)
 {

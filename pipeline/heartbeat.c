@@ -13,7 +13,7 @@
 #include "pipeline/base/par.h"
 #include "pipeline/engine.h"
 
-enum { MOST_STAGES = 32, SUM_LEN = 21 }; /* SUM_LEN: what put_sum writes, bytes */
+enum { MAX_STAGES = 32, SUM_LEN = 21 }; /* SUM_LEN: bytes that put_sum writes */
 
 typedef struct beat_stage {
     char stage[32], item[32], note[96];
@@ -28,7 +28,7 @@ struct pl_heartbeat {
     char path[PATH_MAX], command[32], started[32], host[128], job[128], reason[384];
     const char *state;
     int64_t run_id;
-    beat_stage stage[MOST_STAGES];
+    beat_stage stage[MAX_STAGES];
     int n;
 };
 
@@ -90,7 +90,7 @@ bool pl_heartbeat_holds(pl_bytes file)
     return holds;
 }
 
-/* Old or new, never half; it need not outlive a power cut, so nothing waits for the disk. */
+/* A reader sees the old or the new file. The file need not survive a power cut, so there is no fsync. */
 static void replace(const char *path, const pl_text *text)
 {
     char tmp[PATH_MAX + 8];
@@ -106,7 +106,7 @@ static void replace(const char *path, const pl_text *text)
         (void)unlink(tmp);
 }
 
-/* Locked before and after; nobody waits for a slow file system. */
+/* h->lock is held on entry and on return, but not during the write, so other threads do not wait for a slow file system. */
 static void beat(pl_heartbeat *h)
 {
     pl_text text = { 0 };
@@ -171,7 +171,7 @@ static beat_stage *find(pl_heartbeat *h, const char *stage)
     for (int i = 0; i < h->n; i++)
         if (strcmp(h->stage[i].stage, stage) == 0)
             return &h->stage[i];
-    if (h->n == MOST_STAGES)
+    if (h->n == MAX_STAGES)
         return NULL;
     (void)snprintf(h->stage[h->n].stage, sizeof h->stage[0].stage, "%s", stage);
     return &h->stage[h->n++];
@@ -215,7 +215,7 @@ void pl_heartbeat_end(pl_heartbeat *h, pl_code code, const char *reason)
     (void)pthread_mutex_lock(&h->lock);
     h->state = code == PL_OK ? "done" : code == PL_ESTOP ? "stopped" : "failed";
     if (code == PL_ELOCK)
-        h->state = ""; /* the file is another run's by now */
+        h->state = ""; /* the file may belong to another run now: do not write it again */
     (void)snprintf(h->reason, sizeof h->reason, "%s", code != PL_OK && reason ? reason : "");
     (void)pthread_cond_signal(&h->wake);
     (void)pthread_mutex_unlock(&h->lock);

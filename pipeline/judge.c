@@ -15,7 +15,7 @@ static struct {
     char text[sizeof((pl_error *)NULL)->text];
 } said = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A log whose -shm file cannot be made is read as far as it was copied. */
+/* Opens without our VFS. If SQLite cannot create the -shm file of a WAL, the database is read without what is only in the WAL. */
 static pl_code open_plain(sqlite3 **db, const char *path, int64_t *id, pl_error *err)
 {
     pl_text uri = { 0 };

@@ -1,12 +1,13 @@
-/* pipeline/judge.h - whether what results.db says is right although the checksum of a page does not hold. */
+/* pipeline/judge.h - whether the content of results.db is intact although the checksum of a page differs. */
 #ifndef PL_JUDGE_H
 #define PL_JUDGE_H
 
 #include <stdbool.h>
 
-/* Structure, indices, and the sums of all rows (pipeline/sums.h). A pl_pages_judge; a database of another program passes. */
+/* Checks the structure, the indexes, and the sums of all rows (pipeline/sums.h). True: intact, or the database of another
+ * program. The type is pl_pages_judge. */
 bool pl_judge(const char *path);
-/* What the last one found that was not right, with the file and what to do. */
+/* The message of the last check that failed: the file, what is wrong and what to do; "" if none failed. */
 void pl_judge_said(char *out, int size);
 
 #endif

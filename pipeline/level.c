@@ -29,7 +29,7 @@ const char *pl_levels_json(const pl_workflow *wf, pl_arena *mem)
     return json;
 }
 
-/* A stage with units comes from the runs that committed them; another one from those that worked on it. */
+/* The levels of each stage: of the runs that committed its units or, for a stage without units, of the runs with events of it. */
 #define LEVELS                                                                                                                  \
     "(SELECT DISTINCT s.stage_id, s.name, json_extract(r.kernels,'$.'||s.name) AS level FROM stage s JOIN run r ON CASE "       \
     "WHEN EXISTS(SELECT 1 FROM unit u WHERE u.stage_id=s.stage_id) THEN r.run_id IN (SELECT run_id FROM unit u WHERE "         \
@@ -53,8 +53,8 @@ pl_code pl_levels_of(pl_store *s, int64_t stage_id, const char **out, pl_arena *
     return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "the levels of a stage") : code;
 }
 
-static const char advice[] = "the same molecule may get another number from the seventh digit on; `kernels` in the stage's settings pins "
-                             "the set of kernels (`molsieve help score`)";
+static const char advice[] = "results may differ from the seventh digit on; to avoid this, set `kernels` of the stage to one set of kernels "
+                             "(`molsieve help score`)";
 
 static const char *advice_of(const pl_stage *stage) { return stage && stage->level_advice ? stage->level_advice : advice; }
 

@@ -1,4 +1,4 @@
-/* pipeline/level.h - on what kind of machine a stage was computed, where its last digits depend on it.
+/* pipeline/level.h - the kind of machine that computed a stage, if the last digits of its results depend on it.
  *
  * A run stores the level of each of its stages that has one (pl_stage.level) in
  * run.kernels: {"prepare":"x86_64 with fma, glibc 2.36, libm 1a2b3c4d",
@@ -8,16 +8,16 @@
 
 #include "pipeline/engine.h"
 
-/* The levels of the steps of wf as JSON, in mem; NULL: no memory. */
+/* The levels of the steps of wf as JSON, in mem; NULL: out of memory. */
 const char *pl_levels_json(const pl_workflow *wf, pl_arena *mem);
 
-/* All levels that a stage's results come from, one behind the other with "; "; "" when none is stored. */
+/* The levels that computed the stored results of a stage, joined by "; "; "" when none is stored. */
 pl_code pl_levels_of(pl_store *s, int64_t stage_id, const char **out, pl_arena *mem, pl_error *err);
 
-/* Warns, in the log and as an event, when the stage goes on that another level began. */
+/* Warns, in the log and as an event, when a resumed stage was begun with another level. */
 pl_code pl_level_resume(pl_env *env, pl_error *err);
 
-/* Warns of each stage whose units come from unlike levels. */
+/* Warns of each stage whose results come from different levels (after a merge of shards). */
 pl_code pl_levels_compare(const pl_workflow *wf, pl_store *s, int64_t run_id, pl_error *err);
 
 #endif

@@ -18,9 +18,9 @@
 #include "pipeline/engine.h"
 #include "pipeline/store.h"
 
-enum { HOLDER = 512 }; /* bytes of the line that says who */
+enum { HOLDER = 512 }; /* bytes of the line that names the holder, at most */
 
-/* The holder writes one line just after it got the lock: wait a moment for it. */
+/* The holder writes its line just after it got the lock: wait up to 0.2 s for it. */
 static void read_holder(int fd, char *buf, size_t size)
 {
     static const struct timespec moment = { 0, 10000000 };
@@ -61,10 +61,10 @@ static pl_code refuse(int fd, const char *what, const char *path, pl_error *err)
         read_holder(fd, holder, sizeof holder);
         return pl_fail(err, PL_ELOCK, "%s is in use, held by %s; wait for it or stop it", what, holder);
     }
-    return pl_fail(err, PL_EIO, "%s: %s; this file system does not lock files, choose another workdir", path, strerror(why));
+    return pl_fail(err, PL_EIO, "%s: %s; this file system cannot lock files: choose another workdir", path, strerror(why));
 }
 
-/* The process that wrote its name into the file lives on this machine. */
+/* Whether the process named in the file is alive; a process on another host counts as alive. */
 static bool holder_lives(int fd)
 {
     char line[512], host[128] = "", own[128] = "";
@@ -78,8 +78,8 @@ static bool holder_lives(int fd)
     return strcmp(host, own) != 0 || kill((pid_t)pid, 0) == 0 || errno == EPERM;
 }
 
-/* A child process that was being started when its parent was killed holds the
- * parent's lock until its exec, a moment later: that is no holder to refuse for. */
+/* Tries to get the lock. If the holder named in the file is dead, it tries again for up to 1 s: a child
+ * process that was being started when its parent was killed holds the parent's lock until its exec. */
 static bool take(int fd, int how)
 {
     static const struct timespec moment = { 0, 20000000 };
@@ -97,7 +97,7 @@ static bool take(int fd, int how)
     return false;
 }
 
-/* The path still leads to the file that is open. */
+/* Whether path still leads to the open file. */
 static bool is_at(int fd, const char *path)
 {
     struct stat held, there;
@@ -105,7 +105,7 @@ static bool is_at(int fd, const char *path)
     return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
-/* A file that is empty or has the line of a holder; what somebody else keeps under this name is not written to. */
+/* Whether the file is empty or has the line of a holder. Any other file under this name is not ours and is not changed. */
 static bool is_lock_file(int fd)
 {
     static const char begins[] = "host ";
@@ -123,17 +123,17 @@ static pl_code open_lock(int *fd, const char *path, pl_error *err)
 {
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (*fd < 0 && errno == ELOOP)
-        return pl_fail(err, PL_EIO, "%s: a symbolic link; a lock has to be a file of its own, remove the link", path);
+        return pl_fail(err, PL_EIO, "%s: a symbolic link, but a lock must be a regular file; remove the link", path);
     if (*fd < 0)
         return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
     if (is_lock_file(*fd))
         return PL_OK;
     (void)close(*fd);
     *fd = -1;
-    return pl_fail(err, PL_EIO, "%s: no lock file, it is left as it is; move it away or choose another workdir", path);
+    return pl_fail(err, PL_EIO, "%s: not a lock file of molsieve, left as it is; move it away or choose another workdir", path);
 }
 
-/* Not of a file that was deleted between opening and locking it. */
+/* Opens and locks the file; tries again if it was deleted between opening and locking. */
 static pl_code lock_file(pl_lock *lock, const char *path, const char *what, int how, pl_error *err)
 {
     for (int tries = 0; tries < 8; tries++) {
@@ -147,10 +147,10 @@ static pl_code lock_file(pl_lock *lock, const char *path, const char *what, int 
         (void)close(lock->fd);
         lock->fd = -1;
     }
-    return pl_fail(err, PL_ELOCK, "%s: somebody deletes it again and again", path);
+    return pl_fail(err, PL_ELOCK, "%s: another program keeps deleting this lock file; stop it and try again", path);
 }
 
-/* how: LOCK_EX or LOCK_SH; who shares a lock makes no claim for other hosts. */
+/* how: LOCK_EX or LOCK_SH; a shared lock has no claim for other hosts. */
 static pl_code take_file(pl_lock *lock, const char *path, const char *what, int how, pl_error *err)
 {
     char who[HOLDER], claim[PATH_MAX + 8];
@@ -172,8 +172,8 @@ static pl_code check_held(const pl_lock *lock, pl_error *err)
 {
     if (lock->fd < 0 || (is_at(lock->fd, lock->path) && pl_claim_held(lock->claim)))
         return PL_OK;
-    return pl_fail(err, PL_ELOCK, "%s%s was deleted or replaced while this run held it, so that another may have begun; this one "
-                   "stores nothing more. A lock file needs no clearing away: who ends lets it go", lock->path,
+    return pl_fail(err, PL_ELOCK, "%s%s was deleted or replaced during this run, so another run may have started; this run stores "
+                   "nothing more. Lock files need not be deleted: a run that ends releases its locks", lock->path,
                    is_at(lock->fd, lock->path) ? ".host" : "");
 }
 
@@ -202,7 +202,7 @@ pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err)
     return take_file(lock, path, workdir, LOCK_EX, err);
 }
 
-/* Our own work directory under another name is held already. */
+/* Whether path is the lock file that we hold already: our own work directory under another name. */
 static bool is_held(const char *path, const pl_lock *own)
 {
     struct stat x, y;
@@ -219,7 +219,7 @@ static pl_code share_folder(pl_lock *lock, const char *folder, const pl_lock *ow
     return is_held(path, own) ? PL_OK : take_file(lock, path, folder, LOCK_SH, err);
 }
 
-/* A database right in the work directory is behind that one's lock already. */
+/* A database directly in the work directory needs no lock of its own. */
 static pl_code take_outside(pl_lock *lock, pl_lock *folder, const char *file, const pl_workflow *wf, const pl_lock *own,
                             pl_error *err)
 {

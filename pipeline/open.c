@@ -33,7 +33,7 @@ pl_code pl_open_ours(const pl_identity *is, const char *path, int want_id, int n
     return PL_OK;
 }
 
-/* A database may come from somebody else: its views and triggers can neither call what reaches out of it nor change rows when ours do. */
+/* A database may come from somebody else: its views cannot call functions with side effects, and its triggers do not run. */
 static void distrust(sqlite3 *db)
 {
     static const struct { int what, value; } set[] = {
@@ -76,13 +76,13 @@ pl_code pl_open_file(sqlite3 **db, const char *path, int flags, int wait_ms, pl_
     return code;
 }
 
-/* Rows are looked up, blocks are written once and read once: one needs a cache, the other none to speak of.
- * A row that says that a block is there must not outlive it when the power is cut: blocks are synced at each
- * commit, rows when SQLite copies its log; what a cut takes from their end is done again. */
+/* Rows are looked up often and need a cache; blocks are written once and read once and need hardly any. After a
+ * power cut no row may refer to a block that is lost. So features.db syncs at each commit, and results.db only when
+ * SQLite copies its WAL; the last units that results.db loses are computed again. */
 const pl_kind pl_results_kind = { 4096, 32768, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" },
               pl_features_kind = { 16384, 2048, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;" };
 
-/* After the identity is known to be ours: a foreign file is never touched. */
+/* Call it only when the file is known to be ours: a file of another program is never changed. */
 pl_code pl_open_writer(sqlite3 *db, bool fresh, const pl_kind *kind, bool network, int journal, pl_error *err)
 {
     static const char local[] = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
@@ -113,7 +113,7 @@ pl_code pl_open_version(sqlite3 *db, int application_id, int version, pl_error *
     return pl_db_exec(db, sql, err);
 }
 
-/* Refused for want of a -shm file, and all content is in the file itself. */
+/* Whether the open failed only because no -shm file could be created, and the WAL is empty or missing. */
 static bool is_at_rest(sqlite3 *db, const char *path)
 {
     int why = sqlite3_errcode(db) & 0xff;
@@ -127,8 +127,8 @@ static bool is_at_rest(sqlite3 *db, const char *path)
     return stat(wal, &at) != 0 || at.st_size == 0;
 }
 
-/* A WAL database in a directory that cannot be written: its -shm file cannot be
- * made, so it is opened as a file that nobody changes. */
+/* For a WAL database in a directory that cannot be written: its -shm file cannot be
+ * created, so it is opened with immutable=1, as a file that does not change. */
 static pl_code open_immutable(sqlite3 **db, const char *path, pl_identity *is, pl_error *err)
 {
     pl_text uri = { 0 };
@@ -138,7 +138,7 @@ static pl_code open_immutable(sqlite3 **db, const char *path, pl_identity *is, p
     *db = NULL;
     pl_text_add(&uri, "file:");
     for (const char *c = path; *c != '\0'; c++)
-        pl_text_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c); /* they mean something there */
+        pl_text_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c); /* these have a meaning in a URI */
     pl_text_add(&uri, "?immutable=1");
     if (!pl_text_ok(&uri))
         code = pl_fail(err, PL_ENOMEM, "a path");
@@ -154,8 +154,8 @@ static pl_code open_readonly(sqlite3 **db, const char *path, pl_identity *is, pl
     return code == PL_OK ? pl_open_identity(*db, is, err) : code;
 }
 
-/* A transaction that a kill or a power cut left half in the file is undone from
- * the journal by the first who reads; that needs a moment of writing. */
+/* If a kill or a power cut left half of a transaction in the file, SQLite rolls it back
+ * from the journal on the first read; for that the file is opened for writing once. */
 static pl_code undo_half(sqlite3 **db, const char *path, pl_identity *is, pl_error *err)
 {
     pl_code code;

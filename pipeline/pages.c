@@ -8,26 +8,26 @@
 
 #include "pipeline/base/hash.h"
 
-enum { HEADER = 100, SIZE_AT = 16, RESERVED_AT = 20 }; /* of SQLite's file format */
+enum { HEADER = 100, SIZE_AT = 16, RESERVED_AT = 20 }; /* SQLite's file format: bytes of the header; offsets of page size and reserved bytes */
 
-/* Behind the file object of the VFS below, whose functions get both. */
+/* Our data of an open file. It follows the file object of the VFS below in the same allocation, pages.at bytes in. */
 typedef struct page_file {
-    sqlite3_io_methods methods;        /* those below, but for read and write  */
+    sqlite3_io_methods methods;        /* those of below, except read and write */
     const sqlite3_io_methods *below;
     const char *path;
-    int page;                          /* bytes; 0: not known yet              */
-    bool sums, ours;                   /* has room for checksums; may be renewed */
-    bool excused;                      /* judged right: nothing is compared    */
+    int page;                          /* bytes of a page; 0: not known yet    */
+    bool sums, ours;                   /* pages have room for checksums; pl_pages_renew was called */
+    bool excused;                      /* the content was found intact: compare no checksums */
 } page_file;
 
 static struct {
     sqlite3_vfs vfs, *below;
     pl_pages_judge *judge;
-    size_t at;                         /* of a page_file in its file object    */
+    size_t at;                         /* offset of page_file in a file object, bytes */
     pthread_mutex_t lock;
 } pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static page_file *of(sqlite3_file *file) { return (page_file *)((char *)file + pages.at); }
+static page_file *page_file_of(sqlite3_file *file) { return (page_file *)((char *)file + pages.at); }
 
 /* ---- checksums of pages ---- */
 
@@ -44,8 +44,8 @@ static bool holds(const unsigned char *page, int n, sqlite3_int64 at)
 
 static bool is_page(const page_file *p, int n, sqlite3_int64 at) { return n == p->page && at % n == 0; }
 
-/* What the file's first bytes say. */
-static void learn(page_file *p, const unsigned char *head)
+/* Takes page size and reserved bytes from the header of the file. */
+static void read_header(page_file *p, const unsigned char *head)
 {
     int size = head[SIZE_AT] << 8 | head[SIZE_AT + 1];
 
@@ -55,7 +55,7 @@ static void learn(page_file *p, const unsigned char *head)
     p->sums = head[RESERVED_AT] == PL_PAGE_SUM && p->page >= 512;
 }
 
-/* The byte that says whether there are checksums may itself be damaged. */
+/* Whether the first page has a valid checksum although its header says that there are none: then that byte is damaged. */
 static bool hides_sums(const page_file *p, unsigned char *page, int n, sqlite3_int64 at)
 {
     unsigned char said = page[RESERVED_AT];
@@ -69,7 +69,7 @@ static bool hides_sums(const page_file *p, unsigned char *page, int n, sqlite3_i
     return hides;
 }
 
-/* A page that changes meanwhile gets a checksum that does not match, and is judged again. */
+/* Writes new checksums where they differ. If a page is changed at the same time, its checksum will differ and be judged again. */
 static void renew(sqlite3_file *file, page_file *p)
 {
     sqlite3_int64 size = 0;
@@ -88,7 +88,7 @@ static void renew(sqlite3_file *file, page_file *p)
     p->excused = rc != SQLITE_OK;
 }
 
-static int doubt(sqlite3_file *file, page_file *p)
+static int judge_page(sqlite3_file *file, page_file *p)
 {
     if (!pages.judge(p->path))
         return SQLITE_IOERR_DATA;
@@ -102,28 +102,28 @@ static int doubt(sqlite3_file *file, page_file *p)
 
 static int read_some(sqlite3_file *file, void *to, int n, sqlite3_int64 at)
 {
-    page_file *p = of(file);
+    page_file *p = page_file_of(file);
     int rc = p->below->xRead(file, to, n, at);
 
     if (rc != SQLITE_OK)
         return rc;
     if (at == 0 && n >= HEADER)
-        learn(p, to);
+        read_header(p, to);
     if (hides_sums(p, to, n, at))
         return pages.judge(p->path), SQLITE_IOERR_DATA;
     if (!p->sums || p->excused || !is_page(p, n, at) || holds(to, n, at))
         return SQLITE_OK;
-    return doubt(file, p);
+    return judge_page(file, p);
 }
 
-/* The reserved bytes belong to nobody else, so the checksum is put where SQLite keeps the page. */
+/* SQLite does not use the reserved bytes, so the checksum is written into SQLite's own buffer. */
 static int write_some(sqlite3_file *file, const void *from, int n, sqlite3_int64 at)
 {
-    page_file *p = of(file);
+    page_file *p = page_file_of(file);
     uint64_t sum;
 
     if (at == 0 && n >= HEADER)
-        learn(p, from);
+        read_header(p, from);
     if (p->sums && is_page(p, n, at)) {
         sum = sum_of(from, n, at);
         memcpy((char *)from + n - PL_PAGE_SUM, &sum, PL_PAGE_SUM);
@@ -133,7 +133,7 @@ static int write_some(sqlite3_file *file, const void *from, int n, sqlite3_int64
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *got)
 {
-    page_file *p = of(file);
+    page_file *p = page_file_of(file);
     int granted = flags, rc = pages.below->xOpen(pages.below, name, file, flags, &granted);
 
     (void)vfs;
@@ -142,7 +142,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     if (rc != SQLITE_OK || (flags & SQLITE_OPEN_MAIN_DB) == 0)
         return rc;
     *p = (page_file){ .methods = *file->pMethods, .below = file->pMethods, .path = name };
-    p->methods.iVersion = p->methods.iVersion < 2 ? p->methods.iVersion : 2; /* mapped pages would pass by */
+    p->methods.iVersion = p->methods.iVersion < 2 ? p->methods.iVersion : 2; /* no memory mapping (version 3): it would bypass read_some */
     p->methods.xRead = read_some;
     p->methods.xWrite = write_some;
     file->pMethods = &p->methods;
@@ -167,7 +167,7 @@ pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err)
         if (below != NULL && sqlite3_vfs_register(&pages.vfs, 0) == SQLITE_OK)
             pages.below = below;
         else
-            code = pl_fail(err, PL_EBUG, "SQLite takes no VFS");
+            code = pl_fail(err, PL_EBUG, "SQLite could not register the VFS of the page checksums");
     }
     (void)pthread_mutex_unlock(&pages.lock);
     return code;
@@ -180,8 +180,8 @@ void pl_pages_renew(sqlite3 *db)
 
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == NULL)
         return;
-    p = of(file);
-    if (file->pMethods != &p->methods) /* in memory */
+    p = page_file_of(file);
+    if (file->pMethods != &p->methods) /* a database in memory */
         return;
     p->ours = true;
     if (p->excused)

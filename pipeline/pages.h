@@ -1,12 +1,13 @@
-/* pipeline/pages.h - every page of results.db carries a checksum of itself, verified whenever the page is read.
+/* pipeline/pages.h - every page of results.db has a checksum, which is verified whenever the page is read.
  *
- * PL_PAGES_VFS is SQLite's own access to files and, on top of it: where a database has PL_PAGE_SUM reserved bytes at the
- * end of each page, they get a hash of the rest of the page and its number when the page is written, and are compared
- * when it is read. Any SQLite reads such a file, and one without reserved bytes is read and written as ever.
+ * PL_PAGES_VFS is a VFS (the file layer of SQLite) on top of SQLite's default one. If a database reserves PL_PAGE_SUM
+ * bytes at the end of each page, this VFS stores there a hash of the rest of the page and of the page number when the page
+ * is written, and compares it when the page is read. Any SQLite can read such a file. A file without reserved bytes is
+ * read and written as usual.
  *
- * Other programs that write leave the old reserved bytes, or none. A page that does not match is therefore first
- * judged: the judge looks at the contents. If they are right, the page is taken as it is, and pl_pages_renew gives all pages
- * new checksums. If not, the read ends with SQLITE_IOERR_DATA. */
+ * Other programs that write to the file leave an old checksum, or none. If a checksum differs, the judge therefore
+ * checks the whole content of the database. If that is intact, the pages are accepted, and pl_pages_renew gives them
+ * new checksums. Otherwise the read fails with SQLITE_IOERR_DATA. */
 #ifndef PL_PAGES_H
 #define PL_PAGES_H
 
@@ -19,21 +20,21 @@
 
 enum { PL_PAGE_SUM = 8 };
 
-#ifndef SQLITE_IOERR_DATA /* before SQLite 3.33, which neither says the one nor knows the other */
+#ifndef SQLITE_IOERR_DATA /* SQLite before 3.33 does not define these two */
 #define SQLITE_IOERR_DATA (SQLITE_IOERR | (32 << 8))
 #endif
 #ifndef SQLITE_FCNTL_RESERVE_BYTES
 #define SQLITE_FCNTL_RESERVE_BYTES 38
 #endif
 
-/* Whether the contents of a database are right, whoever wrote its pages. */
+/* Whether the content of a database is intact, even if another program wrote some of its pages. */
 typedef bool pl_pages_judge(const char *path);
 
-/* Once, before the first open; later calls do nothing. */
+/* Registers the VFS; call it before the first open. Later calls do nothing. */
 pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err);
-/* Of a database that is written, and is ours: pages that other programs wrote get checksums, now and later. */
+/* For one of our databases, open for writing: from now on, pages that other programs wrote get new checksums. */
 void pl_pages_renew(sqlite3 *db);
-/* A database without tables yet, or before a VACUUM, gets room for checksums. */
+/* Reserves room for checksums; for a database without tables, or before a VACUUM. */
 void pl_pages_reserve(sqlite3 *db);
 
 #endif

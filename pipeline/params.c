@@ -58,8 +58,8 @@ static int by_key(const void *a, const void *b)
     return strcmp((*(const pl_field *const *)a)->key, (*(const pl_field *const *)b)->key);
 }
 
-/* A younger setting at the value with which all is as it was before: its default, or the first of its choices, so
- * that a choice may have another default than what was done before there was one. */
+/* Whether a PL_LATER setting has the value with which the result is as it was before the setting existed: its default or,
+ * for a choice, its first word, so that the default of a choice may be another word. */
 static bool is_as_before(const pl_field *f, const void *conf)
 {
     const void *at = (const char *)conf + f->at;
@@ -87,7 +87,7 @@ static bool is_in_key(const pl_field *f, const void *conf)
     return !(f->flags & PL_HOW) && f->type != PL_PATH && !((f->flags & PL_LATER) && is_as_before(f, conf));
 }
 
-/* Dotted keys stay flat, so that two texts are compared key by key. */
+/* Dotted keys are not nested, so that two objects can be compared key by key. */
 static void add_fields(pl_text *out, const pl_field *table, const void *conf)
 {
     int n = pl_fields_count(table), n_used = 0;

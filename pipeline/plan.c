@@ -43,7 +43,7 @@ pl_code pl_needs_json(const pl_workflow *wf, const pl_step *step, const char **o
     return code;
 }
 
-/* What the stage adds, and the seed where it matters, as one object. */
+/* Fills extra_json: what the stage's key callback adds and, if the stage uses it, the seed. */
 static pl_code make_extra(pl_workflow *wf, pl_step *step, pl_store *store, pl_arena *mem, pl_error *err)
 {
     const char *text = "{}";
@@ -150,10 +150,10 @@ typedef struct diff {
     pl_text *out;
     int *n;
     pl_arena *mem;
-    const pl_stage *stage; /* whose settings are compared; NULL: what is no setting */
+    const pl_stage *stage; /* the stage whose settings are compared; NULL: extra_json is compared */
 } diff;
 
-/* A setting that is left out of a key has its default; a choice has its first. */
+/* A PL_LATER setting that is not in a key has its default, a choice its first word. */
 static void add_default(diff *d, const char *path)
 {
     const pl_field *f = d->stage ? d->stage->fields : NULL;
@@ -235,7 +235,7 @@ static void compare_texts(diff *d, const char *was, const char *now)
     json_decref(b);
 }
 
-/* Needed stages: their keys say nothing to a reader, their names do. */
+/* For needed stages only the name is written: their keys mean nothing to a reader. */
 static void compare_needs(diff *d, const char *was, const char *now)
 {
     json_t *a = json_loads(was, 0, NULL), *b = json_loads(now, 0, NULL), *key;

@@ -4,24 +4,24 @@
 
 #include "pipeline/engine.h"
 
-/* Everything that decides whether steps run. */
+/* What decides whether steps run. */
 typedef struct planner {
     pl_workflow *wf;
     pl_store *store;
     const pl_run_opts *opts;
     pl_step_plan *plan;
     pl_stage_row *row; /* [n_steps] */
-    bool *gone;        /* [n_steps] blocks are missing and somebody needs them */
-    int64_t since;     /* what runs after this one began again, the same command began */
+    bool *gone;        /* [n_steps] blocks are missing in features.db and a step needs them */
+    int64_t since;     /* the last run that is done or had another command line; see forced() */
     pl_arena *mem;
 } planner;
 
-/* Marks a step and, through its needs, all that it stands on. */
-static void want(const pl_workflow *wf, int i, bool *wanted)
+/* Marks a step and all steps that it depends on. */
+static void mark_wanted(const pl_workflow *wf, int i, bool *wanted)
 {
     wanted[i] = true;
     for (int k = 0; k < wf->step[i].n_needs; k++)
-        want(wf, wf->step[i].needs[k], wanted);
+        mark_wanted(wf, wf->step[i].needs[k], wanted);
 }
 
 static pl_code find_stage(const pl_workflow *wf, const char *name, const char *option, int *at, pl_error *err)
@@ -45,7 +45,8 @@ static pl_code find_stage(const pl_workflow *wf, const char *name, const char *o
     return code;
 }
 
-/* Once: a command that was stopped and is given again goes on with what it had begun again. */
+/* Whether --force or --from asks to run step i again. Only once: if the command was stopped and is given again, steps that
+ * it had begun again (run_id > since) continue. */
 static bool forced(const planner *p, int i)
 {
     const char *name = p->wf->step[i].stage->name;
@@ -57,7 +58,7 @@ static bool forced(const planner *p, int i)
     return p->opts->from && i >= pl_step_find(p->wf, p->opts->from);
 }
 
-/* The first needed step that will not simply be reused, or -1. */
+/* The first needed step that is not done, or -1. */
 static int unready_need(const planner *p, int i)
 {
     const pl_step *step = &p->wf->step[i];
@@ -68,8 +69,8 @@ static int unready_need(const planner *p, int i)
     return -1;
 }
 
-/* Stages of units go on together: one may be begun on another that is begun. */
-static bool goes_on(const planner *p, int i)
+/* Whether a begun per-unit step can continue although steps it needs are not done: those are begun per-unit steps, too. */
+static bool can_continue(const planner *p, int i)
 {
     const pl_step *step = &p->wf->step[i];
     bool together = step->stage->scope == PL_PER_UNIT && p->row[i].stage_id != 0 && !p->row[i].done && !forced(p, i) &&
@@ -119,7 +120,7 @@ static const char *done_reason(const planner *p, int i, int64_t n_items)
                       pl_count_str(p->row[i].n_units, units), p->row[i].n_units == 1 ? "" : "s");
 }
 
-/* Units and items that are in the database; a few hundred rows, not the data. */
+/* Counts the units and items in the database; it reads only the table unit. */
 static pl_code count_units(const planner *p, int i, int64_t *n_items, pl_error *err)
 {
     long long id = p->row[i].stage_id;
@@ -130,7 +131,7 @@ static pl_code count_units(const planner *p, int i, int64_t *n_items, pl_error *
     return code;
 }
 
-/* Units that were not made from what the key says. */
+/* Asks a begun stage whether its committed units can be used. */
 static pl_code find_doubt(const planner *p, int i, const char **reason, pl_error *err)
 {
     const pl_step *step = &p->wf->step[i];
@@ -141,7 +142,7 @@ static pl_code find_doubt(const planner *p, int i, const char **reason, pl_error
     return step->stage->doubt(p->wf, step, p->store, reason, p->mem, err);
 }
 
-/* A file that somebody deleted is made again. */
+/* Asks a done stage whether a file that it wrote is missing. */
 static pl_code find_missing(const planner *p, int i, const char **reason, pl_error *err)
 {
     const pl_step *step = &p->wf->step[i];
@@ -169,12 +170,12 @@ static pl_code judge_same_key(planner *p, int i, pl_error *err)
     if (code != PL_OK)
         return code;
     if (doubt != NULL) {
-        out->reason = doubt; /* its state is stale */
+        out->reason = doubt; /* the state stays PL_STEP_STALE */
         return PL_OK;
     }
     if (missing != NULL) {
         if (p->wf->step[i].stage->reset_sql != NULL)
-            out->state = PL_STEP_RESUME; /* its rows stay, and what they come from: a training's last checkpoint */
+            out->state = PL_STEP_RESUME; /* its rows stay, such as the last checkpoint of a training */
         out->reason = missing;
         return PL_OK;
     }
@@ -191,13 +192,13 @@ static pl_code judge_same_key(planner *p, int i, pl_error *err)
     return PL_OK;
 }
 
-/* After a merge that did not need them they are where they were made. */
+/* After a merge that did not need the blocks they are still in the databases of the shards. */
 static const char *gone_reason(const planner *p)
 {
     const char *shards = pl_sprintf(p->mem, "%s/shards", p->wf->workdir);
 
     return shards && access(shards, F_OK) == 0 ? "its blocks are not in features.db; `molsieve merge` fetches them from the shards"
-                                               : "its blocks in features.db are gone";
+                                               : "its blocks are missing in features.db";
 }
 
 static pl_code judge(planner *p, int i, pl_error *err)
@@ -208,14 +209,14 @@ static pl_code judge(planner *p, int i, pl_error *err)
 
     *out = (pl_step_plan){ .state = had_row ? PL_STEP_STALE : PL_STEP_RUN, .n_units = -1, .own_reason = need < 0,
                            .estimate = { .n_items = -1, .n_units = -1 } };
-    if (need >= 0 && goes_on(p, i))
+    if (need >= 0 && can_continue(p, i))
         return judge_same_key(p, i, err);
     if (need >= 0)
         out->reason = need_reason(p, need, had_row);
     else if (!had_row)
         out->reason = "never run";
     else if (forced(p, i))
-        out->reason = "asked for";
+        out->reason = "requested by --force or --from";
     else if (p->gone[i])
         out->reason = gone_reason(p);
     else if (strcmp(p->row[i].key, p->wf->step[i].key) == 0)
@@ -235,7 +236,7 @@ bool pl_step_reads(const pl_workflow *wf, int step, int need)
     return needs && (s->stage->reads_blocks == NULL || s->stage->reads_blocks(s));
 }
 
-static bool somebody_reads(const planner *p, int i, const bool *wanted)
+static bool is_read(const planner *p, int i, const bool *wanted)
 {
     if (p->plan[i].state == PL_STEP_RESUME && wanted[i])
         return true;
@@ -245,8 +246,8 @@ static bool somebody_reads(const planner *p, int i, const bool *wanted)
     return false;
 }
 
-/* features.db may be deleted at any time; only then does it matter what was in it. */
-static pl_code find_gone(planner *p, const bool *wanted, bool *changed, pl_error *err)
+/* Blocks may be missing, since features.db may be deleted at any time. Finds the steps whose missing blocks are needed. */
+static pl_code find_missing_blocks(planner *p, const bool *wanted, bool *changed, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -255,7 +256,7 @@ static pl_code find_gone(planner *p, const bool *wanted, bool *changed, pl_error
         bool has_rows = p->plan[i].state == PL_STEP_DONE || p->plan[i].state == PL_STEP_RESUME;
         int64_t n = 0;
 
-        if (!has_rows || p->gone[i] || p->row[i].n_blocks == 0 || !somebody_reads(p, i, wanted))
+        if (!has_rows || p->gone[i] || p->row[i].n_blocks == 0 || !is_read(p, i, wanted))
             continue;
         if (p->store->features != NULL || access(p->store->features_path, F_OK) == 0) {
             code = pl_store_features(p->store, err);
@@ -282,7 +283,7 @@ static pl_code judge_all(planner *p, bool *wanted, pl_error *err)
         for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++)
             code = judge(p, i, err);
         if (code == PL_OK)
-            code = find_gone(p, wanted, &changed, err);
+            code = find_missing_blocks(p, wanted, &changed, err);
     }
     for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++)
         if (p->plan[i].reason == NULL)
@@ -321,7 +322,7 @@ pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *
     for (int i = 0; i < wf->n_steps; i++)
         wanted[i] = until < 0;
     if (until >= 0)
-        want(wf, until, wanted);
+        mark_wanted(wf, until, wanted);
     for (int i = 0; opts && opts->shard.n > 0 && i < wf->n_steps; i++)
         wanted[i] = wanted[i] && pl_step_in_shard(wf, i);
     return judge_all(&p, wanted, err);
@@ -341,7 +342,7 @@ pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_ar
 static void explain_row(const pl_stage_row *row, const pl_step *step, const char *lines, int n, pl_text *out)
 {
     if (strcmp(row->key, step->key) == 0) {
-        pl_text_addf(out, "%s: key %.12s, as stored: nothing that matters has changed\n", step->stage->name, step->key);
+        pl_text_addf(out, "%s: key %.12s, as stored: no change that affects the result\n", step->stage->name, step->key);
         return;
     }
     pl_text_addf(out, "%s: key %.12s -> %.12s, %d difference%s\n", step->stage->name, row->key, step->key, n,
@@ -376,7 +377,7 @@ pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text 
             explain_row(&row, &wf->step[at], pl_text_str(&lines), n, out);
         pl_text_addf(out, "settings in the key: %s\n", wf->step[at].params_json);
         if (strcmp(wf->step[at].extra_json, "{}") != 0)
-            pl_text_addf(out, "besides settings: %s\n", wf->step[at].extra_json);
+            pl_text_addf(out, "also in the key: %s\n", wf->step[at].extra_json);
     }
     pl_text_free(&lines);
     return code;

@@ -46,7 +46,7 @@ static void add(pl_problems *p, const char *origin, int line, int column, const 
         return;
     x.text = pl_strdup(p->mem, text);
     if (x.text == NULL)
-        x.text = "a problem, and no memory left to describe it";
+        x.text = "a problem that could not be described: out of memory";
     if (room_for_one(p))
         p->list[p->n++] = x;
     else if (p->n == 0)

@@ -9,19 +9,19 @@
 #include "pipeline/base/text.h"
 #include "pipeline/engine.h"
 
-enum { MOST_STAGES = 16, WIDTH = 110, USUAL_WIDTH = 80 };
+enum { MAX_STAGES = 16, WIDTH = 110, USUAL_WIDTH = 80 };
 
-typedef struct at_work {
+typedef struct running_stage {
     char stage[32], item[32], note[96];
-    int64_t first, done, total; /* first: where this run began, for an honest rate */
+    int64_t first, done, total; /* items; first: done by earlier runs, excluded from the rate */
     bool about;
     double began;
-} at_work;
+} running_stage;
 
 struct pl_progress {
     FILE *to;
     bool tty, quiet, drawn;
-    at_work stage[MOST_STAGES];
+    running_stage stage[MAX_STAGES];
     int n;
     double last;
     pl_heartbeat *beat;
@@ -56,7 +56,7 @@ void pl_progress_free(pl_progress *p)
 }
 
 /* "graph      45,000 of 100,000 molecules  45 %  1,204/s  46s left  note" */
-static void put_stage(const at_work *w, pl_text *out)
+static void put_stage(const running_stage *w, pl_text *out)
 {
     char a[32], b[32];
     double spent = pl_clock() - w->began;
@@ -77,7 +77,7 @@ static void put_stage(const at_work *w, pl_text *out)
         pl_text_addf(out, "  %s", w->note);
 }
 
-/* A line that wraps cannot be drawn over. */
+/* The columns to use: a line that wraps could not be overwritten. */
 static int width(FILE *to)
 {
     struct winsize w = { 0 };
@@ -86,7 +86,7 @@ static int width(FILE *to)
     return columns <= WIDTH ? columns - 1 : WIDTH;
 }
 
-/* "graph 45,000 of 100,000 molecules ...  (read 48,000, prepare 46,000)": cut where it is least missed. */
+/* "graph 45,000 of 100,000 molecules ...  (read 48,000, prepare 46,000)"; on a narrow terminal the end is cut off. */
 static void show(pl_progress *p)
 {
     pl_text line = { 0 };
@@ -118,12 +118,12 @@ static void show_if_due(pl_progress *p)
     show(p);
 }
 
-static void tell(pl_progress *p, const at_work *w)
+static void send_heartbeat(pl_progress *p, const running_stage *w)
 {
     pl_heartbeat_stage(p->beat, w->stage, w->item, w->done, w->total, w->note);
 }
 
-static at_work *find(pl_progress *p, const char *stage)
+static running_stage *find(pl_progress *p, const char *stage)
 {
     for (int i = 0; i < p->n; i++)
         if (strcmp(p->stage[i].stage, stage) == 0)
@@ -133,36 +133,36 @@ static at_work *find(pl_progress *p, const char *stage)
 
 void pl_progress_start(pl_progress *p, const char *stage, const char *item, int64_t done, int64_t total, bool about)
 {
-    at_work *w;
+    running_stage *w;
 
-    if (p == NULL || p->n == MOST_STAGES)
+    if (p == NULL || p->n == MAX_STAGES)
         return;
     w = &p->stage[p->n++];
-    *w = (at_work){ .first = done, .done = done, .total = total, .about = about, .began = pl_clock() };
+    *w = (running_stage){ .first = done, .done = done, .total = total, .about = about, .began = pl_clock() };
     (void)snprintf(w->stage, sizeof w->stage, "%s", stage);
     (void)snprintf(w->item, sizeof w->item, "%s", item ? item : "items");
     p->last = w->began;
-    tell(p, w);
+    send_heartbeat(p, w);
     if (!p->quiet && p->tty)
         show(p);
 }
 
 void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t total, bool about)
 {
-    at_work *w = p ? find(p, stage) : NULL;
+    running_stage *w = p ? find(p, stage) : NULL;
 
     if (w == NULL)
         return;
     w->done = done;
     w->total = total;
     w->about = about;
-    tell(p, w);
+    send_heartbeat(p, w);
     show_if_due(p);
 }
 
 void pl_progress_from(pl_progress *p, int64_t done)
 {
-    at_work *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
+    running_stage *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
 
     if (w == NULL)
         return;
@@ -172,7 +172,7 @@ void pl_progress_from(pl_progress *p, int64_t done)
 
 void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note)
 {
-    at_work *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
+    running_stage *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
 
     if (w == NULL)
         return;
@@ -180,13 +180,13 @@ void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *no
     w->total = total;
     if (note != NULL)
         (void)snprintf(w->note, sizeof w->note, "%s", note);
-    tell(p, w);
+    send_heartbeat(p, w);
     show_if_due(p);
 }
 
 void pl_progress_end(pl_progress *p, const char *stage, const char *summary)
 {
-    at_work *w = p ? find(p, stage) : NULL;
+    running_stage *w = p ? find(p, stage) : NULL;
 
     if (p == NULL)
         return;

@@ -13,7 +13,7 @@
 #include "pipeline/run_row.h"
 #include "pipeline/stop.h"
 
-/* ---- room for the last words on a full disk ---- */
+/* ---- WORKDIR/.reserve: disk space for the last rows of a run when the disk is full ---- */
 
 enum { RESERVE_BYTES = 1 << 20 };
 
@@ -22,7 +22,7 @@ static void reserve_path(const pl_workflow *wf, char out[PATH_MAX])
     (void)snprintf(out, PATH_MAX, "%s/.reserve", wf->workdir);
 }
 
-/* Nothing but zeros, or empty: one of ours, whole or begun. */
+/* Whether the file has only zeros or is empty: a reserve file of ours, complete or begun. */
 static bool is_reserve(int fd)
 {
     static const char zeros[1 << 12];
@@ -38,7 +38,7 @@ static bool is_reserve(int fd)
     return n == 0;
 }
 
-/* -1: there is none, or something else stands there, which is left alone. */
+/* Opens the reserve file. -1: there is none, or the file is not ours and is left alone. */
 static int reserve_open(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
@@ -56,11 +56,11 @@ static void reserve_make(const pl_workflow *wf)
     int fd;
 
     reserve_path(wf, path);
-    fd = reserve_open(path, O_RDWR | O_CREAT); /* it is read where there is no fallocate(2) */
+    fd = reserve_open(path, O_RDWR | O_CREAT); /* without fallocate(2), posix_fallocate also reads the file */
     if (fd < 0)
         return;
     if ((fstat(fd, &at) != 0 || at.st_size != RESERVE_BYTES) && posix_fallocate(fd, 0, RESERVE_BYTES) != 0)
-        (void)unlink(path); /* too little room for a reserve: disk_free_min speaks next */
+        (void)unlink(path); /* too little space even for this: the check of disk_free_min reports it next */
     (void)close(fd);
 }
 
@@ -77,39 +77,39 @@ static void reserve_release(const pl_workflow *wf)
     (void)unlink(path);
 }
 
-/* SQLite goes on in a file that nobody can see any more. */
+/* If the database was moved or deleted, SQLite would go on writing to the old file. */
 static pl_code check_is_there(const pl_runner *r, pl_error *err)
 {
     int moved = 0;
 
     if (sqlite3_file_control(r->store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved)
         return PL_OK;
-    return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or it is made "
-                   "anew", r->wf->storage.results);
+    return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run "
+                   "starts from the beginning", r->wf->storage.results);
 }
 
 pl_code pl_disk_check(const pl_runner *r, pl_error *err)
 {
     const char *const places[] = { r->wf->storage.results, r->wf->storage.features };
-    double least = r->wf->limits.disk_free_min;
+    double min_free = r->wf->limits.disk_free_min;
     char have[32], want[32];
     pl_code code = check_is_there(r, err);
 
     if (code != PL_OK)
         return code;
-    for (int i = 0; least > 0 && i < 2; i++) {
+    for (int i = 0; min_free > 0 && i < 2; i++) {
         double left = places[i] ? pl_disk_free(places[i]) : -1;
-        if (left >= 0 && left < least)
+        if (left >= 0 && left < min_free)
             return pl_fail(err, PL_EIO,
                            "%s: only %s free, limits.disk_free_min is %s; free some space and run again, nothing is lost",
-                           places[i], pl_size_str(left, have), pl_size_str(least, want));
+                           places[i], pl_size_str(left, have), pl_size_str(min_free, want));
     }
     return PL_OK;
 }
 
 /* ---- a fresh directory ---- */
 
-/* A path below the old directory moves with it; others stay. */
+/* A path below the directory `from` moves to `to`; others stay. */
 static const char *moved(const char *path, const char *from, const char *to, pl_arena *mem)
 {
     size_t n = strlen(from);
@@ -135,7 +135,7 @@ pl_code pl_workflow_fresh(pl_workflow *wf, pl_arena *mem, pl_error *err)
 
 /* ---- the steps ---- */
 
-/* A failed stage takes those that need it with it, others go on under --keep-going. */
+/* Whether a stage that step i needs has failed. With --keep-going the other stages go on. */
 static bool blocked(const pl_runner *r, int i, const bool *failed)
 {
     for (int k = 0; k < r->wf->step[i].n_needs; k++)
@@ -149,7 +149,7 @@ static bool can_go_on(pl_code code)
     return code == PL_EINPUT || code == PL_ECONFIG || code == PL_ELIMIT || code == PL_EDATA || code == PL_EDEVICE;
 }
 
-/* What runs next: one whole stage, or all per-unit stages up to the next whole one. */
+/* The steps that run next: one whole stage, or all per-unit stages up to the next whole one. Returns their number. */
 static int next_steps(const pl_runner *r, bool *failed, int *step)
 {
     int n = 0;
@@ -187,7 +187,7 @@ static pl_code run_steps(pl_runner *r, pl_error *err)
         code = pl_steps_run(r, step, n, &bad, &here);
         if (code == PL_OK)
             continue;
-        if (code != PL_ESTOP) /* that names all stages at work itself */
+        if (code != PL_ESTOP) /* its text names the running stages itself */
             pl_at(&here, "stage %s", r->wf->step[step[bad]].stage->name);
         failed[step[bad]] = true;
         if (worst == PL_OK && err != NULL)
@@ -202,7 +202,7 @@ static pl_code run_steps(pl_runner *r, pl_error *err)
     return worst == PL_OK ? r->limit.code : worst;
 }
 
-/* The copy of the last complete results may go once there are new complete ones. */
+/* Deletes the copy of the previous results when the new ones are complete, that is, when no step was left out. */
 static void drop_previous(const pl_runner *r)
 {
     char path[PATH_MAX];
@@ -240,11 +240,11 @@ static void say_network(const pl_runner *r)
     bool wal = r->wf->storage.journal == 1;
 
     if (r->store->network)
-        pl_log(PL_WARN, "%s is on a network file system: %s; elsewhere only `molsieve status` is safe until the run ends",
+        pl_log(PL_WARN, "%s is on a network file system: %s; on other hosts only `molsieve status` is safe until the run ends",
                r->store->results_path, wal ? "storage.journal wal is not safe there, leave it auto" : "commits are slower there");
 }
 
-/* With the database open: everything that leaves a run row behind. */
+/* The part of a run that has a row in the table run; the database is open. */
 static pl_code run_recorded(pl_runner *r, pl_error *err)
 {
     pl_code code = pl_run_row_begin(r, err);

@@ -8,15 +8,15 @@
 #include "pipeline/base/log.h"
 #include "pipeline/engine.h"
 
-/* Names of stages to clear: the one that runs again, and all stored ones that stand on it. */
-typedef struct doomed {
+/* The stages to clear: [0] is the one that runs again, then its stored rows and those of all stages that depend on it. */
+typedef struct clear_list {
     const char *name[256];
     int64_t stage_id[256];
     int n;
-    bool complete; /* one that has rows was done: worth a copy */
-} doomed;
+    bool complete; /* a done stage with rows is among them: keep a copy of the results */
+} clear_list;
 
-static bool stands_on(const doomed *d, const char *needs_json)
+static bool depends_on(const clear_list *d, const char *needs_json)
 {
     json_t *needs = json_loads(needs_json, 0, NULL);
     bool found = false;
@@ -39,7 +39,7 @@ static const pl_stage *stage_named(const pl_runner *r, const char *name)
     return NULL;
 }
 
-/* Not one that only writes files: those stay as they are until the new ones are complete. */
+/* Whether the stage stores rows. One that only writes files needs no copy: its files stay until the new ones are complete. */
 static bool has_rows(const pl_runner *r, const char *name)
 {
     const pl_stage *stage = stage_named(r, name);
@@ -47,9 +47,9 @@ static bool has_rows(const pl_runner *r, const char *name)
     return stage == NULL || stage->scope == PL_PER_UNIT || stage->reset_sql != NULL;
 }
 
-/* Stored stages were inserted in an order that respects their needs only within
- * one run, so this looks until nothing new turns up. */
-static pl_code find_dependents(const pl_runner *r, doomed *d, pl_error *err)
+/* Finds the stages that depend on d->name[0]. Only within one run are stages stored in an
+ * order that respects their needs, so the table is searched until nothing new is found. */
+static pl_code find_dependents(const pl_runner *r, clear_list *d, pl_error *err)
 {
     static const char sql[] = "SELECT stage_id,name,needs_json,state='done' FROM stage ORDER BY stage_id";
     sqlite3_stmt *st;
@@ -65,7 +65,7 @@ static pl_code find_dependents(const pl_runner *r, doomed *d, pl_error *err)
 
             for (int i = 0; i < d->n; i++)
                 known = known || d->stage_id[i] == id;
-            if (known || d->n == 256 || !(named || stands_on(d, (const char *)sqlite3_column_text(st, 2))))
+            if (known || d->n == 256 || !(named || depends_on(d, (const char *)sqlite3_column_text(st, 2))))
                 continue;
             d->name[d->n] = pl_strdup(r->mem, name);
             if (d->name[d->n] == NULL) {
@@ -89,7 +89,7 @@ bool pl_previous_path(const pl_store *s, char *out, size_t size)
     return snprintf(out, size, "%.*s.previous.db", stem, s->results_path) < (int)size;
 }
 
-/* Old results are kept beside until the new ones are complete. */
+/* Copies results.db to results.previous.db, which is kept until the new results are complete. */
 static pl_code keep_previous(pl_runner *r, pl_error *err)
 {
     char path[PATH_MAX], size[32], left[32];
@@ -99,7 +99,7 @@ static pl_code keep_previous(pl_runner *r, pl_error *err)
     if (!pl_previous_path(r->store, path, sizeof path))
         return pl_fail(err, PL_EIO, "%s: path too long", r->store->results_path);
     if (access(path, F_OK) == 0)
-        return PL_OK; /* an interrupted rerun: what is there is the last complete one */
+        return PL_OK; /* an earlier rerun was interrupted: the copy is of the last complete results */
     if (stat(r->store->results_path, &st) == 0 && have >= 0 && have < 1.1 * (double)st.st_size)
         return pl_fail(err, PL_EIO,
                        "%s: %s free, %s needed to keep the old results until the new ones are complete; free some space",
@@ -151,7 +151,7 @@ static pl_code insert_stage(pl_runner *r, const pl_step *step, int64_t *stage_id
 pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
 {
     const pl_step *step = &r->wf->step[at];
-    doomed *d = PL_NEW(r->mem, doomed, 1);
+    clear_list *d = PL_NEW(r->mem, clear_list, 1);
     pl_code code;
 
     if (d == NULL)
@@ -166,7 +166,7 @@ pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
         code = pl_db_begin(r->store->db, err);
     if (code != PL_OK)
         return code;
-    /* Rows of different stages point at each other: only the end result must hold. */
+    /* Rows of different stages refer to each other: foreign keys are checked only at the commit. */
     code = pl_db_exec(r->store->db, "PRAGMA defer_foreign_keys=ON", err);
     for (int i = d->n - 1; code == PL_OK && i > 0; i--)
         code = clear_one(r, d->name[i], d->stage_id[i], err);

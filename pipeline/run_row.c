@@ -10,9 +10,9 @@
 #include "pipeline/level.h"
 #include "pipeline/stop.h"
 
-static pl_code bury_the_dead(pl_runner *r, int64_t *resumed_from, pl_error *err)
+static pl_code mark_lost_runs(pl_runner *r, int64_t *resumed_from, pl_error *err)
 {
-    pl_code code = pl_db_exec(r->store->db, "UPDATE run SET state='lost', stop_reason='the process ended without a word'"
+    pl_code code = pl_db_exec(r->store->db, "UPDATE run SET state='lost', stop_reason='the process ended without a message'"
                                             " WHERE state='running'", err);
 
     if (code == PL_OK)
@@ -122,7 +122,7 @@ pl_code pl_run_row_begin(pl_runner *r, pl_error *err)
 
     if (code != PL_OK)
         return code;
-    code = bury_the_dead(r, &resumed_from, err);
+    code = mark_lost_runs(r, &resumed_from, err);
     if (code == PL_OK)
         code = insert_row(r, resumed_from, err);
     if (code != PL_OK) {
@@ -146,8 +146,8 @@ void pl_run_row_look_back(const pl_runner *r)
         pl_db_int(r->store->db, &again, NULL, restarts, scheduler, (long long)r->run_id) != PL_OK || !again ||
         pl_db_int(r->store->db, &got_further, NULL, further, (long long)r->run_id) != PL_OK || got_further)
         return;
-    pl_log(PL_WARN, "the last restart finished no unit and no training step; if this one does not either, it ends with "
-                    "status 1 and is not to be started again");
+    pl_log(PL_WARN, "the last restart finished no unit and no training step; if this one finishes none either, it ends with exit "
+                    "status 1, so that the job is not restarted");
     pl_stop_stuck(true);
 }
 
@@ -155,8 +155,8 @@ pl_code pl_run_row_judge(pl_code code, pl_error *err)
 {
     if (code != PL_ESTOP || !pl_stop_is_stuck())
         return code;
-    return pl_fail(err, PL_EINPUT, "stopped by %s, and two restarts in a row finished no unit and no training step: more would "
-                   "not either. Give the job more time, or make units smaller (stages.read.unit); then start it again",
+    return pl_fail(err, PL_EINPUT, "stopped by %s, and two restarts in a row finished no unit and no training step: a further one "
+                   "would not help. Give the job more time, or make units smaller (stages.read.unit); then start it again",
                    pl_stop_reason());
 }
 

@@ -32,7 +32,7 @@ static pl_code mark_done(pl_runner *r, const pl_active *a, pl_error *err)
     return code;
 }
 
-/* ---- what is said at the end ---- */
+/* ---- the report at the end of a stage ---- */
 
 /* ": 130,831 records, 12 failed; work 3m 50s, database 4s" */
 static void add_units(const pl_active *a, pl_text *line)
@@ -67,7 +67,7 @@ pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err)
 {
     pl_code code = PL_OK;
 
-    /* A whole stage may have left its own transaction open for us. */
+    /* A whole stage may have left its transaction open (pl_stage.finish). */
     if (sqlite3_get_autocommit(r->store->db))
         code = pl_db_begin(r->store->db, err);
     if (code == PL_OK && a->stage->scope == PL_PER_UNIT && a->stage->finish != NULL)
@@ -89,8 +89,8 @@ pl_code pl_active_done(pl_runner *r, pl_active *a, pl_error *err)
     return PL_OK;
 }
 
-/* So that queries are planned well and the file is whole without its WAL. A
- * failure here costs speed only, the stage is done: who reads meanwhile is not waited for. */
+/* Updates the statistics for the query planner and empties the WAL. It does not wait for
+ * readers of the database: failing only costs speed. */
 static void tidy_one(sqlite3 *db, const char *sql)
 {
     if (db == NULL)
@@ -109,7 +109,7 @@ static void tidy(pl_store *s)
 
 /* ---- from open to close ---- */
 
-/* One that was done and has lost a file is at work again, until it is done again. */
+/* Finds the row of a stage that resumes. A done stage that lost a file is marked as running again. */
 static pl_code find_resumed(pl_runner *r, pl_env *env, pl_error *err)
 {
     pl_stage_row row;
@@ -150,7 +150,7 @@ static pl_code active_open(pl_runner *r, pl_active *a, int at, pl_error *err)
         return code;
     again = r->plan[at].state == PL_STEP_STALE && r->plan[at].own_reason;
     a->opened = true;
-    r->plan[at].state = PL_STEP_RESUME; /* if it has to be opened once more in this run */
+    r->plan[at].state = PL_STEP_RESUME; /* in case it is opened again in this run */
     pl_log(again ? PL_INFO : PL_DEBUG, "stage %s: %s%.160s", a->stage->name, again ? "runs again: " : "", r->plan[at].reason);
     pl_event_row(r->store, r->run_id, "info", a->stage->name, r->plan[at].reason);
     if (resumes)
@@ -182,7 +182,7 @@ static pl_code run_whole(pl_runner *r, pl_active *a, pl_error *err)
     return pl_active_done(r, a, err);
 }
 
-/* "in stage read", "in stages read, prepare, graph" */
+/* "stopped by signal TERM in stages read, prepare, graph; ..." */
 static pl_code fail_stopped(const pl_active *a, int n, pl_error *err)
 {
     char names[200] = "";
@@ -195,7 +195,7 @@ static pl_code fail_stopped(const pl_active *a, int n, pl_error *err)
                    many > 1 ? "s" : "", names);
 }
 
-/* Of stages that were at work together one fails and the others stop. */
+/* If one of several stages that ran together fails, the others are reported as stopped. */
 static void say_ends(pl_runner *r, pl_active *a, int n, int bad, pl_code code, const pl_error *err)
 {
     for (int i = 0; i < n; i++) {

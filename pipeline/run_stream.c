@@ -5,10 +5,10 @@
 #include "pipeline/engine.h"
 #include "pipeline/stop.h"
 
-/* Consecutive per-unit stages in one pass. All share the workers and a fixed
- * number of units in flight. Whatever is nearest to the end of the workflow goes
- * first - commits, reads and work alike - so a stage runs ahead of the one after
- * it only as far as that one cannot keep the workers busy. */
+/* Consecutive per-unit stages run in one pass. They share the workers and a fixed
+ * number of units in flight. The stage nearest to the end of the workflow has
+ * precedence in commits, reads and work, so a stage runs ahead of the next one
+ * only as far as that one cannot keep the workers busy. */
 
 typedef struct slot {
     pl_unit unit;
@@ -22,7 +22,7 @@ typedef struct stream {
     pl_runner *r;
     pl_active *stage; /* [n] in the order of the workflow */
     int n;
-    int at;           /* the stage that was served last: it has failed, if one has */
+    int at;           /* the stage that was served last; if one has failed, it is this one */
     slot *slot;
     int n_slots, n_used;
     pl_pool *pool;
@@ -36,7 +36,7 @@ static pl_code work(void *ctx, int worker, int i, pl_error *err)
     return pl_unit_work(&s->stage[here->stage], worker, &here->unit, &here->wall, &here->dropped, err);
 }
 
-/* ---- commit: the oldest unit of a stage, when it has been computed ---- */
+/* ---- commit: the oldest unit of a stage, once it has been computed ---- */
 
 static int oldest_slot(const stream *s, int k)
 {
@@ -64,7 +64,7 @@ static pl_code commit_oldest(stream *s, int k, bool *moved, pl_error *err)
 
 /* ---- read: the next unit of a stage ---- */
 
-/* Unit u begins when every stage it is made from has committed its unit u, or is done. */
+/* Whether every stage that a needs has committed its unit u or is done. */
 static bool input_is_there(const stream *s, const pl_active *a, int64_t u)
 {
     for (int i = 0; i < a->env.step->n_needs; i++)
@@ -111,9 +111,9 @@ static pl_code read_next(stream *s, int k, bool *moved, pl_error *err)
     return PL_OK;
 }
 
-/* ---- how much there will be, and the end of a stage ---- */
+/* ---- the expected number of items, and the end of a stage ---- */
 
-/* As many as in the stage before, until those that this one needs are done. */
+/* Until the stages it needs are done, a stage expects as many items as the stage before it. */
 static pl_code expect(stream *s, int k, pl_error *err)
 {
     pl_active *a = &s->stage[k];
@@ -141,19 +141,20 @@ static pl_code finish_ended(stream *s, int k, bool *moved, pl_error *err)
 
 /* ---- the loop of the main thread ---- */
 
-typedef pl_code deed(stream *s, int k, bool *moved, pl_error *err);
+typedef pl_code action(stream *s, int k, bool *moved, pl_error *err);
 
-/* One thing, the best there is to do: nothing waits behind a longer one. */
+/* Does one thing: a commit, else the end of a stage, else a read, each for the last stage that can. Then it chooses again, so
+ * that no commit waits for several reads. */
 static pl_code serve(stream *s, bool *moved, pl_error *err)
 {
-    static deed *const deeds[] = { commit_oldest, finish_ended, read_next };
+    static action *const actions[] = { commit_oldest, finish_ended, read_next };
     pl_code code = PL_OK;
 
     *moved = false;
     for (int d = 0; d < 3; d++)
         for (int k = s->n - 1; k >= 0 && code == PL_OK && !*moved; k--) {
             s->at = k;
-            code = deeds[d](s, k, moved, err);
+            code = actions[d](s, k, moved, err);
         }
     return code;
 }
@@ -174,7 +175,7 @@ static pl_code loop(stream *s, pl_error *err)
     return code;
 }
 
-/* ---- from the first to the last ---- */
+/* ---- the whole pass ---- */
 
 static pl_code make_slots(stream *s, pl_error *err)
 {
@@ -210,7 +211,7 @@ pl_code pl_stream_run(pl_runner *r, pl_active *stage, int n, int *bad, pl_error 
     if (code == PL_OK)
         code = loop(&s, err);
     if (code != PL_OK)
-        pl_stop_cancel(true); /* what is in work ends as if by a signal */
+        pl_stop_cancel(true); /* the workers end as after a signal */
     pl_pool_close(s.pool);
     pl_stop_cancel(false);
     for (int k = 0; k < n; k++)

@@ -6,8 +6,8 @@
 #include "pipeline/stop.h"
 
 enum {
-    LEAST_FAILURES = 20, /* below this max_fraction is silent: 1 of 3 says nothing */
-    DISK_EVERY = 16      /* units between looks at the free space                  */
+    MIN_FAILURES = 20, /* max_fraction applies only from so many failures on: 1 of 3 means little */
+    DISK_EVERY = 16      /* units between two checks of the free disk space */
 };
 
 /* ---- work ---- */
@@ -53,8 +53,8 @@ static pl_code put_unit_row(pl_runner *r, pl_active *a, const pl_unit *unit, dou
     return code;
 }
 
-/* The two transactions of a unit. Blocks come first: a unit that is marked done
- * has its blocks, and blocks of a unit that is not are written again. */
+/* The two transactions of a unit. Blocks are committed first: every stored unit has
+ * its blocks, and blocks without a stored unit are overwritten later. */
 static pl_code store_unit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err)
 {
     pl_store *s = r->store;
@@ -98,25 +98,25 @@ static pl_code fail_limit(const pl_runner *r, const pl_active *a, const char *li
     if (code != PL_OK)
         return code;
     return pl_fail(err, PL_ELIMIT,
-                   "%s of %s failed, more than %s (%s); see `molsieve failures`, raise the limit or use --keep-going",
+                   "%s of %s failed, more than %s allows (%s); see `molsieve failures`; raise the limit or use --keep-going",
                    pl_count_str(a->n_failed, bad), pl_count_str(a->n_items, all), limit, reasons[0] ? reasons : "no reasons");
 }
 
 static pl_code judge_limits(const pl_runner *r, const pl_active *a, pl_error *err)
 {
-    double most = r->wf->limits.max_fraction;
+    double max_fraction = r->wf->limits.max_fraction;
     int64_t count = r->wf->limits.max_count;
 
     if (r->limit.code != PL_OK)
-        return PL_OK; /* known, and told to go on */
+        return PL_OK; /* exceeded already, and --keep-going */
     if (count >= 0 && a->n_failed > count)
         return fail_limit(r, a, "limits.failures.max_count", err);
-    if (most >= 0 && a->n_failed >= LEAST_FAILURES && (double)a->n_failed > most * (double)a->n_items)
+    if (max_fraction >= 0 && a->n_failed >= MIN_FAILURES && (double)a->n_failed > max_fraction * (double)a->n_items)
         return fail_limit(r, a, "limits.failures.max_fraction", err);
     return PL_OK;
 }
 
-/* After each unit, and before the first: what stopped a run stops the next one too. */
+/* Called after each unit and before the first one: a limit that stopped a run stops the next run, too. */
 static pl_code check_limits(pl_runner *r, const pl_active *a, pl_error *err)
 {
     pl_code code = judge_limits(r, a, err);

@@ -8,7 +8,7 @@
 
 enum { MAX_NAMES = 256 };
 
-/* The folder is real, without links, so a leading ../ is simply the folder above. */
+/* ctx->folder comes from realpath and has no symbolic links, so a leading ../ simply drops its last part. */
 char *pl_settings_path(const pl_settings *ctx, const char *path)
 {
     size_t n = strcmp(ctx->folder, "/") == 0 ? 0 : strlen(ctx->folder);
@@ -85,7 +85,7 @@ static const pl_field *field_named(const pl_field *table, const char *key)
     return NULL;
 }
 
-/* `source` when the table has conformers.source: the user forgot a level. */
+/* The field conformers.source for the word `source`: the user forgot a level. */
 static const pl_field *field_deeper(const pl_field *table, const char *word)
 {
     for (const pl_field *f = table; f != NULL && f->type != PL_END; f++) {
@@ -205,11 +205,11 @@ static void read_one(const level *l, const char *prefix, const pl_node *key, con
 static void read_map(const level *l, const char *prefix, const pl_node *map)
 {
     for (int i = 0; i < map->n; i++)
-        if (map->key[i]->kind == PL_SCALAR) /* else the YAML reader has said so */
+        if (map->key[i]->kind == PL_SCALAR) /* else the YAML reader has reported it */
             read_one(l, prefix, map->key[i], map->item[i]);
 }
 
-/* What was not given: required settings, and default paths made absolute. */
+/* For settings that were not given: reports the required ones and makes default paths absolute. */
 static void finish(const level *l, const pl_node *at)
 {
     for (const pl_field *f = l->table; f->type != PL_END; f++) {
@@ -225,7 +225,7 @@ static void finish(const level *l, const pl_node *at)
     }
 }
 
-/* Where `- lib.smi` stands for `- path: lib.smi`, say what is missing. */
+/* A value where settings are expected, such as `- lib.smi` instead of `- path: lib.smi`. */
 static void say_no_map(const level *l, const pl_node *at)
 {
     const pl_field *f = l->table;

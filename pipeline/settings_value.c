@@ -17,7 +17,7 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
 
     (void)pl_field_allowed(f, allowed, sizeof allowed);
     if (node->kind != PL_SCALAR)
-        pl_problem_add(ctx->problems, node, "%s: %s stands here; allowed: %s", path, kinds[node->kind], allowed);
+        pl_problem_add(ctx->problems, node, "%s: found %s; allowed: %s", path, kinds[node->kind], allowed);
     else if (pl_node_is_null(node))
         pl_problem_add(ctx->problems, node, "%s: no value; allowed: %s", path, allowed);
     else
@@ -28,7 +28,7 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
 
 /* ---- numbers ---- */
 
-/* What other YAML readers would silently take for another number. A time or a size has a unit, which they do not read. */
+/* Reports numbers that YAML 1.1 readers silently read as another number. Times and sizes have units and are read as text. */
 static bool is_trap(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path)
 {
     const char *s = node->text + (node->text[0] == '-' || node->text[0] == '+');
@@ -174,7 +174,7 @@ static void read_text(const pl_settings *ctx, const pl_field *f, void *at, const
 
 /* ---- files ---- */
 
-/* The name in the folder of `absolute` that is nearest to it. */
+/* The file in the folder of `absolute` whose name is nearest to it. */
 static const char *nearest_file(const pl_settings *ctx, const char *absolute)
 {
     const char *slash = strrchr(absolute, '/'), *best = NULL;
@@ -210,8 +210,8 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
         return false;
     }
     if (stat(absolute, &st) == 0 && !S_ISREG(st.st_mode)) {
-        pl_problem_add(ctx->problems, at, "%s: %s is a pipe or a device; files are read more than once, so write it to one first",
-                       path, absolute);
+        pl_problem_add(ctx->problems, at, "%s: %s is a pipe or a device, but inputs are read more than once; save the data to a file "
+                       "first", path, absolute);
         return false;
     }
     if (access(absolute, R_OK) == 0 || (errno == ENOENT && is_inside(ctx->made, absolute)))
@@ -226,7 +226,7 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
     return false;
 }
 
-/* A folder called ~ or $SCRATCH is never meant. */
+/* Reports ~ and $SCRATCH, which only a shell expands: a folder of that name is never meant. */
 static bool is_for_a_shell(const pl_settings *ctx, const pl_node *node, const char *path)
 {
     const char *s = node->text, *name = s[0] == '~' ? "HOME" : s + 1;
@@ -234,7 +234,7 @@ static bool is_for_a_shell(const pl_settings *ctx, const pl_node *node, const ch
 
     if (s[0] != '$' && strcmp(s, "~") != 0 && strncmp(s, "~/", 2) != 0)
         return false;
-    pl_problem_add(ctx->problems, node, "%s: %s: only a shell knows what %.*s is; write ${env:%.*s}", path, s,
+    pl_problem_add(ctx->problems, node, "%s: %s: only a shell expands %.*s; write ${env:%.*s}", path, s,
                    (int)strcspn(s, "/"), s, n, name);
     return true;
 }

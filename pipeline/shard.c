@@ -6,10 +6,10 @@
 
 #include "pipeline/base/file.h"
 
-/* Job arrays: the task's number, and what says which numbers there are. */
+/* Environment variables of a job array: the number of this task, and those that describe all task numbers. */
 typedef struct array_names {
     const char *task, *first, *last, *step, *count;
-    int64_t base; /* of the first task where `first` is not told */
+    int64_t base; /* number of the first task if `first` is not set */
 } array_names;
 
 static const array_names arrays[] = {
@@ -28,8 +28,8 @@ static int64_t number(const char *name, int64_t otherwise)
     return text != NULL && pl_parse_int(text, &n) ? n : otherwise;
 }
 
-/* Outside of an array LSF says 0 and Grid Engine "undefined". */
-static const array_names *here(int64_t *task)
+/* Outside of an array LSF sets the number 0 and Grid Engine "undefined"; then this task is in no array. */
+static const array_names *find_array(int64_t *task)
 {
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         *task = number(arrays[i].task, -1);
@@ -42,13 +42,13 @@ static const array_names *here(int64_t *task)
 static pl_code set(pl_shard *out, int64_t k, int64_t n, const char *text, pl_error *err)
 {
     if (n < 1 || n > PL_SHARDS_MAX || k < 0 || k >= n)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: %lld/%lld is no shard; they are 0/N to N-1/N, and N at most %d", text,
+        return pl_fail(err, PL_ECONFIG, "--shard %s: %lld/%lld is not a shard; write K/N with K from 0 to N-1 and N from 1 to %d", text,
                        (long long)k, (long long)n, PL_SHARDS_MAX);
     *out = (pl_shard){ (int32_t)k, (int32_t)n };
     return PL_OK;
 }
 
-/* All tasks of the array, evenly spaced, are all shards. */
+/* Each task of the array is one shard; the task numbers must be evenly spaced. */
 static pl_code from_array(pl_shard *out, const array_names *a, int64_t task, const char *text, pl_error *err)
 {
     int64_t first = number(a->first, a->base), step = number(a->step, 1), last = number(a->last, -1);
@@ -56,21 +56,21 @@ static pl_code from_array(pl_shard *out, const array_names *a, int64_t task, con
 
     count = count > 0 ? count : even;
     if (count <= 0 || step <= 0)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: %s does not come with the number of tasks; write auto/N", text, a->task);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: %s is set but not the number of tasks; write auto/N", text, a->task);
     if (count != even)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: the array has %lld tasks of %lld; write auto/N, and its numbers are those "
-                       "of the shards", text, (long long)count, (long long)even);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: the job array has %lld tasks, but its numbers are for %lld; write auto/N: the "
+                       "number of a task is then its shard", text, (long long)count, (long long)even);
     return set(out, (task - first) / step, count, text, err);
 }
 
 static pl_code parse_auto(pl_shard *out, const char *text, pl_error *err)
 {
     int64_t task, n;
-    const array_names *a = here(&task);
+    const array_names *a = find_array(&task);
 
     if (a == NULL)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: this is no task of a job array (no SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, "
-                       "LSB_JOBINDEX or SGE_TASK_ID); write K/N", text);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: this is not a task of a job array (none of SLURM_ARRAY_TASK_ID, "
+                       "PBS_ARRAY_INDEX, LSB_JOBINDEX and SGE_TASK_ID is the number of a task); write K/N", text);
     if (text[4] == '\0')
         return from_array(out, a, task, text, err);
     if (text[4] != '/' || !pl_parse_int(text + 5, &n))

@@ -9,8 +9,8 @@
 
 enum { CANCELLED = -1, AGAIN = 75 };
 
-/* A handler reaches nothing but file scope: 0, the signal that asked first, or
- * CANCELLED. It runs on any thread while the others look, so both are atomic. */
+/* asked: 0, the number of the first signal, or CANCELLED. A signal handler can only use
+ * variables of file scope; it may run on any thread, so they are atomic. */
 static atomic_int asked, grace_s, again = AGAIN, stuck;
 
 static const int caught[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM };
@@ -83,7 +83,7 @@ void pl_stop_cancel(bool yes)
 {
     int was = yes ? 0 : CANCELLED;
 
-    /* In one step: a signal that arrives meanwhile is not overwritten. */
+    /* One atomic step, so that a signal that arrives now is not overwritten. */
     (void)atomic_compare_exchange_strong(&asked, &was, yes ? CANCELLED : 0);
 }
 

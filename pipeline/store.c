@@ -14,14 +14,14 @@
 #include "pipeline/pages.h"
 #include "pipeline/sums.h"
 
-/* Files of version 1 stay as they are: their CRCs are of the data alone (see block.c). */
+/* Files of version 1 are not migrated: their CRCs cover only the data (see block.c). */
 static const char features_sql[] =
     "CREATE TABLE block("
     " block_id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, unit INTEGER NOT NULL,"
     " first INTEGER NOT NULL, n_items INTEGER NOT NULL, crc32 INTEGER NOT NULL, data BLOB NOT NULL,"
     " UNIQUE(key,kind,unit));";
 
-/* Younger than the first files, and missed by nobody: no new version. */
+/* Added later; files without it still work, so FEATURES_VERSION was not raised. */
 static const char cache_sql[] = "CREATE TABLE IF NOT EXISTS cache(cache_id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
                                 " crc32 INTEGER NOT NULL, data BLOB NOT NULL)";
 
@@ -66,7 +66,7 @@ static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *er
 
 static const char *step_sql(const pl_schema *schema, int from) { return schema->migrate ? schema->migrate[from] : NULL; }
 
-/* Whether there is a step from this version to the next. */
+/* Whether the schema knows a step from this version to the next. */
 static bool is_known(const pl_schema *schema, int from)
 {
     bool known = from >= 1 && step_sql(schema, from) != NULL;
@@ -76,7 +76,7 @@ static bool is_known(const pl_schema *schema, int from)
     return known;
 }
 
-/* One version up, all or nothing. */
+/* Migrates from one version to the next, in one transaction. */
 static pl_code migrate_once(pl_store *s, int from, pl_error *err)
 {
     const pl_schema *schema = s->schema;
@@ -98,7 +98,7 @@ static pl_code migrate_once(pl_store *s, int from, pl_error *err)
     return code;
 }
 
-/* Whether every step up is known, and a copy of what there was. */
+/* Before a migration: checks that every step of it is known, and copies the file. */
 static pl_code copy_before(pl_store *s, int from, pl_error *err)
 {
     char copy[PATH_MAX];
@@ -111,7 +111,7 @@ static pl_code copy_before(pl_store *s, int from, pl_error *err)
     return pl_store_copy(s, copy, err);
 }
 
-/* Its pages get room for checksums. */
+/* Rewrites the file so that its pages have room for checksums. */
 static pl_code make_room(sqlite3 *db, pl_error *err)
 {
     pl_code code = pl_db_exec(db, "PRAGMA journal_mode=DELETE", err);
@@ -130,7 +130,7 @@ static pl_code migrate_results(pl_store *s, int from, pl_error *err)
     return code;
 }
 
-/* After a migration, and where somebody gave the sums up, they are those of the tables as they are now. */
+/* Computes the sums again after a migration and where they were given up; then starts to watch changes. */
 static pl_code keep_sums(pl_store *s, bool migrated, pl_error *err)
 {
     int64_t there = 0;
@@ -172,8 +172,8 @@ static size_t dir_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The whole path serves a copy of results.db elsewhere; the name, when both lie
- * side by side, serves a copied or moved directory. */
+/* Stores where features.db is: the whole path, for a copy of results.db elsewhere; and its name
+ * if both are in one directory, for a copied or moved directory. */
 static pl_code remember_features_path(pl_store *s, pl_error *err)
 {
     size_t n = dir_length(s->features_path);
@@ -283,8 +283,8 @@ static pl_code recall(pl_store *s, const char *key, char *out, size_t size, pl_e
     return code;
 }
 
-/* Where the features are: beside the results if the writer had them there, so
- * that a copied run is read by itself; else where the writer had them. */
+/* Finds features.db: beside results.db if the writer had it there, so that a copied
+ * directory uses its own; otherwise at the path that the writer stored. */
 static pl_code find_features(pl_store *s, pl_error *err)
 {
     char path[PATH_MAX], noted[PATH_MAX], name[NAME_MAX + 1];
@@ -339,9 +339,10 @@ pl_code pl_store_open_read(pl_store **out, const char *results_path, const pl_sc
     return code;
 }
 
-/* ---- who has lost the lock ---- */
+/* ---- no commit after the lock is lost ---- */
 
-/* Within the write transaction: who holds the lock now begins with one of its own, and so after this one. */
+/* Commit hook; not 0 turns the commit into a rollback. The check is within the write transaction: another run that has got the
+ * lock begins with a write transaction, too, and so can start only after this one. */
 static int refuse_commit(void *ctx) { return pl_store_held(ctx, NULL) != PL_OK; }
 
 static void guard(sqlite3 *db, pl_store *s)
@@ -375,7 +376,7 @@ static pl_code create_features(sqlite3 *db, pl_error *err)
     return code;
 }
 
-/* A file that was begun and holds nothing yet reads like one without blocks. */
+/* Opens features.db for reading. A file that was created but is still empty is read as one without blocks. */
 static pl_code read_features(pl_store *s, pl_error *err)
 {
     pl_identity is = { 0 };

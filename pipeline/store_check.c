@@ -9,7 +9,7 @@
 #include "pipeline/judge.h"
 #include "pipeline/sums.h"
 
-/* ---- digest: a sum of hashes of rows does not depend on their order ---- */
+/* ---- digest: the sum of the hashes of all rows, which does not depend on their order ---- */
 
 typedef struct row_sum {
     unsigned char total[32]; /* sum of SHA-256 of rows, modulo 2^256 */
@@ -118,7 +118,7 @@ static pl_code digest_stage_blocks(pl_store *s, const char *name, const char *ke
     return code;
 }
 
-/* ctx: the store that is pruned. */
+/* Adds a key of `owner` to the keys that are in use; ctx is the store that is pruned. */
 static pl_code note_key(pl_store *owner, const char *name, const char *key, void *ctx, pl_error *err)
 {
     pl_store *s = ctx;
@@ -172,7 +172,7 @@ static pl_code check_integrity(sqlite3 *db, const char *path, checker *c, pl_err
     return code;
 }
 
-/* The statement counts what is wrong. */
+/* Runs a statement that counts the rows that violate `what`. */
 static pl_code check_none(sqlite3 *db, const char *what, const char *sql, checker *c, pl_error *err)
 {
     int64_t n = 0;
@@ -204,7 +204,7 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
         uLong crc = crc32_z(0, sqlite3_column_blob(st, 3), (size_t)sqlite3_column_bytes(st, 3));
         n++;
         if (sqlite3_column_bytes(st, 3) == 0)
-            crc = 0; /* zlib's value for no bytes; a NULL pointer asks for the same */
+            crc = 0; /* the CRC of no bytes; SQLite may give a NULL pointer for an empty blob */
         if ((int64_t)crc == sqlite3_column_int64(st, 2))
             continue;
         bad++;
@@ -214,11 +214,11 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
     (void)sqlite3_finalize(st);
     c->good = c->good && bad == 0;
     if (code == PL_OK && n > 0 && bad == 0)
-        pl_text_addf(c->report, "good blocks of stage %s: %lld checksums hold\n", name, (long long)n);
+        pl_text_addf(c->report, "good blocks of stage %s: %lld checksums match\n", name, (long long)n);
     return code;
 }
 
-/* All in one transaction, as a run may be writing. */
+/* In one transaction, since a run may be writing at the same time. */
 static pl_code check_sums(pl_store *s, checker *c, pl_error *err)
 {
     pl_text wrong = { 0 };
@@ -235,7 +235,7 @@ static pl_code check_sums(pl_store *s, checker *c, pl_error *err)
     if (code == PL_EDATA)
         pl_text_addf(c->report, "BAD  %s: %s", s->results_path, pl_text_str(&wrong));
     else if (code == PL_OK && n > 0)
-        pl_text_addf(c->report, "good rows of %d tables are those that were written\n", n - 1);
+        pl_text_addf(c->report, "good rows of %d tables match their checksums\n", n - 1);
     pl_text_free(&wrong);
     return code == PL_EDATA ? PL_OK : code;
 }
@@ -247,17 +247,17 @@ static pl_code check_cache(pl_store *s, checker *c, pl_error *err)
 
     c->good = c->good && bad == 0;
     if (bad > 0)
-        pl_text_addf(c->report, "BAD  cache: %lld of %lld checksums differ; those entries are not used, and made anew\n",
+        pl_text_addf(c->report, "BAD  cache: %lld of %lld checksums differ; a run ignores these entries and computes them again\n",
                      (long long)bad, (long long)n);
     else if (n > 0)
-        pl_text_addf(c->report, "good cache: %lld checksums hold\n", (long long)n);
+        pl_text_addf(c->report, "good cache: %lld checksums match\n", (long long)n);
     return code;
 }
 
 pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
 {
     static const char *const own[][2] = {
-        { "every row that is pointed at is there", "SELECT count(*) FROM pragma_foreign_key_check" },
+        { "rows refer only to rows that exist", "SELECT count(*) FROM pragma_foreign_key_check" },
         { "stages that are done have all their units",
           "SELECT count(*) FROM stage s WHERE state='done' AND n_units<>(SELECT count(*) FROM unit u WHERE "
           "u.stage_id=s.stage_id)" },
@@ -269,7 +269,7 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
     char said[512];
     pl_code code = check_integrity(s->db, s->results_path, &c, err);
 
-    pl_judge_said(said, sizeof said); /* of a page that could not be had */
+    pl_judge_said(said, sizeof said); /* the message about a page that could not be read */
     if (said[0] != '\0')
         pl_text_addf(report, "BAD  %s\n", said);
     if (code == PL_OK && c.good)
@@ -335,7 +335,8 @@ static pl_code sync_and_rename(const char *tmp, const char *to, pl_error *err)
     return bad || rename(tmp, to) != 0 ? pl_fail_errno(err, to) : pl_file_sync_name(to, err);
 }
 
-/* Who writes holds the lock, and overwrites what a killed one left; readers may make the same copy at once. */
+/* A writer holds the lock and can use a fixed name, which removes what a killed run left. Several readers may make the same
+ * copy at once, so their names have the pid. */
 static bool name_tmp(const pl_store *s, const char *to, char tmp[PATH_MAX])
 {
     char who[24] = "", journal[PATH_MAX];

@@ -60,7 +60,7 @@ const char *pl_scheduler(const char **job, const char **task)
     return NULL;
 }
 
-/* A message may quote bytes of strangers, and be cut in the middle of a character. */
+/* A message may quote bytes of an input file, and may be cut in the middle of a character. */
 static void bind_message(sqlite3_stmt *st, int i, const char *message, pl_text *clean)
 {
     pl_text_add_clean(clean, message ? message : "", message ? strlen(message) : 0, SIZE_MAX);
@@ -168,14 +168,14 @@ pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split
     return code;
 }
 
-/* ---- hashes of files, remembered ---- */
+/* ---- a cache of the hashes of files ---- */
 
-enum { SETTLED_S = 3 }; /* no clock of a file system is coarser than two seconds */
+enum { SETTLED_S = 3 }; /* seconds; times of files are exact to two seconds or better on every file system */
 
-/* The time of the last change cannot be set, other than mtime, which rsync, tar and touch put where they like. */
+/* ctime in nanoseconds. Programs cannot set it; rsync, tar and touch set mtime. */
 static int64_t change_ns(const struct stat *at) { return (int64_t)at->st_ctim.tv_sec * 1000000000 + at->st_ctim.tv_nsec; }
 
-/* One that was just written may be written again with the same time. */
+/* Whether the last change is old enough: a file that was just written may change again with the same ctime. */
 static bool is_settled(const struct stat *at) { return time(NULL) - at->st_ctim.tv_sec >= SETTLED_S; }
 
 static bool remembered_hash(pl_store *s, const char *path, const struct stat *at, char out[65])
@@ -208,11 +208,11 @@ static void remember_hash(pl_store *s, const char *path, const struct stat *at, 
     (void)sqlite3_bind_int64(st, 3, change_ns(at));
     (void)sqlite3_bind_int64(st, 4, (int64_t)at->st_ino);
     (void)sqlite3_bind_text(st, 5, sha256, -1, SQLITE_STATIC);
-    (void)sqlite3_step(st); /* a cache: losing it costs time, not truth */
+    (void)sqlite3_step(st); /* if that fails, the file is hashed again next time */
     (void)sqlite3_finalize(st);
 }
 
-/* Nobody wrote to it between the two looks. */
+/* Whether the file is the same and unchanged between two calls of stat. */
 static bool is_same_state(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && change_ns(a) == change_ns(b);

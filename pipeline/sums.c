@@ -8,17 +8,17 @@
 #include "pipeline/base/rng.h"
 #include "pipeline/store.h"
 
-/* Older versions of SQLite switch our triggers off together with those of the file (`distrust` in store.c). */
+/* SQLite before TEMP_TRIGGERS (3.35.0) also disables our TEMP triggers if those of the file are disabled (`distrust` in open.c). */
 enum { COLUMNS_MAX = 64, TEMP_TRIGGERS = 3035000 };
 
-/* What is ours: all that is documented; all, where nothing is. */
+/* SQL condition for our tables: those in column_doc or, if column_doc is empty, all; never row_sum and SQLite's own. */
 #define OURS "(name IN(SELECT tbl FROM column_doc) OR NOT EXISTS(SELECT 1 FROM column_doc)) AND name<>'row_sum'" \
              " AND substr(name,1,6)<>'sqlite'"
 #define DEFINITIONS "SELECT type,name,tbl_name,sql FROM sqlite_master WHERE type IN('table','view') AND " OURS
 
 /* ---- hash of a row ---- */
 
-/* A whole number and a real one that are equal are the same: SQLite stores either as it is shorter. */
+/* Equal integers and reals have the same hash, because SQLite stores whole reals as integers. */
 static uint64_t hash_number(sqlite3_value *v, uint64_t h)
 {
     int64_t i = sqlite3_value_int64(v);
@@ -29,7 +29,7 @@ static uint64_t hash_number(sqlite3_value *v, uint64_t h)
     return pl_hash64(&d, sizeof d, h + 1);
 }
 
-/* NULL counts nothing, so that a new column does not change the rows. */
+/* NULL does not change the hash, so a new column that is NULL keeps the sums of old rows. */
 static uint64_t hash_row(sqlite3_value **v, int n)
 {
     uint64_t h = 0;
@@ -51,7 +51,7 @@ static uint64_t hash_row(sqlite3_value **v, int n)
     return pl_splitmix64(h);
 }
 
-/* row_plus(sum, columns ...) and row_minus: the sum with one row more, or less. */
+/* The SQL functions row_plus(sum, columns ...) and row_minus: the sum with one row added or removed. */
 static void add_row(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
     uint64_t h = hash_row(v + 1, n - 1), sum = (uint64_t)sqlite3_value_int64(v[0]);
@@ -145,7 +145,7 @@ pl_code pl_sums_fill(sqlite3 *db, pl_error *err)
 
 /* ---- changes ---- */
 
-/* "NEW.a,NEW.b" */
+/* Adds the columns of a table as ",NEW.\"a\",NEW.\"b\"" for row "NEW". */
 static pl_code list_columns(sqlite3 *db, const char *table, const char *row, pl_text *out, pl_error *err)
 {
     sqlite3_stmt *st;
@@ -238,7 +238,7 @@ static pl_code compare(sqlite3 *db, const char *table, void *ctx, pl_error *err)
     c->n++;
     c->n_bad += same != 1;
     if (same != 1)
-        pl_text_addf(c->report, "%s%s has not the rows that were written\n", table[0] ? "table " : "the list of tables", table);
+        pl_text_addf(c->report, "%s%s: the checksum of its rows differs\n", table[0] ? "table " : "the list of tables", table);
     return PL_OK;
 }
 
@@ -252,7 +252,7 @@ pl_code pl_sums_check(sqlite3 *db, int *n, pl_text *report, pl_error *err)
     if (code == PL_OK)
         code = each_table(db, "SELECT tbl FROM row_sum ORDER BY tbl", compare, &c, err);
     if (code == PL_OK && without > 0)
-        pl_text_addf(report, "%lld tables are not in row_sum\n", (long long)without);
+        pl_text_addf(report, "%lld tables have no checksum in row_sum\n", (long long)without);
     *n = c.n;
-    return code == PL_OK && (c.n_bad > 0 || without > 0) ? pl_fail(err, PL_EDATA, "rows are not those that were written") : code;
+    return code == PL_OK && (c.n_bad > 0 || without > 0) ? pl_fail(err, PL_EDATA, "the checksums of rows differ") : code;
 }

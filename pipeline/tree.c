@@ -18,7 +18,7 @@ static pl_node *node_new(pl_arena *mem, pl_node_kind kind, const char *text)
     return node;
 }
 
-/* Where the child of that name is, or NULL; for a list, *n_wanted is the position. */
+/* The place of the child with that name, or NULL; for a list, *n_wanted is the position that was asked for. */
 static pl_node **child_at(pl_node *node, const char *name, int64_t *n_wanted)
 {
     if (node->kind == PL_SEQUENCE)
@@ -38,7 +38,7 @@ static pl_node *add_child(pl_node *node, const char *name, pl_node *item, pl_are
     return item;
 }
 
-/* The stages of a workflow as "read, prepare". */
+/* Reports that the workflow has no such stage, with the nearest name and how to add one. */
 static void say_no_stage(const pl_node *stages, const char *text, const char *name, pl_problems *problems, pl_arena *mem)
 {
     const char **names = PL_NEW(mem, const char *, stages->n + 1), *near;
@@ -51,7 +51,7 @@ static void say_no_stage(const pl_node *stages, const char *text, const char *na
                    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", text);
 }
 
-/* One step down the path; makes what is missing. NULL with a problem if there is no way. */
+/* Goes one step down the path and creates missing maps. NULL: the path leads nowhere. */
 static pl_node *descend(pl_node *node, const char *name, bool last, pl_node *value, pl_arena *mem)
 {
     int64_t position = -1;
@@ -93,7 +93,7 @@ static void apply(pl_node *root, const char *text, char *path, bool add, pl_node
     }
 }
 
-/* Lines and columns of a command line help nobody. */
+/* Removes lines and columns: they mean nothing for values from the command line. */
 static void forget_place(pl_node *node)
 {
     node->line = node->column = node->verbatim = 0;
@@ -136,10 +136,10 @@ void pl_tree_override(pl_node *root, const char *text, pl_problems *problems, pl
 
 typedef struct context {
     const pl_node *vars; /* NULL: there are none     */
-    int n_vars;          /* how many may be used yet */
+    int n_vars;          /* the first n_vars variables may be used */
     pl_problems *problems;
     pl_arena *mem;
-    size_t *filled;      /* bytes made so far        */
+    size_t *filled;      /* bytes of all replaced texts so far */
 } context;
 
 static void add_var(const context *c, const pl_node *at, const char *name, pl_text *out)
@@ -175,17 +175,17 @@ static void add_env(const context *c, const pl_node *at, char *name, pl_text *ou
     else if (dflt != NULL)
         pl_text_add(out, dflt + 2);
     else
-        pl_problem_add(c->problems, at, "${env:%s}: the environment has no %s; a default is written ${env:%s:-default}",
+        pl_problem_add(c->problems, at, "${env:%s}: the environment variable %s is not set; set it, or write ${env:%s:-default}",
                        name, name, name);
 }
 
-/* A few variables, each of ten of the one above it, would be gigabytes. */
+/* Limits the total size: a few variables, each with ten copies of the one above, would become gigabytes. */
 static bool is_too_long(const context *c, const pl_node *node, const pl_text *out)
 {
     if (*c->filled + out->len <= PL_YAML_MAX_FILLED)
         return false;
     if (*c->filled <= PL_YAML_MAX_FILLED) /* once */
-        pl_problem_add(c->problems, node, "texts with ${...} come to more than 1 MiB once the variables are written out");
+        pl_problem_add(c->problems, node, "texts with ${...} come to more than 1 MiB once the variables are replaced");
     *c->filled = PL_YAML_MAX_FILLED + 1;
     return true;
 }
@@ -240,7 +240,7 @@ static void replace(const context *c, pl_node *node)
     pl_text_free(&out);
     node->faulty = c->problems->n != before;
     node->verbatim = 0;
-    node->quoted = false; /* inside { } the quotes are only there for YAML's sake */
+    node->quoted = false; /* inside { } YAML needs the quotes around ${...}: they do not mean text */
     if (node->text == NULL) {
         pl_problem_add(c->problems, node, "out of memory");
         node->text = "";

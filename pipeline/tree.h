@@ -1,11 +1,11 @@
-/* pipeline/tree.h - what happens to a workflow's tree between reading and checking.
+/* pipeline/tree.h - overrides and substitutions: the changes to a workflow's tree between reading and checking.
  *
- * Overrides: "stages.graph.cutoff=4.5"; a number in the path is the position in
- * a list ("inputs.0.path=x.smi", one past the end adds). The value is YAML. A
- * stage that the file does not have is added only with a `+` in front.
+ * Overrides: "stages.graph.cutoff=4.5". A number in the path is a position in a list, from 0
+ * ("inputs.0.path=x.smi"; the position after the last item adds one). The value is YAML. A
+ * stage that is not in the file is added only with a `+` in front.
  * Substitution: ${vars.name}, ${env:NAME} and ${env:NAME:-default} in scalars,
- * never in keys; `$${` stands for `${`. A variable may use those above it.
- * Problems carry the place of the text they are about. */
+ * never in keys; write `$${` for a literal `${`. A variable may use those above it.
+ * Each problem has the place of the text that it is about. */
 #ifndef PL_TREE_H
 #define PL_TREE_H
 

@@ -17,8 +17,8 @@
 
 #define AT(member) offsetof(pl_input, member)
 static const pl_field input_fields[] = {
-    { PL_PATH, "path", AT(path), .flags = PL_REQUIRED | PL_EXISTS, .help = "file, or pattern such as data/*.sdf.gz" },
-    { PL_TEXT, "format", AT(format), .text = "auto", .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel name; auto: by name" },
+    { PL_PATH, "path", AT(path), .help = "file, or pattern such as data/*.sdf.gz", .flags = PL_REQUIRED | PL_EXISTS },
+    { PL_TEXT, "format", AT(format), .text = "auto", .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel format; auto: by file name" },
     { PL_TEXT, "title_from", AT(title_from), .help = "SDF data field that holds the title" },
     { PL_TEXT, "columns.smiles", AT(smiles_column), .help = "CSV: name or number (from 1) of the SMILES column" },
     { PL_TEXT, "columns.title", AT(title_column), .help = "CSV: name or number (from 1) of the title column" },
@@ -28,9 +28,9 @@ static const pl_field input_fields[] = {
 
 #define AT(member) offsetof(pl_model_ref, member)
 static const pl_field model_fields[] = {
-    { PL_TEXT, "name", AT(name), .help = "the key above" },
-    { PL_PATH, "path", AT(path), .flags = PL_REQUIRED | PL_EXISTS, .help = "model file (.safetensors)" },
-    { PL_TEXT, "sha256", AT(sha256), .help = "refuse any other file" },
+    { PL_TEXT, "name", AT(name), .help = "name of the model: its key in the map" },
+    { PL_PATH, "path", AT(path), .help = "model file (.safetensors)", .flags = PL_REQUIRED | PL_EXISTS },
+    { PL_TEXT, "sha256", AT(sha256), .help = "expected SHA-256 of the file; any other file is refused" },
     { 0 },
 };
 #undef AT
@@ -39,15 +39,15 @@ static const pl_field model_fields[] = {
 const pl_field pl_workflow_fields[] = {
     { PL_INT, "format", AT(format), .dflt = 1, .min = 1, .max = 1, .flags = PL_REQUIRED, .help = "version of this file's format" },
     { PL_TEXT, "name", AT(name), .help = "name of the run; without it, the name of the file" },
-    { PL_INT, "seed", AT(seed), .dflt = 1, .min = 0, .max = 9007199254740991.0, .help = "start of every random stream" },
-    { PL_PATH, "workdir", AT(workdir), .help = "everything the run writes lives here; without it, runs/<name>" },
-    { PL_LIST, "inputs", AT(inputs), .sub = input_fields, .sub_size = sizeof(pl_input), .help = "molecule files" },
-    { PL_LIST, "models", AT(models), .flags = PL_KEYED, .sub = model_fields, .sub_size = sizeof(pl_model_ref),
-      .help = "model files by name" },
-    { PL_REAL, "limits.failures.max_fraction", AT(limits.max_fraction), .dflt = 0.1, .min = 0, .max = 1,
-      .help = "part of the records that may fail; above it the run ends with status 3" },
-    { PL_INT, "limits.failures.max_count", AT(limits.max_count), .dflt = 100000, .min = 0, .max = 1e15, .help = "records that may fail" },
-    { PL_SIZE, "limits.disk_free_min", AT(limits.disk_free_min), .dflt = 64 * 1048576.0, .min = 0, .max = 1e18,
+    { PL_INT, "seed", AT(seed), .dflt = 1, .max = 9007199254740991.0, .help = "seed of all random numbers" },
+    { PL_PATH, "workdir", AT(workdir), .help = "directory for everything that the run writes; default runs/<name>" },
+    { PL_LIST, "inputs", AT(inputs), .help = "molecule files", .sub = input_fields, .sub_size = sizeof(pl_input) },
+    { PL_LIST, "models", AT(models), .help = "model files by name", .flags = PL_KEYED, .sub = model_fields,
+      .sub_size = sizeof(pl_model_ref) },
+    { PL_REAL, "limits.failures.max_fraction", AT(limits.max_fraction), .dflt = 0.1, .max = 1,
+      .help = "maximum fraction of failed records; above it, from 20 failures on, the run ends with exit status 3" },
+    { PL_INT, "limits.failures.max_count", AT(limits.max_count), .dflt = 100000, .max = 1e15, .help = "maximum number of failed records" },
+    { PL_SIZE, "limits.disk_free_min", AT(limits.disk_free_min), .dflt = 64 * 1048576.0, .max = 1e18,
       .help = "stop cleanly when less disk space is left" },
     { PL_DURATION, "limits.max_time", AT(limits.max_time), .dflt = -1, .min = 1, .max = 366 * 86400.0, .choices = "auto",
       .help = "stop cleanly after this time; auto: what the scheduler allows" },
@@ -55,35 +55,35 @@ const pl_field pl_workflow_fields[] = {
     { PL_TEXT, "storage.features", AT(storage.features), .text = "features.db", .help = "feature database, in workdir" },
     { PL_CHOICE, "storage.journal", AT(storage.journal), .choices = "auto|wal|truncate",
       .help = "auto: wal on a local disk, truncate on a network disk" },
-    { PL_INT, "workers", AT(workers), .dflt = -1, .min = 1, .max = 4096, .choices = "auto", .help = "worker processes and threads" },
+    { PL_INT, "workers", AT(workers), .dflt = -1, .min = 1, .max = 4096, .choices = "auto", .help = "number of workers; auto: one per processor" },
     { PL_CHOICE, "scheduler.type", AT(scheduler.type), .choices = "auto|slurm|pbs|lsf|sge",
-      .help = "whose job scripts `molsieve script` and `submit` write; auto: the one whose commands are here" },
+      .help = "scheduler for which `molsieve script` and `submit` write job scripts; auto: the one that is installed" },
     { PL_DURATION, "scheduler.time", AT(scheduler.time), .dflt = -1, .min = 60, .max = 366 * 86400.0, .choices = "auto",
-      .help = "limit of a job; auto: the site's" },
+      .help = "time limit of a job; auto: the default of the site" },
     { PL_DURATION, "scheduler.warn", AT(scheduler.warn), .dflt = 300, .min = 30, .max = 86400,
-      .help = "how long before the limit the signal to stop comes" },
-    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), .dflt = 1, .min = 1, .max = 100000, .help = "nodes; several only for stage train" },
-    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), .dflt = 1, .min = 1, .max = 1024,
-      .help = "ranks on a node; several only for stage train" },
-    { PL_INT, "scheduler.cpus", AT(scheduler.cpus), .dflt = 1, .min = 1, .max = 4096, .help = "processors of a task" },
-    { PL_INT, "scheduler.gpus", AT(scheduler.gpus), .min = 0, .max = 1024, .help = "GPUs of a node" },
-    { PL_SIZE, "scheduler.memory", AT(scheduler.memory), .min = 0, .max = 1e15, .help = "memory of a node; 0B: the site's default" },
+      .help = "how long before the time limit the job receives the signal to stop" },
+    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), .dflt = 1, .min = 1, .max = 100000, .help = "number of nodes; more than one only for stage train" },
+    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), .dflt = 1, .min = 1, .max = 1024, .help = "ranks per node; more than one only for stage train" },
+    { PL_INT, "scheduler.cpus", AT(scheduler.cpus), .dflt = 1, .min = 1, .max = 4096, .help = "processors per task" },
+    { PL_INT, "scheduler.gpus", AT(scheduler.gpus), .max = 1024, .help = "GPUs per node" },
+    { PL_SIZE, "scheduler.memory", AT(scheduler.memory), .max = 1e15, .help = "memory per node; 0B: the default of the site" },
     { PL_TEXT, "scheduler.partition", AT(scheduler.partition), .help = "partition or queue" },
     { PL_TEXT, "scheduler.account", AT(scheduler.account), .help = "account or project" },
-    { PL_INT, "scheduler.array", AT(scheduler.array), .min = 0, .max = 99999,
-      .help = "shards, each a task of a job array; 0: one job for all" },
-    { PL_INT, "scheduler.max_running", AT(scheduler.max_running), .min = 0, .max = 99999, .help = "tasks of the array at once; 0: all" },
-    { PL_INT, "scheduler.restarts", AT(scheduler.restarts), .dflt = 50, .min = 0, .max = 100000,
-      .help = "how often a job starts itself again at its limit; LSF and Grid Engine do not count" },
+    { PL_INT, "scheduler.array", AT(scheduler.array), .max = 99999,
+      .help = "number of shards, each a task of a job array; 0: one job without shards" },
+    { PL_INT, "scheduler.max_running", AT(scheduler.max_running), .max = 99999,
+      .help = "maximum number of tasks of the array that run at once; 0: all" },
+    { PL_INT, "scheduler.restarts", AT(scheduler.restarts), .dflt = 50, .max = 100000,
+      .help = "how often a job restarts itself at its time limit; LSF and Grid Engine do not count restarts" },
     { PL_TEXT, "scheduler.launcher", AT(scheduler.launcher),
-      .help = "starts the ranks, such as srun --mpi=pmix; without it srun in Slurm, mpirun elsewhere" },
-    { PL_TEXTS, "scheduler.setup", AT(scheduler.setup), .help = "lines of shell before the run, such as module load cuda" },
-    { PL_TEXTS, "scheduler.options", AT(scheduler.options), .help = "more options of the job, such as --constraint=a100" },
+      .help = "command that starts the ranks, such as srun --mpi=pmix; default: srun with Slurm, mpirun otherwise" },
+    { PL_TEXTS, "scheduler.setup", AT(scheduler.setup), .help = "shell commands before the run, such as module load cuda" },
+    { PL_TEXTS, "scheduler.options", AT(scheduler.options), .help = "further options of the job, such as --constraint=a100" },
     { 0 },
 };
 #undef AT
 
-/* ---- places ---- */
+/* ---- names and paths ---- */
 
 /* The absolute folder of the workflow file. */
 static const char *folder_of(const char *path, pl_arena *mem)
@@ -108,7 +108,7 @@ static const char *in_workdir(const pl_workflow *wf, const char *name, pl_arena 
     return name[0] == '/' ? name : pl_sprintf(mem, "%s/%s", wf->workdir, name);
 }
 
-/* It is a file's name, and goes to terminals. */
+/* The name is used as a file name and is printed on terminals. */
 static bool is_name(const char *name)
 {
     char clean[128];
@@ -132,7 +132,7 @@ static void check_names(const pl_workflow *wf, const pl_settings *ctx)
                        wf->storage.results);
 }
 
-/* Before it is put behind the workdir. */
+/* Checks a storage path as it was given, before it is joined to the workdir. */
 static void check_place(const pl_workflow *wf, const pl_settings *ctx, const char *path)
 {
     if (path != NULL && pl_path_leaves(path))
@@ -155,7 +155,7 @@ static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
         wf->name = name_of(wf->path, ctx->mem);
     if (wf->workdir == NULL && wf->name != NULL)
         wf->workdir = pl_sprintf(ctx->mem, "%s/runs/%s", ctx->folder, wf->name);
-    if (wf->workdir != NULL) /* DIR/ is DIR, whose neighbour is DIR-2 */
+    if (wf->workdir != NULL) /* DIR/ means DIR: --fresh must make DIR-2, not DIR/-2 */
         wf->workdir = pl_strndup(ctx->mem, wf->workdir, length_without_slashes(wf->workdir));
     if (wf->name == NULL || wf->workdir == NULL)
         return false;
@@ -198,25 +198,25 @@ static void add_input(inputs *all, const pl_input *like, const char *path, const
         pl_problem_add_file(ctx->problems, "", "out of memory");
 }
 
-/* The same order in every locale. */
+/* Compares bytes, so that the order is the same in every locale. */
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* glob() would skip a folder that cannot be read without a word. */
+/* Reports a folder that cannot be accessed; glob() would skip it silently. need: as in access(2). */
 static bool check_folder(const char *folder, int need, const pl_node *node, const char *path, const pl_settings *ctx)
 {
     struct stat st;
 
     if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode) || access(folder, need) == 0)
         return true;
-    pl_problem_add(ctx->problems, node, "%s: the folder %s: %s; let it be read, or name the other files in patterns without it", path,
-                   folder, strerror(errno));
+    pl_problem_add(ctx->problems, node, "%s: cannot read the folder %s: %s; change its permissions, or use patterns that do not "
+                   "include it", path, folder, strerror(errno));
     return false;
 }
 
-/* Those that a pattern goes through. */
+/* Checks all folders that a pattern goes through. */
 static bool check_folders(const char *pattern, const pl_node *node, const char *path, const pl_settings *ctx)
 {
     bool good = true;
@@ -233,7 +233,7 @@ static bool check_folders(const char *pattern, const pl_node *node, const char *
     return good;
 }
 
-/* A name that exists is itself, whatever signs it has; else it is a pattern. */
+/* An existing file is taken as it is, even if its name has * ? or [; otherwise a name with these is a pattern. */
 static void expand_input(inputs *all, const pl_input *in, const pl_node *node, const char *path, const pl_settings *ctx)
 {
     bool pattern = strpbrk(in->path, "*?[") != NULL && access(in->path, F_OK) != 0;
@@ -333,7 +333,7 @@ pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_ov
     pl_bytes bytes;
 
     if (wf == NULL || (ctx.folder = folder_of(path, mem)) == NULL) {
-        (void)pl_yaml_bytes(&bytes, path, problems, mem); /* says why */
+        (void)pl_yaml_bytes(&bytes, path, problems, mem); /* adds the problem */
         if (problems->n == 0)
             pl_problem_add_file(problems, path, "cannot be used");
         return NULL;

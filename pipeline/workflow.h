@@ -1,8 +1,8 @@
-/* pipeline/workflow.h - a workflow file, read, substituted, overridden, checked.
+/* pipeline/workflow.h - loads a workflow file: reads it, applies overrides and substitutions, and checks it.
  *
- * Order of strength: built-in default < workflow file < command line
- * (`a.b.c=value`, value parsed as YAML; `+` in front is accepted). `${vars.x}`
- * and `${env:NAME:-default}` are replaced in scalars; nothing is code.
+ * The command line overrides the workflow file, which overrides the built-in defaults
+ * (`a.b.c=value`, the value is parsed as YAML; a `+` in front is accepted). `${vars.x}`
+ * and `${env:NAME:-default}` are replaced in scalars; nothing in the file is executed.
  * All problems of a file are reported together as file:line:column. */
 #ifndef PL_WORKFLOW_H
 #define PL_WORKFLOW_H
@@ -18,31 +18,30 @@ typedef struct pl_input {
     const char *path;         /* may be a glob; expanded in name order     */
     const char *format;       /* "auto", "smi", "sdf", ...                 */
     const char *title_from;   /* SDF field that holds the title, or NULL   */
-    const char *smiles_column, *title_column; /* CSV: name or number; NULL = guess */
+    const char *smiles_column, *title_column; /* CSV: name or number from 1; NULL: guess */
 } pl_input;
 
 typedef struct pl_model_ref {
-    const char *name, *path, *sha256; /* sha256 NULL: not pinned */
+    const char *name, *path, *sha256; /* sha256: the only one accepted, as hexadecimal digits; NULL: any */
 } pl_model_ref;
 
 struct pl_step {
     const pl_stage *stage;
-    void *conf;
-    const pl_node *node;
+    void *conf;               /* the stage's settings struct               */
+    const pl_node *node;      /* the stage in the file                     */
     int n_needs;
     int needs[8];             /* positions in workflow.step                */
     char key[65];             /* filled by pl_plan_keys                    */
-    const char *params_json;  /* canonical semantic settings               */
-    const char *extra_json;   /* what the stage's key callback added       */
+    const char *params_json;  /* pl_params_json; filled by pl_plan_keys    */
+    const char *extra_json;   /* what the stage's key callback added; filled by pl_plan_keys */
 };
 
-/* What `molsieve script` asks of a scheduler; runs do not look at it. Counts and times
- * of -1: the site decides. */
+/* The job that `molsieve script` and `submit` request from the scheduler; a run ignores it. */
 typedef struct pl_job_conf {
     int32_t type;             /* auto|slurm|pbs|lsf|sge                    */
-    double time, warn;        /* seconds                                   */
-    int64_t nodes, tasks, cpus, gpus; /* tasks and gpus: of a node; cpus: of a task */
-    double memory;            /* bytes of a node; 0: the site decides      */
+    double time, warn;        /* seconds; time -1: the limit of the site   */
+    int64_t nodes, tasks, cpus, gpus; /* tasks and gpus per node; cpus per task */
+    double memory;            /* bytes per node; 0: the default of the site */
     const char *partition, *account; /* or NULL                            */
     int64_t array, max_running;      /* shards, 0: one job; tasks at once, 0: all */
     int64_t restarts;
@@ -51,7 +50,7 @@ typedef struct pl_job_conf {
 } pl_job_conf;
 
 struct pl_workflow {
-    const char *path;         /* as given                                  */
+    const char *path;         /* of the workflow file, as given            */
     const char *text;         /* the bytes of the file                     */
     int64_t format;
     const char *name;
@@ -60,6 +59,7 @@ struct pl_workflow {
     pl_list inputs;           /* pl_input, globs expanded                  */
     pl_list patterns;         /* pl_input as written, paths absolute       */
     pl_list models;           /* pl_model_ref                              */
+    /* limits: max_fraction 0..1 and max_count of failed records; disk_free_min in bytes; max_time in seconds, -1: auto */
     struct { double max_fraction; int64_t max_count; double disk_free_min; double max_time; } limits;
     struct { const char *results, *features; int32_t journal; } storage; /* paths absolute; journal auto|wal|truncate */
     int64_t workers;          /* -1: auto                                  */
@@ -69,7 +69,7 @@ struct pl_workflow {
     pl_node *tree;            /* after substitution and overrides          */
 };
 
-/* overrides: "stages.graph.cutoff=4.5". NULL with problems; never half-made. */
+/* overrides: such as "stages.graph.cutoff=4.5". NULL if there are problems. Everything is in mem. */
 pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides,
                               const pl_stage *const *known, pl_problems *problems, pl_arena *mem);
 
@@ -89,9 +89,9 @@ void pl_workflow_help(pl_text *out);
 /* The step of a stage, or NULL if the workflow has none. */
 const pl_step *pl_workflow_step(const pl_workflow *wf, const char *name);
 
-/* Semantic settings of a stage in canonical JSON: dotted keys, sorted; "auto" is -1.
- * PL_HOW is left out, so is PL_LATER at its default, and so are paths: a stage whose result depends on a file adds
- * its hash (or the name it writes) in its key callback. NULL: no memory. */
+/* The settings of a stage that are part of its key, as canonical JSON in mem: dotted keys, sorted; "auto" is -1.
+ * Left out are PL_HOW, PL_LATER at its default, and paths: a stage whose result depends on a file adds
+ * its hash (or the name it writes) in its key callback. NULL: out of memory. */
 const char *pl_params_json(const pl_field *table, const void *conf, pl_arena *mem);
 
 #endif

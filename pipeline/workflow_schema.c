@@ -7,7 +7,7 @@
 
 #include "pipeline/workflow_parts.h"
 
-/* Memory refused inside jansson shows as NULL objects; the last dump then fails and is seen. */
+/* If jansson is refused memory, it returns NULL objects, and the final dump fails; only that is checked. */
 
 enum { MAX_DEPTH = 16 };
 
@@ -22,7 +22,7 @@ static json_t *limits(json_t *schema, const pl_field *f)
     return schema;
 }
 
-/* A number with its unit; of numbers alone only 0. */
+/* A text of a number with its unit, or the number 0. */
 static json_t *pattern(const char *regex)
 {
     return json_pack("{s:[s,s], s:s, s:i, s:i}", "type", "string", "number", "pattern", regex, "minimum", 0, "maximum", 0);
@@ -40,7 +40,7 @@ static json_t *choices(const pl_field *f)
 
 static json_t *table_schema(const pl_field *table, const char *skip);
 
-/* The value alone, without words, substitution and documentation. */
+/* The schema of a value, without "auto", substitution and documentation. */
 static json_t *bare(const pl_field *f)
 {
     switch (f->type) {

@@ -64,7 +64,7 @@ static void add_need(pl_step *step, int position)
         step->needs[step->n_needs++] = position;
 }
 
-/* What the stage itself asks for; "(split)" only if the workflow has it. */
+/* Adds the stages that the stage's own record needs; "(split)" only if the workflow has it. */
 static void need_by_table(const pl_workflow *wf, pl_step *step, const pl_settings *ctx)
 {
     for (const char *const *need = step->stage->needs; need != NULL && *need != NULL; need++) {
@@ -126,8 +126,8 @@ static bool ready(const pl_step *step, const int *new_place)
     return true;
 }
 
-/* Follows needs from a step that cannot run until one comes again. */
-static void say_circle(const pl_workflow *wf, const int *new_place, int at, const pl_settings *ctx)
+/* Reports a cycle of needs: follows them from a step that can never run until a step repeats. */
+static void say_cycle(const pl_workflow *wf, const int *new_place, int at, const pl_settings *ctx)
 {
     pl_text path = { 0 };
     int seen[MAX_STEPS] = { 0 };
@@ -167,7 +167,7 @@ static bool put_in_order(pl_workflow *wf, const pl_settings *ctx)
         if (i == wf->n_steps) {
             while (new_place[stuck] >= 0)
                 stuck++;
-            say_circle(wf, new_place, stuck, ctx);
+            say_cycle(wf, new_place, stuck, ctx);
             return true;
         }
         old_place[n] = i;

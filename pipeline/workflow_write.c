@@ -7,7 +7,7 @@
 
 enum { COMMENT_COLUMN = 48 };
 
-/* A word that a YAML reader, ours or another, could take for something else. */
+/* Whether every YAML reader reads s, without quotes, as the same text. */
 static bool is_plain(const char *s)
 {
     static const char *const words[] = { "true", "false", "yes", "no", "on", "off", "y", "n", "null", "~" };

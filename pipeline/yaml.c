@@ -21,8 +21,8 @@ typedef struct reader {
     pl_arena *mem;
     anchor *anchors;
     int n_nodes;
-    size_t n_copied; /* bytes of texts that aliases repeat */
-    bool failed; /* a problem after which reading on makes no sense */
+    size_t n_copied; /* bytes of the texts that aliases copied */
+    bool failed; /* a problem after which the reader stops */
 } reader;
 
 /* Also used as a place for messages: libyaml counts from 0, people from 1. */
@@ -119,7 +119,7 @@ static bool next(reader *r, yaml_event_t *e)
         (void)snprintf(text, sizeof text, "not YAML: %s%s%s%s", p->problem ? p->problem : "syntax error",
                        p->context ? ", " : "", p->context ? p->context : "",
                        line_substitutes(r, at.line) ? "; inside { } or [ ] write \"${...}\" in quotes"
-                       : p->context && strstr(p->context, "alias") ? "; a value with * in front goes in quotes" : "");
+                       : p->context && strstr(p->context, "alias") ? "; put a value that begins with * in quotes" : "");
     }
     return give_up(r, at, text) != NULL;
 }
@@ -164,7 +164,7 @@ static void keep_anchor(reader *r, const char *name, const pl_node *node)
 
 static pl_node *take(reader *r, const yaml_event_t *e, int depth);
 
-/* The column of a text that stands in the file character by character: one line, no escapes. */
+/* The column of a text that is in the file character by character, on one line and without escapes; else 0. */
 static int verbatim_column(const yaml_event_t *e, const char *text)
 {
     size_t quotes = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? 0 : 2, n = 0;
@@ -281,7 +281,7 @@ static pl_node *take(reader *r, const yaml_event_t *e, int depth)
     return node;
 }
 
-/* The one document of the stream, and nothing after it. */
+/* Reads the only document of the stream; a second one is an error. */
 static pl_node *take_document(reader *r)
 {
     pl_node *root = NULL;
@@ -304,7 +304,7 @@ static pl_node *take_document(reader *r)
     return r->failed ? NULL : root;
 }
 
-/* Tabs in front of a line: libyaml's own message about them helps nobody. */
+/* Reports tabs in the indentation; libyaml's own message about them does not help. */
 static bool find_tabs(const char *s, size_t len, const char *origin, pl_problems *problems)
 {
     bool found = false, front = true;
@@ -357,7 +357,7 @@ bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_ar
 
     if (stat(path, &st) != 0)
         pl_problem_add_file(problems, path, "%s", strerror(errno));
-    else if (!S_ISREG(st.st_mode)) /* opening a pipe could wait for ever */
+    else if (!S_ISREG(st.st_mode)) /* opening a pipe could block for ever */
         pl_problem_add_file(problems, path, "not a regular file");
     else if (st.st_size > PL_YAML_MAX_BYTES)
         pl_problem_add_file(problems, path, "larger than 10 MiB: this is not a workflow file");

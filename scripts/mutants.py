@@ -153,7 +153,7 @@ def texts(text, code, strings):
             for old, new in SQL_SWAPS:
                 for m in re.finditer(old, inside):
                     yield "sql", at + 1 + m.start(), at + 1 + m.end(), new
-        elif speaks(code, at) and len(inside) > 6:
+        elif speaks(code, at) and len(inside) > 6 and "out of memory" not in inside:
             bare = " ".join(CONVERSION.findall(inside.replace("%%", ""))) or " "
             if re.search(r"[a-z]{3}", CONVERSION.sub("", inside)):
                 yield "message", at + 1, end - 1, bare

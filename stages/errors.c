@@ -2,22 +2,28 @@
 #include "stages/errors.h"
 
 #include <math.h>
+#include <stddef.h>
+
+#define NUMBER(name, has_unit) { #name, offsetof(nn_fit, name), has_unit },
+static const struct {
+    const char *name;
+    size_t at;
+    bool has_unit;
+} numbers[] = { ST_FIT_NUMBERS(NUMBER) };
 
 const char *st_error_name(int kind)
 {
-    static const char *const name[] = { "mae", "rmse", "interval90", "r2", "spearman", "log_loss", "brier" };
-
-    return kind < ST_ERROR_ROC_AUC ? name[kind] : nn_enrichment_name(kind - ST_ERROR_ROC_AUC);
+    return kind < ST_ERROR_ROC_AUC ? numbers[kind].name : nn_enrichment_name(kind - ST_ERROR_ROC_AUC);
 }
 
 double st_error_value(const nn_fit *f, int kind)
 {
-    const double value[] = { f->mae, f->rmse, f->interval90, f->r2, f->spearman, f->log_loss, f->brier };
-
-    return kind < ST_ERROR_ROC_AUC ? value[kind] : nn_enrichment_value(&f->order, kind - ST_ERROR_ROC_AUC);
+    if (kind >= ST_ERROR_ROC_AUC)
+        return nn_enrichment_value(&f->order, kind - ST_ERROR_ROC_AUC);
+    return *(const double *)(const void *)((const char *)f + numbers[kind].at);
 }
 
-bool st_error_has_unit(int kind) { return kind < 3; }
+bool st_error_has_unit(int kind) { return kind < ST_ERROR_ROC_AUC && numbers[kind].has_unit; }
 
 /* The linear fits are scores, not probabilities. */
 static pl_code fit_one(nn_fit *out, const st_judge *j, const st_errors *e, const double *p, bool probabilities, pl_arena *mem,

@@ -32,9 +32,20 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
 /* Of the mean of what n models predict, whose errors e[n] by st_errors_find are those of the same molecules; out [d->n_targets]. */
 pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, const st_judge *j, pl_arena *mem, pl_error *err);
 
-/* mae, rmse, interval90, r2, spearman of a fit by number 0..4, then log_loss, brier and the enrichments of a
- * class; NaN when there is none. */
-enum { ST_ERROR_LOG_LOSS = 5, ST_ERROR_ROC_AUC = 7, ST_ERROR_KINDS = ST_ERROR_ROC_AUC + NN_ENRICHMENTS };
+/* The numbers of a fit: a line for each member of nn_fit (models/metric.h), and whether it has the target's unit. The
+ * table `evaluation`, model files and the metrics of a training follow; behind them come the enrichments of a class. */
+#define ST_FIT_NUMBERS(X) \
+    X(mae, true)          \
+    X(rmse, true)         \
+    X(interval90, true)   \
+    X(r2, false)          \
+    X(spearman, false)    \
+    X(log_loss, false)    \
+    X(brier, false)
+#define ST_ERROR_KIND(name, ...) ST_ERROR_##name,
+enum { ST_FIT_NUMBERS(ST_ERROR_KIND) ST_ERROR_ROC_AUC, ST_ERROR_KINDS = ST_ERROR_ROC_AUC + NN_ENRICHMENTS };
+
+/* By kind: 0 to ST_ERROR_KINDS - 1; the value is NaN when there is none. */
 const char *st_error_name(int kind);
 double st_error_value(const nn_fit *f, int kind);
 bool st_error_has_unit(int kind);      /* in the target's unit, not a pure number         */

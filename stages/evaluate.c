@@ -262,7 +262,7 @@ static void note_put(const evaluate_state *s)
     st_errors *const *e = s->n_members > 1 ? s->together : s->member->e;
     const st_part part = e[ST_TEST] && e[ST_TEST]->model.n ? ST_TEST : ST_VALID;
     const nn_model_file *m = s->member->m;
-    const int kind = m->classifies ? ST_ERROR_ROC_AUC : 0;
+    const int kind = m->classifies ? ST_ERROR_ROC_AUC : ST_ERROR_mae;
     const nn_fit *by = e[part] ? e[part]->baseline : NULL;
     char more[64] = "", range[80];
     pl_text note = { 0 };

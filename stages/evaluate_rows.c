@@ -118,7 +118,7 @@ static bool is_side(const st_errors *e, int64_t i, bool outside) { return e->out
 /* "mae.domain outside" and so on: the errors of the molecules on one side. */
 static pl_code side_put(const st_evaluation *s, const st_found *f, bool outside, pl_error *err)
 {
-    static const int numbers[] = { 0, 1, -1 }, of_classes[] = { ST_ERROR_ROC_AUC, ST_ERROR_LOG_LOSS + 1, -1 };
+    static const int numbers[] = { ST_ERROR_mae, ST_ERROR_rmse, -1 }, of_classes[] = { ST_ERROR_ROC_AUC, ST_ERROR_brier, -1 };
     const st_errors *e = f->e;
     double *y = PL_NEW(f->d->mem, double, e->model.n + 1), *p = PL_NEW(f->d->mem, double, e->model.n + 1);
     int64_t n = 0;

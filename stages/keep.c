@@ -34,8 +34,8 @@ static pl_code prepare(st_keep *k, const char *expression, size_t *at, pl_error 
     char *sql;
 
     if (code != PL_OK)
-        return pl_fail(err, code, "keep: %s; it is an SQL expression over n_heavy, charge" ST_DESCRIPTOR_NAMES
-                       ", formula, smiles, inchikey, removed, neutralised, undefined_stereo", said.text);
+        return pl_fail(err, code, "keep: %s; it is an SQL expression over %s, charge, n_heavy, formula, smiles, inchikey, removed, "
+                       "neutralised, undefined_stereo", said.text, ST_DESCRIPTOR_LIST);
     sql = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE (%s\n)", values, expression);
     if (sql == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a condition");

@@ -136,10 +136,10 @@ static const char *const number_heads[] = { "part", "prediction by", "#MAE", "#R
                                             "#molecules", NULL };
 static const char *const class_heads[] = { "part", "prediction by", "#ROC-AUC", "#PR-AUC", "#EF 1 %", "#at most", "#EF 5 %",
                                            "#at most", "#BEDROC", "#log loss", "#Brier", "#of class 1", "#molecules", NULL };
-static const measures of_number = { number_heads, { 0, 1, 2, 3, 4, -1 } };
+static const measures of_number = { number_heads, { ST_ERROR_mae, ST_ERROR_rmse, ST_ERROR_interval90, ST_ERROR_r2, ST_ERROR_spearman, -1 } };
 static const measures of_class = { class_heads, { ST_ERROR_ROC_AUC, ST_ERROR_ROC_AUC + 1, ST_ERROR_ROC_AUC + 2, ST_ERROR_ROC_AUC + 3,
-                                                  ST_ERROR_ROC_AUC + 4, ST_ERROR_ROC_AUC + 5, ST_ERROR_ROC_AUC + 6, ST_ERROR_LOG_LOSS,
-                                                  ST_ERROR_LOG_LOSS + 1, ST_ERROR_ROC_AUC + 7, -1 } };
+                                                  ST_ERROR_ROC_AUC + 4, ST_ERROR_ROC_AUC + 5, ST_ERROR_ROC_AUC + 6, ST_ERROR_log_loss,
+                                                  ST_ERROR_brier, ST_ERROR_ROC_AUC + 7, -1 } };
 
 typedef struct errors_row {
     char part[40], who[40];

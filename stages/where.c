@@ -55,8 +55,8 @@ static pl_code parse(const char *expression, bool *alerts, size_t *at, pl_error 
     pl_code code = st_expression_check(expression, columns, &used, at, &said);
 
     if (code != PL_OK)
-        return pl_fail(err, code, "where: %s; it is an SQL expression over n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES
-                       ", formula, smiles, inchikey, removed, neutralised, alerts, structures, undefined_stereo", said.text);
+        return pl_fail(err, code, "where: %s; it is an SQL expression over %s, charge, n_heavy, n_atoms, formula, smiles, inchikey, "
+                       "removed, neutralised, alerts, structures, undefined_stereo", said.text, ST_DESCRIPTOR_LIST);
     if (alerts != NULL)
         *alerts = used >> ALERTS & 1;
     return PL_OK;

@@ -25,6 +25,7 @@ molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLI
 molsieve_test(record_fuzz fuzz/record_fuzz.c LABEL fuzz USES molsieve::chem)
 molsieve_chem_test(chem_kill crash/worker_kill_test.c LABEL crash)
 molsieve_chem_test(chem_messy crash/messy_test.c LABEL crash)
+target_compile_definitions(test_chem_messy PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
 # By hand, never pass or fail.
 add_executable(instant_chem EXCLUDE_FROM_ALL bench/instant_chem.c)

@@ -10,4 +10,6 @@ molsieve_test(cpu_precision twin/precision_test.c LABEL twin USES molsieve_made_
 molsieve_test(cpu_nodes twin/cpu_nodes_test.c LABEL twin USES molsieve_made_batch)
 molsieve_test(cpu_prop prop/cpu_test.c LABEL prop USES molsieve_made_batch)
 molsieve_test(cpu_golden golden/cpu_test.c LABEL golden USES molsieve_golden)
+molsieve_add_test(cpu_golden_layers test_golden_layers cpu)
+set_tests_properties(cpu_golden_layers PROPERTIES LABELS golden TIMEOUT 1200)
 molsieve_test(golden_precision golden/precision_test.c LABEL golden USES molsieve_golden)

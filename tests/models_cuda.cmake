@@ -15,10 +15,14 @@ set_target_properties(molsieve_cuda_emulated PROPERTIES CXX_VISIBILITY_PRESET hi
 
 set(emulated_environment "MOLSIEVE_PLUGINS=${CMAKE_CURRENT_BINARY_DIR}/emulated;MOLSIEVE_CUDA_FENCES=1")
 
+add_library(emulated_here OBJECT emulator/here.c)
+target_compile_definitions(emulated_here PRIVATE EMULATED="${CMAKE_CURRENT_BINARY_DIR}/emulated")
+
 # A test that reaches the emulator through the engine's own loader.
 function(molsieve_emulated_test name)
   molsieve_test(${name} ${ARGN})
   add_dependencies(test_${name} molsieve_cuda_emulated)
+  target_link_libraries(test_${name} PRIVATE emulated_here)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "${emulated_environment}")
 endfunction()
 
@@ -35,9 +39,12 @@ molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin threads USES
 
 molsieve_add_test(cuda_train_engine $<TARGET_FILE:test_train_engine> cuda) # its target comes later
 molsieve_add_test(cuda_golden test_cpu_golden cuda)
+molsieve_add_test(cuda_golden_layers test_golden_layers cuda)
+target_link_libraries(test_cpu_golden PRIVATE emulated_here)
+target_link_libraries(test_golden_layers PRIVATE emulated_here)
 set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
-set_tests_properties(cuda_golden PROPERTIES LABELS golden SKIP_RETURN_CODE 77)
-set(emulated_tests cuda_train_engine cuda_golden)
+set_tests_properties(cuda_golden cuda_golden_layers PROPERTIES LABELS golden)
+set(emulated_tests cuda_train_engine cuda_golden cuda_golden_layers)
 
 # A part of them with the sanitizers, which see every access of every kernel. To ThreadSanitizer (cuda_train, too) the
 # threads of a block are threads.
@@ -50,9 +57,9 @@ if(CMAKE_C_FLAGS MATCHES "-fsanitize=")
   list(APPEND emulated_tests cuda_races cuda_engine_san cuda_train_san)
 endif()
 set_tests_properties(${emulated_tests} PROPERTIES TIMEOUT 1200
-  ENVIRONMENT "MOLSIEVE_SHARED=${MOLSIEVE_SHARED};${emulated_environment}")
+  ENVIRONMENT "${emulated_environment}")
 
 molsieve_script_test(cuda_cli cli/cuda_cli.py LABEL cli)
 set_property(TEST cuda_cli APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")
-molsieve_add_test(cuda_budget ${PROJECT_SOURCE_DIR}/scripts/cuda-budget ${PROJECT_BINARY_DIR}/cuda-budget.log)
+molsieve_add_test(cuda_budget ${PROJECT_SOURCE_DIR}/scripts/cuda-budget ${PROJECT_BINARY_DIR}/cuda-budget)
 set_tests_properties(cuda_budget PROPERTIES LABELS budget SKIP_RETURN_CODE 77)

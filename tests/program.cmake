@@ -44,6 +44,10 @@ molsieve_script_test(small.every_stage_and_command_runs_clean crash/small.py LAB
 # A disk that fails and a disk whose power is cut (crash/shim.c, by LD_PRELOAD).
 add_library(shim MODULE crash/shim.c)
 target_link_libraries(shim PRIVATE molsieve::warnings ${CMAKE_DL_LIBS} Threads::Threads)
+if(NOT CMAKE_C_FLAGS MATCHES "-fsanitize")
+  add_library(statements MODULE crash/statements.c)
+  target_link_libraries(statements PRIVATE molsieve::warnings ${CMAKE_DL_LIBS} SQLite::SQLite3)
+endif()
 add_library(clock MODULE crash/clock.c)
 target_link_libraries(clock PRIVATE molsieve::warnings)
 molsieve_crash(stops the_clock_may_be_set)

@@ -1,7 +1,7 @@
 molsieve_test(collective unit/collective_test.c LABEL unit USES molsieve::models)
 add_library(old_plugin MODULE unit/old_plugin.c)
 target_include_directories(old_plugin PRIVATE ${PROJECT_SOURCE_DIR})
-set_property(TEST collective APPEND PROPERTY ENVIRONMENT "OLD_PLUGIN=$<TARGET_FILE:old_plugin>")
+target_compile_definitions(test_collective PRIVATE OLD_PLUGIN="$<TARGET_FILE:old_plugin>")
 add_dependencies(test_collective old_plugin)
 
 molsieve_test(ranks_launch unit/launch_test.c LABEL unit USES molsieve::models)

@@ -9,6 +9,7 @@ molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages
 molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
+target_compile_definitions(test_qm9bin PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
 function(molsieve_e2e script label)
   foreach(name ${ARGN})
@@ -37,6 +38,8 @@ molsieve_e2e(e2e_bad_input cli a_folder_that_cannot_be_read_is_no_empty_one a_de
   a_truncated_gzip_keeps_what_was_whole what_follows_gzip_data_and_is_none_is_said
   a_reaction_is_no_molecule what_no_reader_can_read_is_said_with_what_to_do too_many_failures_stop_with_status_3
   a_database_of_a_newer_version_or_of_another_kind_is_left_alone a_directory_that_cannot_be_written_is_said)
+molsieve_e2e(transcript cli a_screen_says_and_stores_what_it_did_before a_training_says_and_stores_what_it_did_before
+  mistakes_are_answered_as_before shards_and_new_labels_give_what_they_gave_before)
 molsieve_e2e(absence cli a_good_run_prints_no_warning only_a_cut_file_warns_of_lost_records
   prepare_without_its_worker_is_refused_before_any_work stereoisomers_are_chosen_whatever_their_order)
 molsieve_e2e(e2e_operator cli the_log_is_no_file_that_the_run_needs a_database_of_an_older_format_is_read_and_goes_on

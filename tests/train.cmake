@@ -43,7 +43,8 @@ foreach(case a_published_network_is_averaged_by_default a_natural_network_needs_
   molsieve_script_test(mirror.${case} cli/mirror_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case scores_are_means_over_the_structures each_structure_gives_a_value_and_the_score_is_their_mean
-        kills_workers_and_shards_give_the_same_structures what_a_smiles_leaves_open_is_told)
+        kills_workers_and_shards_give_the_same_structures what_a_smiles_leaves_open_is_told
+        defined_stereo_is_built_or_the_record_fails)
   molsieve_script_test(structures.${case} cli/structures_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_numbers_are_told)

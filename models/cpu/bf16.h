@@ -1,16 +1,16 @@
 /* models/cpu/bf16.h - matrix products whose factors are rounded to bf16; part of kernels.h.
  *
- * C [rows][out] (=, +=) A [rows][in] B [in][out], sums in float32. A factor is kept
- * in one part (the nearest bf16, ties to even) or in two (what the first leaves,
- * rounded again): A B is then A0 B0 + A1 B0 + A0 B1, to about 2^-17 of |A||B|
+ * C [rows][out] (=, +=) A [rows][in] B [in][out], sums in float32. A factor is stored
+ * in one part (the nearest bf16, ties to even) or in two (the second is the rounded
+ * remainder): A B is then A0 B0 + A1 B0 + A0 B1, with an error of about 2^-17 |A||B|
  * ("bf16x3"; G. Henry, P. Tang, A. Heinecke, ARITH 2019).
  *
- * A is kept in rows, B in the order that a processor's tile product (AMX) reads.
- * Every set of kernels computes the same numbers to the bit: of 32 inputs at a time
- * the even and the odd ones are added up apart, from 0, and their sum is added to C;
- * with two parts the three products follow each other. So the sums of a row do not
- * depend on how many rows there are. Sub-normal factors count as 0 (AMX also drops
- * sub-normal sums). What is not finite makes a result that is not finite. */
+ * A is stored by rows, B in the order that the processor's tile product (AMX) reads.
+ * All kernel sets compute the same bits: for each 32 inputs the sum of the even ones and
+ * the sum of the odd ones start at 0, and their total is added to C; with two parts the
+ * three products are added one after the other. So the sums of a row do not depend on
+ * the number of rows. Subnormal factors count as 0 (AMX also drops subnormal sums). A
+ * factor that is not finite gives a result that is not finite. */
 #ifndef NN_CPU_BF16_H
 #define NN_CPU_BF16_H
 
@@ -22,7 +22,7 @@ typedef uint16_t nn_bf16; /* the upper half of a float */
 
 enum {
     NN_BF16_IN = 32,    /* inputs are padded to this with zeros, in A and in B */
-    NN_BF16_ROWS = 16,  /* rows of A can be read (not: matter) up to a multiple of this */
+    NN_BF16_ROWS = 16,  /* rows of A must be readable up to a multiple of this; the extra rows have no effect */
     NN_BF16_TILE = 512  /* numbers of a piece of B: 16 pairs of inputs, 16 outputs */
 };
 
@@ -36,14 +36,14 @@ static inline size_t nn_bf16_rows(int32_t n)
     return ((size_t)n + NN_BF16_ROWS - 1) / NN_BF16_ROWS * NN_BF16_ROWS;
 }
 
-/* Numbers of a packed B [n_in][n_out]; n_out a multiple of 16. */
+/* Number of bf16 of a packed B [n_in][n_out]; n_out a multiple of 16. */
 static inline size_t nn_bf16_packed(int32_t n_in, int32_t n_out, int parts)
 {
     return nn_bf16_in(n_in) * (size_t)n_out * (size_t)parts;
 }
 
-/* factor scale[i] at[i * ld + k] for row i < n_rows and column k < n, a multiple of
- * 16; no scale: 1. With `row` row i is at row[i] instead. */
+/* A matrix to convert: element (i, k) is factor * scale[i] * at[i * ld + k], i < n_rows, k < n; n is a
+ * multiple of 16. scale NULL: 1. If row is not NULL, row i is at row[i]. */
 typedef struct nn_bf16_source {
     const float *at;
     size_t ld;
@@ -53,7 +53,7 @@ typedef struct nn_bf16_source {
     int32_t n_rows, n;
 } nn_bf16_source;
 
-/* Rows of bf16: number k of row i of part p at p * part + i * ld + k. */
+/* A matrix of bf16 by rows: element k of row i of part p is at[p * part + i * ld + k]. */
 typedef struct nn_bf16_mat {
     nn_bf16 *at;
     size_t ld, part;

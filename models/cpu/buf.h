@@ -1,4 +1,4 @@
-/* models/cpu/buf.h - memory that grows and is kept. */
+/* models/cpu/buf.h - a buffer that grows when needed and never shrinks. */
 #ifndef NN_CPU_BUF_H
 #define NN_CPU_BUF_H
 
@@ -10,7 +10,9 @@ typedef struct nn_buf {
     size_t bytes;
 } nn_buf;
 
-bool nn_buf_grow(nn_buf *b, size_t n, size_t size); /* false when refused; contents are lost; new bytes are zero */
+/* Room for n items of `size` bytes. If the buffer must grow, its contents are lost and all bytes are zero.
+ * false: no memory. */
+bool nn_buf_grow(nn_buf *b, size_t n, size_t size);
 void nn_buf_free(nn_buf *b);
 
 #endif

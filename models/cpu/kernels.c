@@ -93,7 +93,8 @@ pl_code nn_cpu_kernels_pick(const nn_cpu_kernels **out, const char *pinned, pl_e
 
     *out = pinned ? nn_cpu_kernels_find(pinned) : nn_cpu_kernels_choose();
     if (!pinned && !*out)
-        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU=%s is not a set of kernels of this processor", forced ? forced : "");
+        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU=%s is not a set of kernels that this processor supports; "
+                       "`molsieve doctor` lists them", forced ? forced : "");
     if (!*out)
         return pl_fail(err, PL_ECONFIG, "kernels: %s needs %s, which this processor lacks; `molsieve doctor` lists the sets that run here",
                        pinned, needs_of(pinned));

@@ -1,17 +1,17 @@
-/* models/cpu/product.h - products of dense matrices, real or complex: one table of
- * functions per way of computing them (a set of kernels in float32, AMX in bf16 ..).
+/* models/cpu/product.h - products of dense matrices, real or complex (op 7 of docs/model.md 8): one
+ * table of functions per kernel set and precision.
  *
- * C = s A B with rows of A and C in memory as the caller has them and B packed. A
- * complex matrix is two real ones, [0] the real and [1] the imaginary part; [1] is
- * NULL in all operands, or in none.
+ * C = s A B, where A and C are stored by rows and B is packed. A complex matrix is two
+ * real ones: [0] is the real and [1] the imaginary part; [1] is NULL in all operands, or
+ * in none.
  *
  * "Panels" of a k x n matrix, n a multiple of NN_LANE: [n / NN_LANE][k][NN_LANE].
  * Of a complex one: [n / NN_LANE][real: k, imaginary: k][NN_LANE], the panels of a
  * real matrix with 2k rows. k is a multiple of NN_LANE too.
  *
- * A row's sum runs over k in an order that does not depend on the other rows or on
- * how many there are: a molecule's result must not depend on its batch. Sums are
- * float32 in every table. */
+ * The order of a row's sum over k does not depend on the other rows or their number,
+ * because a molecule's result must not depend on its batch. Sums are float32 in every
+ * table. */
 #ifndef NN_CPU_PRODUCT_H
 #define NN_CPU_PRODUCT_H
 
@@ -22,12 +22,12 @@
 typedef struct nn_cpu_product {
     int32_t n_rows, k, n;
     const float *a[2];      /* [n_rows][a_ld], k numbers of a row               */
-    float *c[2];            /* [n_rows][c_ld], n numbers of a row; read by `outer` */
-    size_t a_ld, c_ld;      /* multiples of NN_LANE; away from powers of two, which share cache sets */
+    float *c[2];            /* [n_rows][c_ld], n numbers of a row; an input of `outer` */
+    size_t a_ld, c_ld;      /* multiples of NN_LANE; best not powers of two, which share cache sets */
     const float *scale;     /* s [n_rows], or NULL: 1                           */
     const float *b;         /* run: packed; run_turned: panels                  */
     float *db;              /* outer: panels                                    */
-    bool add;
+    bool add;               /* add to C instead of overwriting it                */
 } nn_cpu_product;
 
 typedef struct nn_cpu_products {

@@ -1,10 +1,13 @@
-/* models/cuda/attend.cuh - attention over the edges into a node, op 9 (docs/model.md 8), and its gradient: a block as in edges.cuh. */
+/* models/cuda/attend.cuh - attention over the edges into a node, op 9 (docs/model.md 8; 4), and its gradient (5.5).
+ *
+ * Grid, block, lanes and shared memory are those at the head of edges.cuh. Between the weights and the sums over
+ * edges, threads are pairs (node, head). */
 #ifndef NN_CUDA_ATTEND_CUH
 #define NN_CUDA_ATTEND_CUH
 
-enum { ATTEND_EDGES = 4 }; /* of a node and head, read at once */
+enum { ATTEND_EDGES = 4 }; /* edges whose logits a thread reads at once */
 
-/* Logits of edges e .. e+3; behind `end`, the last one's. */
+/* The logits of edges e .. e+3, each the sum of its parts; past the end, the logit of the last edge is repeated. */
 static __device__ __forceinline__ void logits_of(const nn_gpu_attend &a, int e, int end, int head, float v[ATTEND_EDGES])
 {
     const int heads = a.sum.t.heads;
@@ -19,7 +22,8 @@ UNROLL
     }
 }
 
-/* alpha of a node and head; what is read at once is read once. */
+/* alpha of one node and head: alpha[e] = exp(v[e] - max v) / sum exp(v - max v). With up to ATTEND_EDGES edges the
+ * logits are read only once. */
 static __device__ __forceinline__ void attend_weights(const nn_gpu_attend &a, int first, int end, int head)
 {
     float v[ATTEND_EDGES], top = 0, sum = 0;
@@ -50,6 +54,8 @@ UNROLL
     }
 }
 
+/* Op 9: alpha = softmax of the logits over a node's edges, per head; to[node] = sum of alpha[edge] D values[edge].
+ * The softmax runs while the first frames are copied. Equals: softmax and attention_gather (models/ref/layers.inc). */
 template <int V>
 __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
     attend_run(const __grid_constant__ nn_gpu_attend a, edge_shape shape)
@@ -60,7 +66,7 @@ __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
                 [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(a.sum, g, p, opens); });
 }
 
-/* dz . value of a lane's channels, into `part`; then the values give way to their gradient. */
+/* For a lane's channels: dz . value into `part`; then overwrites the values with their gradient alpha dz. */
 template <class P, int V>
 static __device__ __forceinline__ void values_piece(const nn_gpu_attend_back &a, const edge_stage &g, const edge_shape &s,
                                                     const edge_lanes &p)
@@ -107,7 +113,7 @@ static __device__ __forceinline__ void values_edges(const nn_gpu_attend_back &a,
     of_warp_pieces([&](auto piece) { values_piece<decltype(piece), V>(a, g, s, p); });
 }
 
-/* dalpha of the staged edges: pieces of degrees ascending, in each the channels of the head. */
+/* dalpha of the staged edges: sums `part` over the pieces in their order and, in each, over the head's channels. */
 static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_stage &g, const edge_shape &s)
 {
     int heads = a.t.heads, slots = shape_slots(s.degrees);
@@ -125,7 +131,8 @@ static __device__ __forceinline__ void dots_add(const nn_gpu_dot &a, const edge_
     }
 }
 
-/* Gradients of the values, and dalpha. */
+/* dalpha[row][head] = dz[node] . values[row]; values[row] becomes alpha dz[node], in the edge's frame. Map: edges.cuh,
+ * 32 / group rows a block, with dots (part). Equals: weights_backward (models/ref/layers.inc). */
 template <int V>
 __global__ void __launch_bounds__(EDGE_THREADS, 4)
     attend_values(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)
@@ -140,7 +147,7 @@ __global__ void __launch_bounds__(EDGE_THREADS, 4)
     dots_add(a.dalpha, g, shape);
 }
 
-/* alpha and dalpha of edges e .. e+3; behind `end`, the last one's. */
+/* alpha and dalpha of edges e .. e+3; past the end, those of the last edge are repeated. */
 static __device__ __forceinline__ void slopes_of(const nn_gpu_attend_back &a, int e, int end, int head, float alpha[ATTEND_EDGES],
                                                  float dalpha[ATTEND_EDGES])
 {
@@ -152,7 +159,7 @@ UNROLL
     }
 }
 
-/* ds from dalpha, in place: alpha * (dalpha - sum alpha dalpha) * scale. */
+/* For one node and head: replaces dalpha by ds = alpha (dalpha - sum over edges of alpha dalpha) scale. */
 static __device__ __forceinline__ void attend_logits(const nn_gpu_attend_back &a, int first, int end, int head)
 {
     float alpha[ATTEND_EDGES], dalpha[ATTEND_EDGES], mean = 0;
@@ -177,7 +184,8 @@ UNROLL
     }
 }
 
-/* A sum reads all components of the keys, which then give way to their gradient. */
+/* dq += sum of ds D key over the staged edges; after a barrier, because all warps read the keys, the keys are
+ * overwritten with their gradient ds D^T q. */
 template <int V>
 static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, const edge_stage &g, const edge_lanes &p,
                                                   bool opens)
@@ -187,7 +195,8 @@ static __device__ __forceinline__ void keys_edges(const nn_gpu_attend_back &a, c
     turn_edges<V>(a.dkey, g, p);
 }
 
-/* Gradients of the logits, and from them of queries and keys. */
+/* ds from dalpha; gradient of the queries: dq[node] = sum over its rows of ds D key; keys[row] becomes ds D^T q[node].
+ * Map: edges.cuh, without dots. Equals: softmax_backward and scores_backward (models/ref/layers.inc). */
 template <int V>
 __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
     attend_keys(const __grid_constant__ nn_gpu_attend_back a, edge_shape shape)

@@ -1,8 +1,8 @@
-/* models/cuda/conv.cuh - a tile's products (tiles.cuh) with what is before and after them in one kernel: ops 6, 7, 8
- * (docs/model.md 8, docs/performance.md 5.3).
+/* models/cuda/conv.cuh - the fused convolution: rotation into the frames, products (tiles.cuh) and logits of a tile in one
+ * kernel: ops 6, 7, 8 (docs/model.md 8, docs/performance.md 5.3).
  *
- * Before and after the products a thread has a row's W channels: four that lie together, or one. What is loaded
- * is loaded for all degrees at once, before it is needed: here latency is all that costs. */
+ * Before and after the products a thread has W adjacent channels of one row, W = 4 or 1. Loads of all degrees are
+ * issued together, before their results are needed, because the time goes into latency. */
 #ifndef NN_CUDA_CONV_CUH
 #define NN_CUDA_CONV_CUH
 
@@ -14,7 +14,8 @@ static __device__ __forceinline__ void nodes_make(const nn_gpu_turn &t, const so
         node[i] = t.node ? t.node[p.first + i] : 0;
 }
 
-/* The columns of D. Missing rows are like the last: all is loaded at once. */
+/* Columns +m and -m of D for each row of the tile; lane = degree and component. Rows past the tile's end repeat the
+ * last one, so that no load depends on a condition. */
 static __device__ __forceinline__ void heads_make(const nn_gpu_turn &t, const so2_part &p, tile_heads *h)
 {
     const int rows = NN_GPU_TILE / (TILE_THREADS / 32);
@@ -40,8 +41,8 @@ template <int L> static __device__ __forceinline__ bool degree_here(const nn_gpu
     return L >= m && k < t.edges.ch[L];
 }
 
-/* All components of degree L, channels k .. of a node; anything where order m does not have them, for
- * loads that nothing decides about can be on their way together. */
+/* All components of degree L, channels k .. k+W-1, of a node. If order m does not have them, arbitrary valid memory is
+ * read, because unconditional loads can be in flight together; the result is not used. */
 template <int L, int W>
 static __device__ __forceinline__ void degree_get(const nn_gpu_turn &t, int node, int m, int k, float q[][W])
 {
@@ -54,7 +55,7 @@ UNROLL
         some_get<W>(q[i], x + i * step);
 }
 
-/* Components +m and -m of them in the frame. */
+/* Their components +m and -m in the frame: v[0] = sum over i of D[i][+m] q[i], v[1] the same with -m. */
 template <int L, int W>
 static __device__ __forceinline__ void degree_turn(const tile_pair *col, const float q[][W], float v[2][W])
 {
@@ -88,7 +89,7 @@ static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so
         tile_put<P, W>(t, row, 1, at, v[1]);
 }
 
-/* What a thread has to do of what goes by rows and degrees: of a row channels k .., degrees 0 to 2, or, high, the others. */
+/* A work item of a thread: channels k .. k+W-1 of a row, degrees 0 to 2, or, if high, degrees 3 and 4. */
 typedef struct tile_item {
     int row, k;
     bool high;
@@ -110,7 +111,7 @@ template <int W> static __device__ __forceinline__ tile_item tile_item_of(const 
     return t;
 }
 
-/* From the features of the rows' nodes. */
+/* Rotates the features of the rows' nodes into the frames and stores them, times phi, in shared memory (tile_put). */
 template <int P, int W>
 static __device__ __forceinline__ void tile_turn(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t)
 {
@@ -141,7 +142,7 @@ UNROLL_BY(1)
 
 /* ---- the kernel --------------------------------------------------------------------- */
 
-/* Degree L of q and, behind it, components +m and -m of y. */
+/* Loads degree L of the query of the row's node and, behind it, components +m and -m of the row's keys (y). */
 template <int L, int W>
 static __device__ __forceinline__ void degree_both(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h,
                                                    int row, int k, float q[][W])
@@ -171,7 +172,7 @@ UNROLL
     }
 }
 
-/* Of every row and channel this order's part of q . keys. part: [high][row][channels] */
+/* part[high][row][channel]: this order's contribution to q . keys for every row and channel. */
 template <int W>
 static __device__ __forceinline__ void tile_dots(const nn_gpu_conv &c, const so2_part &p, const tile_heads *h,
                                                  float *part)
@@ -217,7 +218,8 @@ static __device__ __forceinline__ void tile_logits(const nn_gpu_conv &c, const s
     }
 }
 
-/* Others wrote the y that a thread reads here. */
+/* The logits of a tile, after its products. The first barrier is needed because other threads wrote the y that a thread
+ * reads here; part takes the place of the stages in shared memory. */
 static __device__ __forceinline__ void tile_attend(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t,
                                                    bool four)
 {
@@ -236,6 +238,13 @@ static __device__ __forceinline__ void tile_attend(const nn_gpu_conv &c, const s
     tile_logits(c, p, part);
 }
 
+/* x' = D^T x[src]; y' = sum over the cell's nodes of phi (table x') for order m (docs/performance.md 2.1, 2.4); then
+ * logit[m][row][head] = scale (q' . y') over the head's key channels of order m, q' = D^T q[dst].
+ * Grid: n_tiles x n_orders; block: TILE_THREADS. Before and after the products thread = row, degrees, W channels
+ * (tile_item); in the products warps and lanes as in tiles.cuh. Dynamic shared memory: tile_memory, with tile_heads at its end;
+ * the stages are reused for the parts of the logits. P: precision. fours: TILE_X4, TILE_Y4.
+ * Equals: conv_forward (models/ref/conv.inc) before the rotation back, and the terms of score (models/ref/layers.inc)
+ * that belong to order m. */
 template <int P>
 __global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
     tile_conv(const __grid_constant__ nn_gpu_conv c, int fours)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operations: memory, launches, errors of one device and stream. With
+/* The table of operations (ops.h): memory, launches and errors of one device. With
  * NN_GPU_EMULATED the runtime calls come from tests/emulator instead of CUDA. */
 #include <math.h>
 #include <stdio.h>
@@ -8,50 +8,16 @@
 #include <time.h>
 
 #include "models/cuda/ops.h"
-#include "models/cuda/prim.cuh"
+#include "models/cuda/gpu.cuh"
 #include "models/cuda/graph.cuh"
-#include "models/cuda/mma.cuh"
-#include "models/cuda/gemm.cuh"
-#include "models/cuda/thin.cuh"
-#include "models/cuda/rows.cuh"
-#include "models/cuda/tables.cuh"
-#include "models/cuda/group.cuh"
+#include "models/cuda/products.cuh"
+#include "models/cuda/gemm_plain.cuh"
 #include "models/cuda/radial.cuh"
 #include "models/cuda/edges.cuh"
 #include "models/cuda/attend.cuh"
-#include "models/cuda/so2.cuh"
-#include "models/cuda/tiles.cuh"
-#include "models/cuda/conv.cuh"
+#include "models/cuda/so2_plain.cuh"
 #include "models/cuda/nodes.cuh"
 #include "models/cuda/train.cuh"
-
-struct nn_gpu {
-    int device;
-    size_t shared;         /* a block may have                           */
-    cudaStream_t stream, lane[NN_GPU_LANES], copies, lent; /* stream: the present lane */
-    bool lanes;            /* else all are lane 0                        */
-    cudaEvent_t copied, forked, joined, mark[NN_GPU_MARKS];
-    graph_set graphs[NN_GPU_SEGMENTS];
-    bool (*go_on)(void *watcher, double waited); /* or NULL              */
-    void *watcher;
-    bool lost;             /* it said no: nothing is waited for any more */
-    cudaError_t first;     /* what went wrong first                      */
-    const char *where;     /* and in which operation                     */
-    char text[256];
-};
-
-static void note(nn_gpu *g, cudaError_t e, const char *where)
-{
-    if (e == cudaSuccess || g->first != cudaSuccess)
-        return;
-    g->first = e;
-    g->where = where;
-}
-
-static void launched(nn_gpu *g, const char *op)
-{
-    note(g, cudaGetLastError(), op);
-}
 
 #include "models/cuda/streams.cuh"
 
@@ -67,7 +33,7 @@ static bool device_describe(int32_t device, char *text, size_t n)
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (cudaGetDeviceProperties(&p, device) != cudaSuccess) {
-        snprintf(text, n, "GPU %d cannot be asked what it is", (int)device);
+        snprintf(text, n, "the properties of GPU %d cannot be read", (int)device);
         return false;
     }
     snprintf(text, n, "%s, compute capability %d.%d, %.0f GB, driver for CUDA %d.%d, built with %d.%d", p.name, p.major,
@@ -267,11 +233,6 @@ static bool gpu_intact(nn_gpu *g, void *p)
 
 /* ---- launches ---- */
 
-static unsigned blocks(int64_t n, int per)
-{
-    return (unsigned)((n + per - 1) / per);
-}
-
 static unsigned channels_of(const nn_gpu_edges *e)
 {
     int32_t most = 1;
@@ -289,47 +250,10 @@ static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
     launched(g, "zero");
 }
 
-/* Products of a launch; each kind has a kernel of its own. */
-enum { GEMM_ANY, GEMM_THIN, GEMM_ROWS, GEMM_TABLES, GEMM_KINDS };
-
-template <int P, int C> static void rows_launch(nn_gpu *g, const gemm_group *s)
-{
-    if (s->plain)
-        LAUNCH((gemm_rows<P, C, true>), (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
-    else
-        LAUNCH((gemm_rows<P, C, false>), (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
-}
-
-template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS])
-{
-    const gemm_group *any = &s[GEMM_ANY], *thin = &s[GEMM_THIN], *rows = &s[GEMM_ROWS], *tables = &s[GEMM_TABLES];
-
-    if (any->n)
-        LAUNCH(gemm_mma<P>, (unsigned)any->block[any->n], GEMM_THREADS, 0, g->stream, *any);
-    if (thin->n && thin->plain)
-        LAUNCH((gemm_thin<P, true>), (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
-    else if (thin->n)
-        LAUNCH((gemm_thin<P, false>), (unsigned)thin->block[thin->n], GEMM_THREADS, 0, g->stream, *thin);
-    if (rows->n && rows->few)
-        rows_launch<P, ROWS_FEW>(g, rows);
-    else if (rows->n)
-        rows_launch<P, ROWS_CHUNKS>(g, rows);
-    if (tables->n && tables_same(tables, (nn_gpu_precision)tables_kept<P>::as))
-        LAUNCH((gemm_tables<P, true>), (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
-    else if (tables->n)
-        LAUNCH((gemm_tables<P, false>), (unsigned)tables->block[tables->n], TABLES_THREADS, 0, g->stream, *tables);
-}
-
 static void groups_launch(nn_gpu *g, const gemm_group s[GEMM_KINDS], nn_gpu_precision precision)
 {
-    if (precision == NN_GPU_BF16)
-        group_launch<NN_GPU_BF16>(g, s);
-    else if (precision == NN_GPU_BF16X3)
-        group_launch<NN_GPU_BF16X3>(g, s);
-    else if (precision == NN_GPU_TF32)
-        group_launch<NN_GPU_TF32>(g, s);
-    else if (precision == NN_GPU_FP16)
-        group_launch<NN_GPU_FP16>(g, s);
+    if (precision != NN_GPU_FP32)
+        gpu_products[precision]->group(g, s);
     else if (s->n)
         LAUNCH(gemm_fp32, (unsigned)s->block[s->n], GEMM_THREADS, 0, g->stream, *s);
     launched(g, "gemm");
@@ -341,7 +265,7 @@ static void group_close(gemm_group *s)
         s->block[i + 1] = s->block[s->n];
 }
 
-/* Adds up the parts of products whose k was cut. */
+/* Adds the splits of products with splits > 1. */
 static void parts_launch(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     gemm_group s = {};
@@ -368,7 +292,8 @@ static int64_t tiles_of(const gemm_product *p, int32_t rows)
     return (int64_t)blocks(p->n, GEMM_TILE) * blocks(p->m, rows) * p->splits;
 }
 
-/* So many tiles one below the other for a block that all blocks run at once, three on a multiprocessor. */
+/* The rows of a block: as many tiles, one below the other, as are needed for all blocks to run at once, three on a
+ * multiprocessor. */
 static int32_t group_rows(const gemm_group *s)
 {
     int64_t tiles = 0;
@@ -406,7 +331,7 @@ static int kind_of(const nn_gpu_gemm *a, const gemm_product *p)
     return product_thin(p) ? GEMM_THIN : products_rows(a) ? GEMM_ROWS : product_tables(p) ? GEMM_TABLES : GEMM_ANY;
 }
 
-/* All of one precision. What a sum goes on with is of the kind that it began with. */
+/* All n products have the same precision. A product that is added to the one before uses the same kernel. */
 static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     bool mma = a->precision != NN_GPU_FP32;

@@ -1,9 +1,13 @@
-/* models/cuda/edges.cuh - between nodes and the frames of their edges: ops 6, 8, 15 (docs/model.md 8).
+/* models/cuda/edges.cuh - features of nodes to and from the frames of their edges: ops 6, 8, 15 (docs/model.md 8).
  *
- * A block has a few nodes (or rows) and all their edges. Its warps have pieces of the degrees that take about as long as each
- * other: degrees 0 and 1, degree 2, and half the components of degree 3 or 4. A node has
- * `group` lanes of every warp, each lane V channels at a time. The D of up to `room` edges wait
- * in shared memory, of further ones in the next turn: no sum depends on what shares a block. */
+ * Map used by turn_run, sum_run and the kernels of attend.cuh (edge_shape):
+ *   grid    one dimension; a block has 32 / group nodes (or rows) and all their edges
+ *   block   shape_warps(degrees) warps, 1 to 6; each has pieces of the degrees that take about equally long: warp 0 degrees
+ *           0 and 1, warp 1 degree 2, then half of the components of degree 3 or 4 each (of_warp_pieces)
+ *   lane    a node has `group` adjacent lanes of every warp; a lane has V channels at a time
+ *   shared  [part [room][slots][channels], if there are dots] D [room][ld] | row [room]: frames and rows of up to `room`
+ *           edges (edge_stage); the next `room` edges follow in the next round of block_edges
+ * The order of a sum does not depend on which nodes share a block. */
 #ifndef NN_CUDA_EDGES_CUH
 #define NN_CUDA_EDGES_CUH
 
@@ -34,16 +38,16 @@ static __device__ __forceinline__ edge_row row_open(const nn_gpu_turn &t, int ro
     return edge_row{ row, t.node ? t.node[row] : 0, t.d + (int64_t)t.frame[row] * t.frame_size };
 }
 
-/* ---- what a block and its lanes have ---- */
+/* ---- the parts of blocks and lanes ---- */
 
 enum { EDGE_THREADS = 192 }; /* of a block, at most: six warps, with degree 4 */
 
-typedef struct edge_shape { /* of a launch */
-    int32_t group, room, degrees, channels; /* of the degree that has most */
-    int32_t v;                              /* channels of a lane: V, of its kernels */
+typedef struct edge_shape { /* of a launch, see the head of this file */
+    int32_t group, room, degrees, channels; /* channels: maximum over the degrees */
+    int32_t v;                              /* V: channels of a lane at a time    */
 } edge_shape;
 
-/* Pieces of the degrees below `degrees`, and warps that have them. */
+/* The number of pieces of degrees 0 .. degrees-1, and of the warps that have them. */
 static __host__ __device__ __forceinline__ int shape_slots(int degrees)
 {
     return degrees < 4 ? degrees : 2 * degrees - 3;
@@ -78,8 +82,8 @@ static __device__ __forceinline__ edge_stage stage_of(char *bytes, const edge_sh
     return g;
 }
 
-/* Edges first .. end-1, `room` at most; rows NULL: an edge's number is its row. A lane looks up the frame of
- * one edge, then its warp copies them in turn. */
+/* Copies the frames of edges first .. end-1, at most `room`, to shared memory. rows NULL: an edge's number is its
+ * row. Each lane looks up the frame number of one edge; then its warp copies these frames one after the other. */
 static __device__ __forceinline__ void stage_fill(edge_stage *g, const nn_gpu_turn &t, const int32_t *rows, int first, int end,
                                                   int room)
 {
@@ -163,7 +167,7 @@ template <int L> static __device__ __forceinline__ const float *stage_frame(cons
     return g.d + (e - g.first) * g.ld + (L ? frame_at(L) : 0);
 }
 
-/* A lane's edges that wait in shared memory. */
+/* The edges of a lane that are in shared memory now. */
 static __device__ __forceinline__ edge_lanes staged(const edge_stage &g, const edge_lanes &p)
 {
     edge_lanes out = p;
@@ -173,12 +177,12 @@ static __device__ __forceinline__ edge_lanes staged(const edge_stage &g, const e
     return out;
 }
 
-/* Components from .. from+n-1 of degree L, all or its half HALF; the number of the piece. */
+/* A piece: components from .. from+n-1 of degree L (all, or of degrees 3 and 4 half HALF); slot: its number. */
 template <int L, int HALF> struct piece_is {
     static constexpr int l = L, from = HALF ? L + 1 : 0, n = L < 3 ? 2 * L + 1 : HALF ? L : L + 1, slot = L < 3 ? L : 2 * L - 3 + HALF;
 };
 
-/* do_it for each piece of this warp, as a type: its body is compiled for each. */
+/* Calls do_it for each piece of this warp. The piece is a type, so the body is compiled for each. */
 template <class F> static __device__ __forceinline__ void of_warp_pieces(const F &do_it)
 {
     switch (threadIdx.x / 32) {
@@ -200,8 +204,8 @@ template <class F> static __device__ __forceinline__ void of_warp_pieces(const F
 
 /* ---- into the frames of edges ---- */
 
-/* out += the piece's columns of D^T x; x: a node's, `step` apart. It is read again for each edge of the node: the fewer
- * registers, the more blocks a multiprocessor has. */
+/* out += the piece's components of D^T x; the components of x are `step` floats apart. x is read again for each edge of
+ * the node: this needs fewer registers, so more blocks fit on a multiprocessor. */
 template <class P, int V>
 static __device__ __forceinline__ void turn_columns(const float *d, const float *x, int step, float out[P::n][V])
 {
@@ -254,7 +258,7 @@ static __device__ __forceinline__ void turn_edges(const nn_gpu_turn &t, const ed
     of_warp_pieces([&](auto piece) { turn_piece<decltype(piece), V>(t, g, p); });
 }
 
-/* A row a group of lanes: those of this block in `to`. */
+/* For kernels over rows: each group of lanes has one row; copies the frames of the block's rows to shared memory. */
 static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, const edge_shape &s, edge_stage *to)
 {
     int n = 32 / s.group, first = (int)blockIdx.x * n, row = first + (int)threadIdx.x % 32 / s.group, v = s.v;
@@ -264,6 +268,9 @@ static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, con
     return edge_lanes{ here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
 }
 
+/* Op 6: y[row] = D^T x[node[row]], times weight if given. Map: the head of this file, 32 / group rows a block, without
+ * dots. models/ref has no edge frames, so no single function equals it: with ops 7 and 15 it is conv_forward
+ * (models/ref/conv.inc; docs/performance.md 2.1). */
 template <int V>
 __global__ void __launch_bounds__(EDGE_THREADS, 5)
     turn_run(const __grid_constant__ nn_gpu_turn t, edge_shape s)
@@ -292,7 +299,8 @@ UNROLL
     return sum;
 }
 
-/* A warp makes the dots of a row; part: [channels] of its own in shared memory. */
+/* One warp computes the dot products of a row, lane = channel (then head); part: [channels] of this warp in shared
+ * memory. */
 static __device__ void dot_row(const nn_gpu_dot &a, int row, int channels, float *part)
 {
     int lane = (int)threadIdx.x % 32, width = channels / a.t.heads;
@@ -311,7 +319,9 @@ static __device__ void dot_row(const nn_gpu_dot &a, int row, int channels, float
     __syncwarp();
 }
 
-/* Dynamic shared memory: [WARPS][channels]. */
+/* Op 8: dot[row][head] = scale sum over the head's channels of (D^T x[node[row]]) . y[row].
+ * Grid: n_rows / WARPS blocks; block: WARPS warps, one row each; lane: channels, 32 apart. Dynamic shared memory:
+ * [WARPS][channels]. Equals: score (models/ref/layers.inc), since rotations keep dot products. */
 __global__ void dot_run(nn_gpu_dot a, int channels)
 {
     SHARED_BYTES(bytes);
@@ -323,7 +333,7 @@ __global__ void dot_run(nn_gpu_dot a, int channels)
 
 /* ---- sums over a node's edges, out of their frames ---- */
 
-/* On a multiprocessor: 56 or 64 registers, so that the nodes of a batch of 240 are all there at once. */
+/* Blocks on a multiprocessor: 56 or 64 registers a thread, so that all nodes of a batch of 240 molecules are resident. */
 template <int V> constexpr int SUM_BLOCKS = V == 2 ? 6 : 5;
 
 template <class P, int V>
@@ -346,7 +356,8 @@ UNROLL
     }
 }
 
-/* What a sum begins with: at the node's first edges what was there or zero, then what there is. */
+/* The start of a sum: for the node's first edges the old value (times the number of edges if `count`) or zero; for
+ * further edges the sum so far. */
 template <class P, int V>
 static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count, float acc[P::n][V])
 {
@@ -388,7 +399,7 @@ UNROLL
     }
 }
 
-/* opens: the first edges of the block. */
+/* Sums over the staged edges. opens: these are the first edges of the block. */
 template <int V>
 static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &all, bool opens)
 {
@@ -400,7 +411,7 @@ static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge
     of_warp_pieces([&](auto piece) { sum_piece<decltype(piece), V>(s, g, p, opens, count); });
 }
 
-/* The edges of a block's nodes. */
+/* The first edge of this block's nodes (after 0), or of the next block's (after 1). */
 static __device__ __forceinline__ int block_edge(const edge_shape &s, const int32_t *first, int n_nodes, int after)
 {
     int node = ((int)blockIdx.x + after) * (32 / s.group);
@@ -408,7 +419,8 @@ static __device__ __forceinline__ int block_edge(const edge_shape &s, const int3
     return first[node < n_nodes ? node : n_nodes];
 }
 
-/* do_it for all edges of the block, as many at once as there is room for; before: beside the first copies. */
+/* Calls do_it for all edges of the block, up to `room` at a time. before() runs once, while the first frames are being
+ * copied. */
 template <class B, class F>
 static __device__ __forceinline__ void block_edges(const nn_gpu_sum &s, const edge_shape &shape, const B &before, const F &do_it)
 {
@@ -428,7 +440,7 @@ static __device__ __forceinline__ void block_edges(const nn_gpu_sum &s, const ed
     }
 }
 
-/* do_it for every node of the block and every head, with the node's edges. */
+/* Calls do_it(first edge, end, head) for every node of the block that has edges, and every head; thread = node and head. */
 template <class F>
 static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const edge_shape &shape, const F &do_it)
 {
@@ -441,6 +453,8 @@ static __device__ __forceinline__ void block_heads(const nn_gpu_sum &s, const ed
     }
 }
 
+/* Op 15: to[node] (=, +=) sum over its rows of weight * D y[row]. Map: the head of this file, without dots.
+ * Equals: pool_move (models/ref/conv.inc) with the rotation out of the frame. */
 template <int V>
 __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
     sum_run(const __grid_constant__ nn_gpu_sum s, edge_shape shape)
@@ -448,6 +462,8 @@ __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
     block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(s, g, p, opens); });
 }
 
+/* y[node] = x[node] times the number of its rows; one thread a number. Equals: part of self_backward
+ * (models/ref/conv.inc), which adds the self-interaction once per edge. */
 __global__ void scale_rows(nn_gpu_scale s)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

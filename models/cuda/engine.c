@@ -145,7 +145,7 @@ pl_code nn_cuda_check(nn_engine *e, pl_error *err)
         return rc;
     for (int32_t i = 0; e->fences && i < e->n_fences; i++)
         if (!e->ops->intact(e->gpu, e->fence[i]))
-            return pl_fail(err, PL_EBUG, "engine cuda: an operation wrote behind array %d of its memory", (int)i);
+            return pl_fail(err, PL_EBUG, "engine cuda: an operation wrote past the end of array %d in device memory", (int)i);
     return PL_OK;
 }
 

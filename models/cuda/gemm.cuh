@@ -1,24 +1,28 @@
-/* models/cuda/gemm.cuh - matrix products with any strides, ops 5, 10 and 13 (docs/model.md 8).
+/* models/cuda/gemm.cuh - matrix products with arbitrary strides, ops 5, 10 and 13 (docs/model.md 8).
  *
- * A launch makes a group of products; a block 64 x 64 of one of them, in float32
- * by 256 threads with 4 x 4 each, or on tensor cores by 8 warps with 32 x 16 each.
- * Numbers for the next part of k are fetched while this one is multiplied. The sum
- * over k has one order, whatever m is. Sums are short here (16 to 48 numbers; of gradients, which have
- * long ones, thin.cuh makes the most), so addresses count: of rows they are found once, and divisions are products. */
+ * c[m][n] (=, +=) sum over k of a[m][k] b[k][n]. One launch computes a group of products.
+ *   grid    one dimension: blocks block[i] .. block[i+1]-1 belong to product i (gemm_find, gemm_open)
+ *   block   256 threads; 64 x 64 numbers of c at a time: in float32 4 x 4 a thread, on tensor cores 32 x 16 for each of
+ *           the 8 warps
+ *   shared  one tile of a and one of b: gemm_side [k 16][row 64 + 4] floats, or mma_side (mma.cuh) words
+ * Numbers for the next part of k are loaded while the current part is multiplied. The order of the sum over k does not
+ * depend on m. Sums are short here (16 to 48 numbers; thin.cuh computes most gradients, which have long ones), so the cost
+ * of addresses matters: addresses of rows are computed once, and divisions are replaced by multiplications. */
 #ifndef NN_CUDA_GEMM_CUH
 #define NN_CUDA_GEMM_CUH
 
 enum { GEMM_TILE = 64, GEMM_K = 16, GEMM_THREADS = 256, SPLIT_K = 32, PARTS_WIDE = 32, GEMM_BLOCKS = 396, GEMM_DOWN = 8 };
 
-/* i / inner is the high half of i * magic, shifted; one that is whole has magic 0. */
+/* i / inner is the high half of i * magic, shifted right; magic 0: i / inner is always 0 (the axis is not divided). */
 typedef struct gemm_axis {
     uint32_t magic;
     int32_t shift, inner, outer_step, inner_step;
 } gemm_axis;
 
-/* along: an operand is contiguous along its rows (m, n), not along k; fours: it can be read 16 bytes
- * at once; pairs, c_fours: two, four numbers of c or work side by side can be written at once; more: the sum goes on
- * with the next product. per: of k, a split. rows: of a block, a multiple of GEMM_TILE. wide: see thin.cuh. */
+/* a_along, b_along: the operand is contiguous along its rows (m or n), not along k. a_fours, b_fours: it can be read 16
+ * bytes at a time. pairs, c_fours: two or four adjacent numbers of c (or work) can be written at a time. more: the product
+ * of the next entry is added. per: numbers of k in a split. rows: rows of a block, a multiple of GEMM_TILE. wide: see
+ * thin.cuh. */
 typedef struct gemm_product {
     int32_t m, n, k, splits, per, rows;
     bool add, more, a_along, b_along, a_fours, b_fours, pairs, c_fours, wide;
@@ -29,7 +33,7 @@ typedef struct gemm_product {
     float *work;
 } gemm_product;
 
-/* block[i]: the first of product i; behind the last product the same again. plain, few: see rows.cuh, thin.cuh. */
+/* block[i]: the first block of product i; entries past the last product repeat the end. plain, few: see rows.cuh, thin.cuh. */
 typedef struct gemm_group {
     int32_t n, block[NN_GPU_GROUP + 1];
     bool plain, few;
@@ -50,7 +54,7 @@ static __device__ __forceinline__ int64_t axis_at(const gemm_axis &x, int i)
     return (int64_t)q * x.outer_step + (int64_t)(i - q * x.inner) * x.inner_step;
 }
 
-/* This thread's part of 64 rows and K along k: `row` and `k` of its fours. */
+/* This thread's part of a tile of 64 rows and K numbers along k: row and k of its groups of four. */
 template <int K> static __device__ __forceinline__ void part_of(bool along, int i, int *row, int *k)
 {
     int t = (int)threadIdx.x;
@@ -89,10 +93,10 @@ static __device__ __forceinline__ gemm_part gemm_open(const gemm_product &g, int
     return p;
 }
 
-/* One side of a block: this thread's fours of 64 rows, K along k. */
+/* This thread's groups of four in one operand's tile of 64 rows and K numbers along k. */
 template <int K, bool ALONG> struct feed {
     enum { rows = ALONG ? 1 : K / 16 };
-    const float *p[rows]; /* of its rows; NULL behind the last */
+    const float *p[rows]; /* its rows; NULL past the last */
     int row, k;
 };
 
@@ -111,7 +115,7 @@ UNROLL
     return f;
 }
 
-/* Four numbers that cannot be read at once; `here`: the first of them. */
+/* Reads four numbers one by one; `here`: the address of the first. */
 template <bool ALONG>
 static __device__ __forceinline__ void four_get(const float *here, const gemm_axis &x, int at, int end, float v[4])
 {
@@ -123,7 +127,7 @@ UNROLL
             v[q] = here[axis_at(x, at + q) - first];
 }
 
-/* Numbers k0 .. k0+K-1 along k, zeros behind its end and the rows'. */
+/* Loads numbers k0 .. k0+K-1 along k; zeros past the end of k and of the rows. */
 template <int K, bool ALONG>
 static __device__ __forceinline__ void feed_get(const feed<K, ALONG> &f, const gemm_axis &rows, int end, const gemm_axis &k,
                                                 int k0, int k_end, bool fours, float v[K / 16][4])
@@ -148,7 +152,7 @@ UNROLL
 
 /* ---- results ---- */
 
-/* A number as tables hold it. */
+/* Stores a number in the format of tables. */
 static __device__ __forceinline__ void number_put(void *c, int64_t at, float v, nn_gpu_precision as)
 {
     if (as == NN_GPU_BF16)
@@ -161,14 +165,14 @@ static __device__ __forceinline__ void number_put(void *c, int64_t at, float v, 
         ((float *)c)[at] = v;
 }
 
-/* Where a thread's numbers go, in floats, -1: nowhere; acc[i][j] is of row i and column j. A split's sums are a
- * matrix of their own in c. */
+/* The offsets of a thread's numbers in c, -1: not stored; acc[i][j] belongs to row i and column j. Each split has a matrix
+ * of its own. */
 typedef struct gemm_places {
     int64_t row[4];
     int32_t col[4];
 } gemm_places;
 
-/* Rows row[i] of the block, columns col[j] and the next. */
+/* The offsets for rows row[i] and columns col[j], col[j] + 1 of the block. */
 static __device__ __forceinline__ gemm_places places_of(const gemm_product &g, const gemm_part &p, const int row[4],
                                                         const int col[2])
 {
@@ -260,7 +264,7 @@ UNROLL
             acc[i][j] += a[i] * b[j];
 }
 
-/* The sum of product i and of those that it goes on with, which are along as it is. */
+/* acc of product i and of the following ones that are added to it; these have the same a_along and b_along. */
 template <bool A, bool B>
 static __device__ __forceinline__ void fp32_block(const gemm_group &s, int i, gemm_part p, gemm_side a, gemm_side b,
                                                   float acc[4][4])
@@ -290,29 +294,9 @@ UNROLL
     }
 }
 
-__global__ void __launch_bounds__(GEMM_THREADS, 2) gemm_fp32(const __grid_constant__ gemm_group s)
-{
-    __shared__ __align__(16) gemm_side a, b;
-    int i = gemm_find(s), ty = (int)threadIdx.x / 16 * 4, tx = (int)threadIdx.x % 16 * 4;
-    int row[4] = { ty, ty + 1, ty + 2, ty + 3 }, col[2] = { tx, tx + 2 };
-    const gemm_product &g = s.product[i];
-    gemm_part p = gemm_open(g, (int)blockIdx.x - s.block[i]);
-    float acc[4][4] = { { 0 } };
-
-    if (g.a_along && g.b_along)
-        fp32_block<true, true>(s, i, p, a, b, acc);
-    else if (g.a_along)
-        fp32_block<true, false>(s, i, p, a, b, acc);
-    else if (g.b_along)
-        fp32_block<false, true>(s, i, p, a, b, acc);
-    else
-        fp32_block<false, false>(s, i, p, a, b, acc);
-    gemm_put(g, p, row, col, acc);
-}
-
 /* ---- tensor cores -------------------------------------------------------------------------- */
 
-/* Which of a four a thread stores first: neighbours differ, for the banks. */
+/* Rotates which of its four words a thread stores first: neighbours differ, to avoid bank conflicts. */
 static __device__ __forceinline__ void words_turn(uint32_t w[4], int by)
 {
     uint32_t u[4];
@@ -325,7 +309,7 @@ UNROLL
         w[i] = by & 2 ? u[(i + 2) % 4] : u[i];
 }
 
-/* Fours that go along rows: one word of each of four rows. */
+/* Stores groups of four that run along rows: one word in each of four rows. */
 template <int P>
 static __device__ __forceinline__ void side_put_along(const float v[mma_kind<P>::k / 16][4], mma_side<P> *to)
 {
@@ -348,7 +332,7 @@ UNROLL
     }
 }
 
-/* What a block multiplies next: some numbers along k of product i. */
+/* What a block multiplies next: the rows from m on and numbers k .. of product i. */
 typedef struct gemm_walk {
     int i, m, k, k_end;
 } gemm_walk;
@@ -409,8 +393,9 @@ UNROLL
     }
 }
 
-/* A block's tiles, one below the other, of a product and of those that its sum goes on with. What comes next is fetched
- * while this is multiplied and written. */
+/* Ops 5, 10, 13 on tensor cores: all products that neither thin.cuh, rows.cuh nor tables.cuh can compute. A block has
+ * g.rows rows: several tiles, one below the other. The next tile is loaded while the current one is multiplied and stored.
+ * Map and shared memory: the head of this file; lanes as in fragments (mma.cuh). P: precision. Equals: as gemm_fp32. */
 template <int P>
 __global__ void __launch_bounds__(GEMM_THREADS, mma_kind<P>::x3 || mma_kind<P>::per == 1 ? 2 : 3)
     gemm_mma(const __grid_constant__ gemm_group s)
@@ -448,62 +433,6 @@ UNROLL_BY(1)
         now = next;
         next = walk_on(s, now, i, p, K);
     }
-}
-
-/* c from the parts of k, a block 32 numbers of a product: thread t % 32 of them, the parts t / 32 and every
- * eighth after it; then those eight sums, in order. */
-__global__ void gemm_parts(const __grid_constant__ gemm_group s)
-{
-    __shared__ float part[8][PARTS_WIDE];
-    int which = gemm_find(s), lane = (int)threadIdx.x % PARTS_WIDE, slice = (int)threadIdx.x / PARTS_WIDE;
-    const gemm_product &g = s.product[which];
-    int64_t i = (int64_t)((int)blockIdx.x - s.block[which]) * PARTS_WIDE + lane, size = (int64_t)g.m * g.n;
-    float sum = 0, *c;
-
-UNROLL_BY(1)
-    for (int k = slice; k < g.splits; k += 64) {
-        float v[8];
-UNROLL
-        for (int q = 0; q < 8; q++)
-            v[q] = k + 8 * q < g.splits && i < size ? g.work[(k + 8 * q) * size + i] : 0;
-UNROLL
-        for (int q = 0; q < 8; q++)
-            sum += v[q];
-    }
-    part[slice][lane] = sum;
-    __syncthreads();
-    if (slice || i >= size)
-        return;
-UNROLL
-    for (int k = 1; k < 8; k++)
-        sum += part[k][lane];
-    c = (float *)g.c + axis_at(g.c_m, (int)i / g.n) + axis_at(g.c_n, (int)i % g.n);
-    *c = g.add ? *c + sum : sum;
-}
-
-/* 32 columns a block; 8 threads of a column take every eighth row, then add up. */
-__global__ void column_sums(nn_gpu_column_sum s)
-{
-    __shared__ float part[8][32];
-    int col = (int)blockIdx.x * 32 + (int)threadIdx.x % 32, lane = (int)threadIdx.x / 32;
-    float sum = 0;
-
-UNROLL_BY(1)
-    for (int row = lane; row < s.rows; row += 64) {
-        float v[8];
-UNROLL
-        for (int q = 0; q < 8; q++)
-            v[q] = row + 8 * q < s.rows && col < s.cols ? s.x[(int64_t)(row + 8 * q) * s.ld + col] : 0;
-UNROLL
-        for (int q = 0; q < 8; q++)
-            sum += v[q];
-    }
-    part[lane][threadIdx.x % 32] = sum;
-    __syncthreads();
-    for (int i = 1; i < 8; i++)
-        sum += part[i][threadIdx.x % 32];
-    if (lane == 0 && col < s.cols)
-        s.y[col] += sum;
 }
 
 #endif

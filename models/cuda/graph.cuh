@@ -1,24 +1,12 @@
-/* models/cuda/graph.cuh - passes that were captured, made ready to run, and used again.
+/* models/cuda/graph.cuh - captures passes as CUDA graphs and reuses instantiated graphs.
  *
- * Batches differ in size, so every pass is captured anew: that is cheap. Making a graph ready
- * is not: a few ready graphs are kept, and one that was made of the same operations takes the new
- * arguments (cudaGraphExecUpdate). Several, because a batch may need another number of
- * operations (tables in pieces) than the one before. A step over ranks is cut where it hands a
- * bucket to NCCL: each segment has its own set. */
+ * Batches differ in size, so every pass is captured again, which is cheap. Instantiating a
+ * graph is not, so GRAPHS instantiated graphs are kept; one that consists of the same operations
+ * is updated with the new arguments (cudaGraphExecUpdate). There are several, because
+ * a batch may need another number of operations (tables in pieces) than the one before. A step
+ * with other ranks is cut where it passes a bucket to NCCL; each segment has its own set. */
 #ifndef NN_CUDA_GRAPH_CUH
 #define NN_CUDA_GRAPH_CUH
-
-enum { GRAPHS = 4 };
-
-typedef struct ready_graph {
-    cudaGraphExec_t exec;
-    size_t nodes;
-} ready_graph;
-
-typedef struct graph_set {
-    ready_graph ready[GRAPHS];
-    int oldest;
-} graph_set;
 
 static void stream_wait(nn_gpu *g, cudaStream_t stream); /* streams.cuh */
 static cudaStream_t stream_of(const nn_gpu *g);
@@ -30,7 +18,7 @@ static void graph_free(graph_set *s)
             cudaGraphExecDestroy(s->ready[i].exec);
 }
 
-/* One made of as many nodes that takes these arguments; or NULL. */
+/* An instantiated graph with the same number of nodes that accepts these arguments; NULL: none. */
 static cudaGraphExec_t graph_again(graph_set *s, cudaGraph_t captured, size_t nodes)
 {
     cudaGraphExecUpdateResultInfo why;
@@ -40,12 +28,12 @@ static cudaGraphExec_t graph_again(graph_set *s, cudaGraph_t captured, size_t no
             continue;
         if (cudaGraphExecUpdate(s->ready[i].exec, captured, &why) == cudaSuccess)
             return s->ready[i].exec;
-        cudaGetLastError(); /* other operations: no fault */
+        cudaGetLastError(); /* the graph has other operations, which is not an error */
     }
     return NULL;
 }
 
-/* In the place of the oldest, which may still run. */
+/* Instantiates a graph in place of the oldest one; waits first, because that one may still be running. */
 static cudaError_t graph_new(graph_set *s, cudaGraph_t captured, size_t nodes, nn_gpu *g, cudaGraphExec_t *out)
 {
     ready_graph *to = &s->ready[s->oldest];

@@ -1,9 +1,10 @@
-/* models/cuda/group.cuh - a product of the caller as gemm.cuh wants it; on the host. */
+/* models/cuda/group.cuh - converts the caller's products (nn_gpu_gemm) to those of the kernels, and chooses the kernel of
+ * each: gemm.cuh, thin.cuh, rows.cuh or tables.cuh. Host code. */
 #ifndef NN_CUDA_GROUP_CUH
 #define NN_CUDA_GROUP_CUH
 
-/* For i < 2^31: magic = 2^(31 + l) / inner rounded up, l the bits of inner - 1, is too large by e < inner <= 2^l
- * parts of 2^(31 + l), so i e is less than one. */
+/* Division by multiplication, exact for i < 2^31: l = bits of inner - 1, magic = ceil(2^(31 + l) / inner) = (2^(31 + l) + e) /
+ * inner with e < inner <= 2^l, so i * magic / 2^(31 + l) exceeds i / inner by i e / (inner 2^(31 + l)) < 1 / inner. */
 static gemm_axis axis_of(const nn_gpu_axis *x, int64_t extent)
 {
     gemm_axis a = { 0, 0, x->inner, (int32_t)x->outer_step, (int32_t)x->inner_step };
@@ -22,7 +23,7 @@ static gemm_axis axis_of(const nn_gpu_axis *x, int64_t extent)
     return a;
 }
 
-/* Whether groups of `wide` numbers along an axis, which it is contiguous along or not, begin at multiples of it. */
+/* Whether groups of `wide` adjacent numbers are aligned to their size: along this axis (along), or while moving along it. */
 static bool axis_wide(const gemm_axis *x, int extent, bool along, int wide)
 {
     bool whole = !x->magic;
@@ -43,8 +44,8 @@ static bool result_wide(const gemm_product *p, int wide)
         && axis_wide(&p->c_n, p->n, true, wide);
 }
 
-/* Any operand can be read as if it were along or not, one number after the other: a sum that goes on is read as
- * it began. */
+/* begun: the product to which this one is added, or NULL; a_along and b_along are then copied from it, which is always
+ * possible, because any operand can be read either way one number at a time. */
 static gemm_product product_of(const nn_gpu_gemm *g, const gemm_product *begun)
 {
     int per = (g->k + g->splits - 1) / g->splits;
@@ -77,7 +78,7 @@ static gemm_product product_of(const nn_gpu_gemm *g, const gemm_product *begun)
     return p;
 }
 
-/* The same for the parts of k alone, which go to work one after the other. */
+/* The same product with its splits written to work, one after the other. */
 static gemm_product product_parts(gemm_product p)
 {
     p.c = p.work;
@@ -92,7 +93,7 @@ static gemm_product product_parts(gemm_product p)
 
 /* ---- products of thin.cuh ---- */
 
-/* Not less than what the parts of a place on an axis add up to, as thin_side has them. */
+/* An upper bound of the offsets on an axis and of the terms they are computed from (thin_side). */
 static int64_t axis_reach(const gemm_axis *x, int64_t extent)
 {
     int64_t groups = x->magic ? extent / x->inner : 0;
@@ -100,9 +101,9 @@ static int64_t axis_reach(const gemm_axis *x, int64_t extent)
     return llabs(extent * x->inner_step) + llabs(groups * (x->outer_step - (int64_t)x->inner * x->inner_step));
 }
 
-/* Whether gemm_thin makes it: a gradient, small one way, of sides whose places are ints. Products whose rows must not
- * depend on how many there are have one side along and one not, or neither and an uncut sum, so they never are; but
- * for sums of one number, which are the same either way. */
+/* Whether gemm_thin computes it: a gradient that is small in one direction, with offsets that fit into 32 bits. Products
+ * whose rows must not depend on the number of rows never qualify: one operand is along and the other is not, or neither is
+ * and the sum has no splits. The exception, sums of one number, is the same in either kernel. */
 static bool product_thin(const gemm_product *p)
 {
     bool gradient = p->a_along == p->b_along && (p->a_along || p->splits > 1) && !p->more && p->c_as == NN_GPU_FP32;
@@ -112,7 +113,7 @@ static bool product_thin(const gemm_product *p)
         && axis_reach(&p->b_n, p->n) + axis_reach(&p->b_k, p->k) < INT32_MAX;
 }
 
-/* Whether it reads both sides in fours. */
+/* Whether it reads both operands four numbers at a time. */
 static bool thin_fours(const gemm_product *p)
 {
     const gemm_axis *a = &p->a_k, *b = &p->b_k;
@@ -151,7 +152,8 @@ static int64_t thin_blocks(const gemm_product *p)
 
 /* ---- products of rows.cuh ---- */
 
-/* Whether gemm_rows makes it and those that its sum goes on with; never because of m, or of where the operands are. */
+/* Whether gemm_rows computes it and those added to it. The choice depends neither on m nor on the addresses of operands, so
+ * a row's result does not depend on the batch. */
 static bool products_rows(const nn_gpu_gemm *a)
 {
     int chunks = 0;
@@ -202,7 +204,7 @@ static int64_t rows_blocks(const gemm_product *p)
 
 /* ---- products of tables.cuh ---- */
 
-/* Whether gemm_tables makes it; never because of m: rows are the same step apart, whatever their number is. */
+/* Whether gemm_tables computes it. The choice does not depend on m: rows have equal distances, whatever their number. */
 static bool product_tables(const gemm_product *p)
 {
     bool few = p->a_m.inner == INT32_MAX && p->c_m.inner == INT32_MAX && p->splits == 1 && !p->more && !p->add;

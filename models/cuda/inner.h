@@ -1,15 +1,15 @@
-/* models/cuda/inner.h - the cuda engine's state and its steps; only models/cuda includes it.
+/* models/cuda/inner.h - internal to the cuda engine: its state and the functions that models/cuda shares.
  *
  * Device memory: one block for the model, one for the batch as prep.h lays it out,
  * one arena for everything computed, sized before the first operation of a step.
- * Between two arrays of the arena lies a fence that nobody may touch; with
- * MOLSIEVE_CUDA_FENCES set they are checked after every pass.
+ * Between two arrays of the arena is a fence of guard bytes; if MOLSIEVE_CUDA_FENCES is
+ * set, fences are checked after every pass.
  *
- * Kept for the backward pass: the output of every module and, per attention block,
- * values and keys of the edges (in the edges' frames), their weights, the weighted
- * sums (z) and the queries (q). With `recompute` only the outputs of attention blocks;
- * norms and what is inside a block are computed again, by the same operations. The
- * gradients of values and keys take their place. */
+ * Stored for the backward pass: the output of every module and, per attention block,
+ * values and keys of the edges (in the edges' frames), the attention weights (alpha), the
+ * weighted sums (z) and the queries (q). With `recompute` only the outputs of attention
+ * blocks are stored; norms and the rest of a block are computed again by the same operations.
+ * The gradients of values and keys overwrite values and keys. */
 #ifndef NN_CUDA_INNER_H
 #define NN_CUDA_INNER_H
 
@@ -20,54 +20,54 @@
 enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_CUDA_SLOTS = 3, NN_CUDA_TABLES = 2,
        NN_CUDA_NODES = 3, NN_CUDA_RADIALS = 2, NN_CUDA_RADIAL_WORK = NN_CUDA_BLOCKS * 64 * NN_GPU_H };
 
-/* Lanes of a pass, and marks behind those of slots (lanes.c). */
-enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_NEAR, NN_CUDA_RADIAL }; /* and others behind it, NN_CUDA_RADIALS in all */
+/* Lanes (streams) of a pass, and marks (events), which are numbered after those of the slots (lanes.c). */
+enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_NEAR, NN_CUDA_RADIAL }; /* RADIAL is the first of NN_CUDA_RADIALS lanes */
 enum {
     NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
     NN_CUDA_ENDED,
-    NN_CUDA_MADE,                             /* a table                                  */
-    NN_CUDA_READ,                             /* and it may be overwritten                */
-    NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* what gradients of parameters are made of */
-    NN_CUDA_LINEAR,                           /* those of a module's linear layers        */
-    NN_CUDA_FOLDED,                           /* the first convolution's matrices, then all */
-    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,      /* all gradients                            */
-    NN_CUDA_ADDED,                            /* a module's part of dx that needs no edges  */
-    NN_CUDA_UNFOLDED                          /* gradients of radial networks' last layers  */
+    NN_CUDA_MADE,                             /* a table is computed                      */
+    NN_CUDA_READ,                             /* a table was read and may be overwritten; one mark per table */
+    NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* the inputs of gradients of parameters are complete */
+    NN_CUDA_LINEAR,                           /* the gradients of a module's linear layers are complete */
+    NN_CUDA_FOLDED,                           /* the first convolution's matrices are folded; next mark: all are */
+    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,      /* all gradients are set to zero            */
+    NN_CUDA_ADDED,                            /* the part of a module's dx that needs no edges was added */
+    NN_CUDA_UNFOLDED                          /* the gradients of last radial layers are unfolded */
 };
 
-/* What the gradients of a convolution's radial networks are made in, a lane each, by turns. */
+/* Scratch for the gradients of a convolution's radial networks; one per lane, used in turn. */
 typedef struct nn_cuda_radial {
     float *x;                      /* [n_rows][most_edge], inputs of edges       */
-    float *dtable, *outer;         /* and its parts, of long cells               */
-    float *dfold, *work;           /* of the folded matrix; parts of products    */
+    float *dtable, *outer;         /* gradient of the table; partial sums of long cells */
+    float *dfold, *work;           /* gradient of the folded matrix; splits of products */
 } nn_cuda_radial;
 
-/* Where a batch is laid out: on the host, pinned, and on the device. While a training
- * step computes with one, the next ones are filled and go up. */
+/* Memory of one batch, on the host (pinned) and on the device. While a training step computes with
+ * one slot, the next ones are filled and uploaded. */
 typedef struct nn_cuda_slot {
     char *host, *device;
     size_t host_room, device_room;
 } nn_cuda_slot;
 
-/* Modules whose gradients are there together, as soon as the backward pass has left the first
- * of them: parameters at .. at+n-1. */
+/* A bucket: modules whose gradients are summed over ranks together, parameters at .. at+n-1. They are complete when the
+ * backward pass has finished `module`, the first of these modules. */
 typedef struct nn_cuda_bucket {
     int32_t module;
     int64_t at, n;
 } nn_cuda_bucket;
 
-/* Parameters at .. at+n-1, which this rank updates; their moments and average begin at `state`. */
+/* Parameters at .. at+n-1 are updated by this rank; their moments and average begin at offset `state`. */
 typedef struct nn_cuda_slice {
     int64_t at, n, state;
 } nn_cuda_slice;
 
-enum { NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 4 }; /* the optimiser has up to three, and earlier shards one */
+enum { NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 4 }; /* the optimiser needs up to three segments, earlier shards one */
 
 /* A training whose parameters, moments and average are on the device (step.c). */
 typedef struct nn_cuda_training {
     nn_training conf;
     nn_span own;                   /* shards of this rank                        */
-    char *memory;                  /* of all that follows up to `came`           */
+    char *memory;                  /* one block for the arrays that follow, up to `came` */
     size_t bytes;
     float *m, *v, *average;        /* [n_state]; average NULL: none              */
     double *part;
@@ -79,17 +79,17 @@ typedef struct nn_cuda_training {
     nn_gpu_step_result *result;
     nn_gpu_step_result *came;      /* [NN_CUDA_SLOTS], on the host, pinned       */
     int32_t graphs_of[NN_CUDA_SLOTS]; /* molecules of the steps in flight        */
-    int64_t queued, given;         /* steps; their slot is the rest by NN_CUDA_SLOTS */
-    int64_t laid;                  /* batches laid out; their slot likewise      */
-    bool captured;                 /* steps but the first run as graphs          */
-    int32_t segment;               /* that is being captured                     */
+    int64_t queued, given;         /* steps queued, results returned; slot = number modulo NN_CUDA_SLOTS */
+    int64_t laid;                  /* batches laid out; the slot likewise        */
+    bool captured;                 /* all steps but the first run as graphs      */
+    int32_t segment;               /* the segment that is being captured         */
     nn_cuda_bucket bucket[NN_CUDA_BUCKETS]; /* of steps with other ranks, from the last module */
     int32_t n_buckets;
-    bool sharded;                  /* each rank has the state of its slices alone */
-    nn_cuda_slice slice[NN_CUDA_BUCKETS]; /* one of everything, or one of each bucket */
+    bool sharded;                  /* each rank stores only the state of its slices */
+    nn_cuda_slice slice[NN_CUDA_BUCKETS]; /* one for all parameters, or one for each bucket */
     int32_t n_slices;
     size_t n_state;                /* floats                                     */
-    pl_error lost;                 /* code: what went wrong with the other ranks */
+    pl_error lost;                 /* the first error of the other ranks; code PL_OK: none */
 } nn_cuda_training;
 
 struct nn_engine {
@@ -100,12 +100,12 @@ struct nn_engine {
     pl_arena *mem;
     nn_cuda_prep prep;
     bool fences, kept;
-    bool parts;                    /* a convolution as its parts, though there is one kernel for it */
-    size_t table_bytes;            /* of one table at most                       */
+    bool parts;                    /* compute a convolution by separate kernels instead of the fused one */
+    size_t table_bytes;            /* maximum bytes of one table                 */
     nn_cuda_slot slot[NN_CUDA_SLOTS];
     nn_cuda_training training;
     char *model, *grads, *arena;
-    char *batch;                   /* the present slot's `device`                */
+    char *batch;                   /* `device` of the current slot               */
     size_t arena_room, model_bytes, grads_bytes;
     void **fence;
     int32_t n_fences, most_fences;
@@ -115,21 +115,21 @@ struct nn_engine {
     nn_gpu_net *net;
     nn_gpu_frame_rule *rule;
     float *params, *fold;
-    float *grad;                   /* made by the first backward: the present row of grads */
+    float *grad;                   /* the current row of grads; allocated by the first backward */
     int32_t grad_rows;
     int64_t grad_stride;           /* floats from row to row                     */
-    float *host;                   /* what comes back: results, gradients; pinned */
+    float *host;                   /* pinned, for downloads of results and gradients */
     size_t host_room;
     /* a batch, on the device */
     float *frames;                 /* [n_pairs][2][size]                         */
     float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
     float *table[NN_CUDA_TABLES];
-    int32_t tables;                /* that were read since the pass began        */
+    int32_t tables;                /* number of tables read since the pass began */
     nn_cuda_radial radial[NN_CUDA_RADIALS];
-    int32_t radials;               /* convolutions whose gradients were called   */
-    bool stale, folding;           /* folded matrices are of other parameters; are made in this pass */
-    bool linear_behind;            /* a module's linear layers have their gradients, in this pass */
-    float *work[NN_CUDA_BESIDE + 1]; /* parts of gradients of norms, linear layers */
+    int32_t radials;               /* number of convolutions whose gradients were queued */
+    bool stale, folding;           /* folded matrices are out of date; are made in this pass */
+    bool linear_behind;            /* mark NN_CUDA_LINEAR was recorded in this pass */
+    float *work[NN_CUDA_BESIDE + 1]; /* partial gradients of norms and linear layers, per lane */
     float *logit;                  /* [orders][n_rows][most_heads]               */
     float *x_edge, *dx_edge;       /* [n_rows][most_edge]                        */
     float *dalpha;                 /* [n_rows][most_heads]                       */
@@ -140,7 +140,7 @@ struct nn_engine {
     float **act, **edge, **alpha, **z, **q; /* [n_modules]                       */
 };
 
-/* The device's copy of an array of the prep. */
+/* The device address of an array of the prep; NULL for NULL. */
 static inline const void *nn_cuda_at(const nn_engine *e, const void *host)
 {
     return host ? e->batch + ((const char *)host - e->prep.host) : NULL;
@@ -152,7 +152,7 @@ typedef struct nn_cuda_step {
     const nn_cuda_module *m;
     const nn_batch *in;
     const float *x;                /* input                                      */
-    float *y, *edge, *alpha, *z, *q; /* edge: back, then the gradient of itself      */
+    float *y, *edge, *alpha, *z, *q; /* edge: values and keys; backward overwrites them with their gradient */
     const float *dy;               /* gradient of the output                     */
     float *dx;                     /* of the input; NULL for the first module    */
 } nn_cuda_step;
@@ -161,8 +161,8 @@ nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i);
 
 /* memory.c */
 
-/* Cuts one piece of device memory into arrays with a fence behind each; p NULL: counts;
- * e NULL: nobody looks at the fences. */
+/* Cuts one block of device memory into arrays with a fence behind each. p NULL: only counts bytes.
+ * e NULL: fences are not checked. */
 typedef struct nn_cuda_cutter {
     nn_engine *e;
     char *p;
@@ -170,31 +170,31 @@ typedef struct nn_cuda_cutter {
 } nn_cuda_cutter;
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
-int64_t nn_cuda_pieces(int64_t n);                       /* of NN_GPU_SQUARES numbers that n have; the last may be shorter */
-size_t nn_cuda_table_bytes(void);                        /* of one table at most        */
-pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* from e->plan: arrays of arrays */
+int64_t nn_cuda_pieces(int64_t n);                       /* ceil(n / NN_GPU_SQUARES): pieces of n numbers */
+size_t nn_cuda_table_bytes(void);                        /* maximum bytes of one table  */
+pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* allocates act, edge, alpha, z, q [n_modules] */
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
-/* Of e->grads: rows, each with room at its end for what a sum over ranks rounds up to (a number a rank, or a whole
- * piece). */
+/* Floats of e->grads with this many rows. Each row has room at its end, because sums over ranks round up (to one number
+ * per rank, or to a whole piece). */
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride);
-bool nn_cuda_host(nn_engine *e, size_t floats);          /* room in e->host             */
-/* Room for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
+bool nn_cuda_host(nn_engine *e, size_t floats);          /* grows e->host; false: no memory */
+/* Allocates device memory for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
 pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err);
-/* EDEVICE: how much is needed and free, and how large a batch would fit (molecules: of the one that
- * did not; 0: not a batch). What nn_cuda_check finds, where that is the reason. */
+/* EDEVICE: says how many bytes are needed and free, and how large a batch would fit (molecules: of the batch that did not
+ * fit; 0: not a batch). If nn_cuda_check finds an earlier error, that is returned instead. */
 pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t molecules, pl_error *err);
 
 /* engine.c */
 
-/* Lays the batch out in a slot, with room for targets, and makes room on the device; the slot's
- * work before must be done. What is laid out is not uploaded yet. */
+/* Lays out the batch in a slot, with room for targets, and allocates device memory; earlier work with this slot
+ * must be finished. Does not upload it. */
 pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int32_t n_targets, pl_error *err);
-pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err); /* memory for at least so many rows */
-void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* the batch on the device -> e->y */
-/* e->dy -> e->grad, overwritten. done, or NULL: called after each of the training's buckets. */
+pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err); /* allocates at least this many rows */
+void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* from the batch on the device to e->y */
+/* From e->dy to e->grad, which is overwritten. done (may be NULL) is called after each of the training's buckets. */
 void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket));
-pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; faults, broken fences */
-pl_code nn_cuda_said(const char *fault, pl_error *err);  /* NULL is PL_OK, all else EDEVICE */
+pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; EDEVICE: errors, overwritten fences */
+pl_code nn_cuda_said(const char *fault, pl_error *err);  /* NULL: PL_OK; any text: EDEVICE with it */
 pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *err);
 
 /* together.c */
@@ -203,17 +203,17 @@ pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, floa
 /* step.c */
 extern const nn_engine_training nn_cuda_trains;
 void nn_cuda_training_close(nn_engine *e);
-/* AdamW, with a moving average; of the first of so many ranks that have it sharded. */
+/* Device bytes of a training with AdamW and a moving average; with several ranks: on the first, sharded. */
 size_t nn_cuda_training_bytes(const nn_engine *e, int ranks);
 
 /* ranks.c: a training's steps with other ranks. The first error is kept in training.lost. */
-void nn_cuda_slices_make(nn_engine *e);                     /* what this rank updates; its buckets, if it has others */
-pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err);    /* all ranks sum once, and are watched from now on */
-void nn_cuda_bucket_sum(nn_engine *e, int32_t bucket);      /* on the lent stream, when it is there */
-void nn_cuda_losses_spread(nn_engine *e);                   /* the same for the shards' losses, */
-void nn_cuda_squares_spread(nn_engine *e);                  /* the squares of each slice's pieces */
-void nn_cuda_params_spread(nn_engine *e);                   /* and what was updated */
-const float *nn_cuda_state_gather(nn_engine *e, const float *mine); /* of all slices, in row 0 of the gradients */
+void nn_cuda_slices_make(nn_engine *e);                     /* sets buckets and the slices that this rank updates */
+pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err);    /* a first sum over all ranks; from then on they are watched */
+void nn_cuda_bucket_sum(nn_engine *e, int32_t bucket);      /* sums a complete bucket over ranks, on the lent stream */
+void nn_cuda_losses_spread(nn_engine *e);                   /* gathers the losses of all shards, on the lent stream */
+void nn_cuda_squares_spread(nn_engine *e);                  /* gathers the squares of the pieces of all slices, likewise */
+void nn_cuda_params_spread(nn_engine *e);                   /* gathers the updated parameters, likewise */
+const float *nn_cuda_state_gather(nn_engine *e, const float *mine); /* gathers all slices, into row 0 of the gradients */
 
 /* run.c */
 void nn_cuda_fold(nn_engine *e);      /* from e->params                          */
@@ -232,14 +232,14 @@ void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx);
 void nn_cuda_head_grads(nn_engine *e, const nn_batch *in); /* after it; of its parameters */
 void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n); /* networks first .. first+n-1 */
 
-/* lanes.c: work side by side. All is called in lane 0, MAIN, but between a function that says so and the next
- * `lane` of MAIN. */
-void nn_cuda_lanes_begin(nn_engine *e); /* lanes come after all that was called so far, */
-void nn_cuda_fold_beside(nn_engine *e); /* before tables, which follow it */
-void nn_cuda_lanes_end(nn_engine *e);   /* and what is called from now on after the lanes' work */
-float *nn_cuda_table_begin(nn_engine *e); /* where the next table goes; its making is called in BESIDE */
-void nn_cuda_table_made(nn_engine *e);    /* in MAIN again, which reads it */
-void nn_cuda_table_read(nn_engine *e);    /* the last one that was made */
+/* lanes.c: concurrent work in several lanes (streams). MAIN (lane 0) is selected, except between a function that selects
+ * another lane and the next selection of MAIN. */
+void nn_cuda_lanes_begin(nn_engine *e); /* all lanes wait for the work called so far */
+void nn_cuda_fold_beside(nn_engine *e); /* folds in another lane; to be called before tables, which wait for it */
+void nn_cuda_lanes_end(nn_engine *e);   /* MAIN waits for all lanes */
+float *nn_cuda_table_begin(nn_engine *e); /* selects BESIDE; returns the memory of the next table */
+void nn_cuda_table_made(nn_engine *e);    /* the table is complete: selects MAIN, which waits for it */
+void nn_cuda_table_read(nn_engine *e);    /* MAIN has read the last table: its memory may be reused */
 int32_t nn_cuda_radials(const nn_engine *e); /* lanes of that kind: one where memory is scarce */
 const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e); /* the lane of a convolution's gradients, after what is there */
 void nn_cuda_radial_end(nn_engine *e);    /* in RADIAL, which follows all lanes of that kind */
@@ -268,10 +268,10 @@ nn_gpu_gemm nn_cuda_linear_run(const nn_cuda_rows *r, const float *x, float *y, 
 nn_gpu_gemm nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *dx, bool add);
 nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy);
 
-/* Products of one precision, none of which needs another, in as few launches as it takes. */
+/* Collects independent products of one precision, to run them in as few launches as possible. */
 typedef struct nn_cuda_group {
     const nn_engine *e;
-    float *work;                   /* of splits; NULL: there are none            */
+    float *work;                   /* for splits; NULL: no product is split      */
     int32_t n;
     int64_t used;                  /* of work                                    */
     nn_gpu_gemm product[NN_GPU_GROUP];
@@ -280,23 +280,25 @@ typedef struct nn_cuda_group {
 void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p);
 void nn_cuda_group_run(nn_cuda_group *g);
 
-/* `node` and its layout against the rows' frames; a pl of zeros otherwise. */
+/* The arguments of op 6 between nodes (layout, node of each row) and the frames of the batch's rows; other fields zero. */
 nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes,
                          const nn_gpu_edges *edges, const float *x, float *y);
 nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes,
                        const nn_gpu_edges *edges, const float *y);
 
-/* Cells first .. end-1 share the tables in memory; radial nodes node .. node+n_nodes-1. */
+/* A chunk: cells first .. end-1, whose tables (radial nodes node .. node+n_nodes-1) are in memory together. */
 typedef struct nn_cuda_chunk {
     int32_t first, end, node, n_nodes;
 } nn_cuda_chunk;
 
 /* The chunk that begins at cell `first`; false at the end. */
 bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k);
-/* A chunk's tables and the products of its tiles; turned: x along out_edges, y along in_edges. */
+/* Computes a chunk's tables and the products of its tiles (ops 5, 7). turned: the transpose, x has layout out_edges and y
+ * in_edges. */
 void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x,
                      float *y);
-/* The same with what is around it in one kernel, s of `all` filled here; false: not for this precision or shape. */
+/* The same with the rotations and logits in one kernel (ops 5 to 8); fills all->s. false: not supported for this precision or
+ * shape, nothing was done. */
 bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all);
 /* Gradients of a chunk's tables, and from them of the radial networks' last layer. */
 void nn_cuda_outer(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k, float *dy);

@@ -1,83 +1,16 @@
-/* models/cuda/launch.cuh - launches of the products along edges, by precision; a part of device.cu. */
+/* models/cuda/launch.cuh - launches of the kernels along edges, by precision and width; part of device.cu. */
 #ifndef NN_CUDA_LAUNCH_CUH
 #define NN_CUDA_LAUNCH_CUH
 
-/* Shared memory of a tile's block, the most of all orders. */
-template <int P> static size_t tile_bytes(const nn_gpu_so2 *s, size_t more)
-{
-    int most = 0;
-
-    for (int m = 0; m < s->n_orders; m++) {
-        int side = tile_memory_of<P>(NULL, s->k[m], m).side;
-        most = side > most ? side : most;
-    }
-    return (size_t)(TILE_STAGES * tile_stage() + 2 * NN_GPU_TILE + 2 * most) * sizeof(uint32_t) + more;
-}
-
-static bool by_fours(const float *p, int size, const int *at, const int *n)
-{
-    bool yes = (uintptr_t)p % 16 == 0 && size % 4 == 0;
-
-    for (int i = 0; i < NN_GPU_DEGREES; i++)
-        yes = yes && (at[i] | n[i]) % 4 == 0;
-    return yes;
-}
-
-/* Nodes' features, and where their channels go in an edge's. */
-static bool gather_fours(const nn_gpu_turn *t)
-{
-    bool yes = by_fours(t->x, t->nodes.size, t->nodes.at, t->nodes.ch)
-        && by_fours(NULL, 0, t->edges.order, t->edges.ch);
-
-    for (int i = 0; i < NN_GPU_DEGREES * NN_GPU_FREQS; i++)
-        yes = yes && t->edges.at[i / NN_GPU_FREQS][i % NN_GPU_FREQS] % 4 == 0;
-    return yes;
-}
-
-static int so2_fours(const nn_gpu_so2 *s)
-{
-    return (by_fours(s->x, s->x_size, s->x_at, s->k) ? TILE_X4 : 0)
-        | (by_fours(s->y, s->y_size, s->y_at, s->n) ? TILE_Y4 : 0);
-}
-
-static int conv_fours(const nn_gpu_conv *c)
-{
-    return (gather_fours(&c->x) && by_fours(NULL, 0, c->s.x_at, c->s.k) ? TILE_X4 : 0)
-        | (so2_fours(&c->s) & (!c->logit || gather_fours(&c->q) ? TILE_Y4 : 0));
-}
-
-template <int P> static cudaError_t tile_allow(const nn_gpu *g)
-{
-    cudaError_t e = SHARED_ALLOW(so2_mma<P>, (int)g->shared);
-
-    if (e == cudaSuccess)
-        e = SHARED_ALLOW(tile_conv<P>, (int)g->shared);
-    return e;
-}
-
-/* Once, not before each launch: a capture need not permit it, and it may wait for copies. */
+/* Allows large shared memory. Called once, not before each launch: it may be forbidden during a capture, and it may wait
+ * for copies. */
 static cudaError_t tiles_allow(const nn_gpu *g)
 {
-    cudaError_t (*const allow[])(const nn_gpu *) = { tile_allow<NN_GPU_BF16X3>, tile_allow<NN_GPU_BF16>,
-                                                     tile_allow<NN_GPU_TF32>, tile_allow<NN_GPU_FP16> };
     cudaError_t e = cudaSuccess;
 
-    for (int i = 0; i < 4 && e == cudaSuccess; i++)
-        e = allow[i](g);
+    for (int p = NN_GPU_FP32 + 1; p < GPU_PRECISIONS && e == cudaSuccess; p++)
+        e = gpu_products[p]->allow(g);
     return e;
-}
-
-/* On tensor cores, where the tile fits in shared memory. */
-template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
-{
-    size_t bytes = tile_bytes<P>(s, 0);
-
-    if (bytes > g->shared)
-        return false;
-    LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s,
-           so2_fours(s));
-    launched(g, "so2");
-    return true;
 }
 
 static bool op_so2(nn_gpu *g, const nn_gpu_so2 *a)
@@ -86,57 +19,22 @@ static bool op_so2(nn_gpu *g, const nn_gpu_so2 *a)
 
     if (!a->n_tiles)
         return true;
-    switch (a->precision) {
-    case NN_GPU_BF16X3:
-        return tile_launch<NN_GPU_BF16X3>(g, a);
-    case NN_GPU_BF16:
-        return tile_launch<NN_GPU_BF16>(g, a);
-    case NN_GPU_TF32:
-        return tile_launch<NN_GPU_TF32>(g, a);
-    case NN_GPU_FP16:
-        return tile_launch<NN_GPU_FP16>(g, a);
-    case NN_GPU_FP32:
-        break;
-    }
+    if (a->precision != NN_GPU_FP32)
+        return gpu_products[a->precision]->tile(g, a);
     LAUNCH(so2_rows, dim3((unsigned)a->n_tiles * (NN_GPU_TILE / SO2_ROWS), orders * blocks(a->most_n, SO2_THREADS)),
            SO2_THREADS, 0, g->stream, *a);
     launched(g, "so2");
     return true;
 }
 
-template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
-{
-    size_t bytes = tile_bytes<P>(&c->s, sizeof(tile_heads));
-
-    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE * 2 > TILE_STAGES * tile_stage())
-        return false;
-    if (c->s.n_tiles)
-        LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c,
-               conv_fours(c));
-    launched(g, "conv");
-    return true;
-}
-
 static bool op_conv(nn_gpu *g, const nn_gpu_conv *c)
 {
-    switch (c->s.precision) {
-    case NN_GPU_BF16X3:
-        return conv_launch<NN_GPU_BF16X3>(g, c);
-    case NN_GPU_BF16:
-        return conv_launch<NN_GPU_BF16>(g, c);
-    case NN_GPU_TF32:
-        return conv_launch<NN_GPU_TF32>(g, c);
-    case NN_GPU_FP16:
-        return conv_launch<NN_GPU_FP16>(g, c);
-    case NN_GPU_FP32:
-        break;
-    }
-    return false;
+    return c->s.precision != NN_GPU_FP32 && gpu_products[c->s.precision]->conv(g, c);
 }
 
 /* ---- nodes and their edges ---- */
 
-/* Whether fours of channels are 16 bytes that begin at a multiple of 16. */
+/* Whether groups of four channels are aligned to 16 bytes everywhere. */
 static bool turn_fours(const nn_gpu_turn *t)
 {
     bool fours = ((uintptr_t)t->x | (uintptr_t)t->y) % 16 == 0 && (t->nodes.size | t->edges.size) % 4 == 0;
@@ -147,8 +45,8 @@ static bool turn_fours(const nn_gpu_turn *t)
     return fours;
 }
 
-/* Of a launch over rows or, where they go `to`, sums. There lanes have two channels, not four, and fewer nodes share a
- * warp, which works for as long as that of most edges. */
+/* The shape of a launch over rows (to NULL), or of sums over edges, which go `to`. In sums lanes have two channels instead
+ * of four, so fewer nodes share a warp, which takes as long as the node with the most edges. */
 static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 {
     edge_shape s = { 1, 0, 1, 1, !turn_fours(t) || (uintptr_t)to % 16 ? 1 : to ? 2 : 4 };
@@ -164,7 +62,7 @@ static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 
 enum { EDGE_ROOM = 32, EDGE_SHARED = 24 << 10 }; /* a warp looks up as many frames at once */
 
-/* Bytes of shared memory for `room` edges, or where that is 0 as many as are good. */
+/* Bytes of shared memory for `room` edges; if room is 0 it is first set to a suitable number. */
 static size_t edge_room(edge_shape *s, int frame_size, bool dots)
 {
     size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)shape_slots(s->degrees) * (size_t)s->channels : 0)) * sizeof(float);
@@ -179,7 +77,7 @@ static unsigned edge_threads(const edge_shape *s)
     return 32 * (unsigned)shape_warps(s->degrees);
 }
 
-/* The kernel of V channels a lane, or of one. */
+/* Launches the kernel with V channels a lane, or with one. */
 #define LAUNCH_WIDE(kernel, V, v, ...)          \
     do {                                        \
         if ((v) == (V))                         \
@@ -233,30 +131,12 @@ static void op_attend_back(nn_gpu *g, const nn_gpu_attend_back *a)
     launched(g, "attend_back");
 }
 
-template <int P> static void outer_launch(nn_gpu *g, const nn_gpu_so2 *a)
-{
-    unsigned tiles = 0, rows = (unsigned)(a->n_nodes + 2 * a->slots);
-
-    for (int m = 0; m < a->n_orders; m++)
-        tiles += blocks(a->k[m], GEMM_TILE) * blocks(a->n[m], GEMM_TILE);
-    if (tiles)
-        LAUNCH(so2_outer<P>, dim3(rows, tiles), GEMM_THREADS, 0, g->stream, *a,
-               so2_fours(a) == (TILE_X4 | TILE_Y4));
-    launched(g, "so2_outer");
-}
-
 static void op_so2_outer(nn_gpu *g, const nn_gpu_so2 *a)
 {
     if (!a->n_nodes)
         return;
-    if (a->precision == NN_GPU_BF16X3)
-        outer_launch<NN_GPU_BF16X3>(g, a);
-    else if (a->precision == NN_GPU_BF16)
-        outer_launch<NN_GPU_BF16>(g, a);
-    else if (a->precision == NN_GPU_TF32)
-        outer_launch<NN_GPU_TF32>(g, a);
-    else if (a->precision == NN_GPU_FP16)
-        outer_launch<NN_GPU_FP16>(g, a);
+    if (a->precision != NN_GPU_FP32)
+        gpu_products[a->precision]->outer(g, a);
     else
         outer_launch<NN_GPU_FP32>(g, a);
     if (a->slots)

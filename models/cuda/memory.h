@@ -1,4 +1,4 @@
-/* models/cuda/memory.h - the device memory that the cuda engine takes, known without a device. */
+/* models/cuda/memory.h - computes how much device memory the cuda engine will need; no GPU is required. */
 #ifndef NN_CUDA_MEMORY_H
 #define NN_CUDA_MEMORY_H
 
@@ -6,14 +6,14 @@
 
 typedef struct nn_cuda_need { /* bytes                                             */
     size_t model;             /* parameters, folded weights; training: gradient, moments, average */
-    size_t batch;             /* what goes up; training: three times, for steps in flight */
-    size_t work;              /* all that is computed                              */
+    size_t batch;             /* inputs copied to the device; training: three copies, for steps in flight */
+    size_t work;              /* everything that is computed                       */
 } nn_cuda_need;
 
-/* What an engine with these settings allocates for batches no larger than `in`, the eighth
- * that it adds to pieces of a batch included. training: steps (AdamW and a moving average) in the first of
- * so many ranks with a sharded optimiser, 1 where it is not; 0: forward alone. Exact: by the functions that cut the
- * memory (MOLSIEVE_CUDA_TABLE_KB counts). ECONFIG: not a model that the engine computes. */
+/* The bytes that an engine with these settings allocates for batches up to the size of `in`, with the extra eighth
+ * that it adds to allocations of a batch. training: 0: prediction only; 1: training with AdamW and a moving average;
+ * n > 1: the same on the first of n ranks with a sharded optimiser. Exact, because the engine's own functions for
+ * cutting memory compute it (MOLSIEVE_CUDA_TABLE_KB is respected). ECONFIG: the engine does not support the model. */
 pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_conf *conf, const nn_batch *in,
                        int training, pl_error *err);
 

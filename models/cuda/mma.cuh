@@ -1,10 +1,10 @@
-/* models/cuda/mma.cuh - products on tensor cores, in every precision that they have.
+/* models/cuda/mma.cuh - products on tensor cores in every precision that they support.
  *
- * Operands lie in shared memory as rows of 32-bit words along k: one tf32 number or
- * two 16-bit ones. In words the fragments of m16n8k8 (tf32) and m16n8k16 (16 bit)
- * are the same, so all that follows counts in words; a step is eight of them. The
- * precision is that of nn_gpu_precision; NN_GPU_BF16X3 has a second set of words,
- * what the first rounds off. */
+ * Operands are in shared memory as rows of 32-bit words along k; a word has one tf32
+ * number or two 16-bit numbers. Counted in words, the fragments of m16n8k8 (tf32) and
+ * m16n8k16 (16 bit) are the same, so everything here counts words; a step is eight words.
+ * P is an nn_gpu_precision; NN_GPU_BF16X3 has a second set of words with the rounding
+ * remainders of the first. */
 #ifndef NN_CUDA_MMA_CUH
 #define NN_CUDA_MMA_CUH
 
@@ -23,7 +23,7 @@ template <int P> static __device__ __forceinline__ uint32_t word_of(float x, flo
     return P == NN_GPU_TF32 ? tf32_round(x) : P == NN_GPU_FP16 ? fp16_pair(x, y) : bf16_pair(x, y);
 }
 
-/* What word_of rounded off, of bf16. */
+/* The rounding remainders of word_of, as bf16. */
 static __device__ __forceinline__ uint32_t word_rest(float x, float y, uint32_t word)
 {
     return bf16_pair(bf16_rest(x, word & 0xffffu), bf16_rest(y, word >> 16));
@@ -44,7 +44,7 @@ template <int P> static __device__ __forceinline__ void mma_step(float c[4], con
         mma_bf16(c, a, b);
 }
 
-/* The same of words and what they round off: the small products first. */
+/* The same for words and their rounding remainders; the small products are added first. */
 template <int P>
 static __device__ __forceinline__ void mma_words_step(float c[4], const uint32_t a[1 + mma_kind<P>::x3][4],
                                                       const uint32_t b[1 + mma_kind<P>::x3][2])
@@ -58,7 +58,7 @@ static __device__ __forceinline__ void mma_words_step(float c[4], const uint32_t
     mma_step<P>(c, a[0], b[0]);
 }
 
-/* Rows row .. row+15, words word .. word+7 of an operand with `ld` words a row. */
+/* This lane's fragment of rows row .. row+15 and words word .. word+7 of an operand with `ld` words a row. */
 static __device__ __forceinline__ void frag_a(uint32_t f[4], const uint32_t *side, int ld, int row, int word)
 {
     int lane = (int)threadIdx.x % 32;
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void frag_b(uint32_t f[2], const uint32_t *sid
     f[1] = p[4];
 }
 
-/* W numbers side by side: four, aligned, or one. */
+/* Loads W adjacent numbers: four (aligned) or one. */
 template <int W> static __device__ __forceinline__ void some_get(float v[W], const float *p)
 {
     if constexpr (W == 4)
@@ -92,7 +92,7 @@ template <int n> struct __align__(4 * n) mma_words {
     uint32_t v[n];
 };
 
-/* Numbers k .. k+W-1 of a row of words; `rest` words on lies what those leave. */
+/* Stores numbers k .. k+W-1 in a row of words, and with bf16x3 their rounding remainders `rest` words further on. */
 template <int P, int W>
 static __device__ __forceinline__ void words_put(uint32_t *to, int rest, int k, const float v[W])
 {
@@ -133,7 +133,7 @@ template <int P> static __device__ __forceinline__ void side_put(mma_side<P> *s,
         s->word[mma_kind<P>::x3][row][word] = word_rest(x, y, w);
 }
 
-/* acc[2 i + j], this warp's 32 x 16 of 64 x 64, += a b, or -= where `minus`; 8 warps. */
+/* acc[2 i + j] += a b, or -= if minus: this warp's 32 x 16 of 64 x 64 numbers; a block has 8 warps. */
 template <int P>
 static __device__ __forceinline__ void mma_tile(float acc[4][4], const mma_side<P> &a, const mma_side<P> &b,
                                                 const bool minus)
@@ -167,7 +167,7 @@ UNROLL
     }
 }
 
-/* Row, and first of two columns, of numbers 2 half, 2 half + 1 of acc[2 i + j]. */
+/* The row, and the first of two columns, of the numbers 2 half and 2 half + 1 of acc[2 i + j]. */
 static __device__ __forceinline__ int mma_row(int i, int half)
 {
     return (int)threadIdx.x / 128 * 32 + 16 * i + (int)threadIdx.x % 32 / 4 + 8 * half;

@@ -1,15 +1,15 @@
-/* models/cuda/nodes.cuh - norm of features, pooling, bias: ops 11, 12, 13 (docs/model.md 8). */
+/* models/cuda/nodes.cuh - NormSE3, pooling, bias and ReLU of the head: ops 11, 12, 13 (docs/model.md 8; 5.1, 5.4, 5.5). */
 #ifndef NN_CUDA_NODES_CUH
 #define NN_CUDA_NODES_CUH
 
-/* One degree of one node; lanes along channels. */
+/* One degree of one node: a warp, lane = channel (then channel + 32 ..). */
 typedef struct norm_part {
     int ch;
     const float *x, *dy, *gain, *bias; /* dy NULL: forward */
-    float part, mean, rstd; /* part: of a channel in a mean */
+    float part, mean, rstd; /* part: 1 / channels; rstd: 1 / sqrt(variance + 1e-5) */
 } norm_part;
 
-/* ONE: no more channels than lanes. Then all of them are loaded once, else whenever they are needed. */
+/* ONE: at most 32 channels. Then each lane loads its channel once; otherwise channels are loaded each time they are needed. */
 template <int DIM, bool ONE> struct norm_kind {
     static constexpr int dim = DIM;
     static constexpr bool one = ONE;
@@ -34,9 +34,9 @@ template <bool ONE> static __device__ __forceinline__ int norm_rounds(int ch)
     return ONE ? 1 : (ch + 31) / 32;
 }
 
-/* Of a channel that there is not, all is 0. */
+/* Everything is 0 for a channel that does not exist. */
 template <int DIM> struct norm_channel {
-    float x[DIM], dy[DIM], size, each, gain, bias; /* each: 1 / size */
+    float x[DIM], dy[DIM], size, each, gain, bias; /* size: max(|x|, 2^-24); each: 1 / size */
     float hat, u, along, ds; /* along: dy . x; ds: gradient of u */
 };
 
@@ -112,7 +112,9 @@ UNROLL
     }
 }
 
-/* A block has one degree of WARPS nodes. */
+/* Op 11: n_c = max(|x_c|, 2^-24), h_c = (n_c - mean) rstd, y_c = x_c ReLU(gain_c h_c + bias_c) / n_c (docs/model.md 5.1).
+ * Grid: x = WARPS nodes, y = degree; warp = node, lane = channel. No shared memory. Equals: norm_forward
+ * (models/ref/layers.inc). */
 __global__ void __launch_bounds__(WARPS * 32) norm_run(nn_gpu_norm a)
 {
     int node = warp_of_grid(), l = (int)blockIdx.y, ch = a.nodes.ch[l];
@@ -141,7 +143,7 @@ UNROLL
     return c;
 }
 
-/* dx of one node; the gradients of bias and gain are added to sum [2][channels]. */
+/* dx of one node (docs/model.md 5.5); adds the gradients of bias and gain to sum [2][channels]. */
 template <int DIM, bool ONE> static __device__ __forceinline__ void norm_node_back(const nn_gpu_norm &a, int node, float *sum)
 {
     float *dx = a.dx + (int64_t)node * a.nodes.size + a.nodes.at[DIM / 2], mean = 0, dot = 0;
@@ -175,7 +177,10 @@ UNROLL
     }
 }
 
-/* A block has one degree of the nodes of part blockIdx.x; shared: gradients of bias, then of gain, by each warp. */
+/* Op 11 backward: with q = dy . x, ds = q / n where the ReLU is open: dx = dy s / n + (dn / n) x (docs/model.md 5.5);
+ * partial sums of the gradients of bias (ds) and gain (ds h) to work [2][NN_GPU_PARTS][channels].
+ * Grid: x = part of the nodes (NN_GPU_PARTS), y = degree; warp = every WARPS-th node of the part, lane = channel.
+ * Dynamic shared memory: [WARPS][bias, gain][channels of the degree]. Equals: norm_backward (models/ref/layers.inc). */
 __global__ void __launch_bounds__(WARPS * 32) norm_grad(nn_gpu_norm a)
 {
     SHARED_BYTES(shared);
@@ -207,7 +212,8 @@ UNROLL
     }
 }
 
-/* Parts in order by every eighth, then the eighths. */
+/* grad += sums over the parts in work. Grid: x = 32 channels, y = bias or gain; lane = channel; warp w sums parts w, w + 8, ..,
+ * then warp 0 adds the eight sums in order. Shared: part [warp][lane]. Equals: as norm_grad. */
 __global__ void __launch_bounds__(256) norm_sums(nn_gpu_norm a)
 {
     __shared__ float part[8][32];
@@ -230,8 +236,10 @@ UNROLL
     a.grad[(blockIdx.y ? a.gain[l] : a.bias[l]) + k] += sum;
 }
 
-/* ---- pooling: one thread per graph and channel ---- */
+/* ---- pooling and bias: no shared memory ---- */
 
+/* Op 12: maximum, sum or mean over the nodes of a graph, per channel; the first node that has the maximum goes to `from`.
+ * One thread per graph and channel. Equals: pool_forward (models/ref/model.inc). */
 __global__ void pool_run(nn_gpu_pool a)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -255,6 +263,8 @@ __global__ void pool_run(nn_gpu_pool a)
     a.from[i] = from;
 }
 
+/* Op 12 backward: dx = dy at node `from` and 0 elsewhere (maximum), dy (sum), dy / nodes (mean). One thread per graph and
+ * channel. Equals: pool_backward (models/ref/model.inc). */
 __global__ void pool_grad(nn_gpu_pool a)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -269,6 +279,8 @@ __global__ void pool_grad(nn_gpu_pool a)
         a.dx[(int64_t)node * a.ld + k] = a.kind != NN_GPU_POOL_MAX || a.from[i] == node ? d : 0;
 }
 
+/* Part of op 13: y[row][col] = ReLU(y + bias[col]), or without ReLU. One thread a number. Equals: the bias in dense_forward
+ * and the ReLU after it (models/ref/model.inc). */
 __global__ void bias_run(nn_gpu_bias a)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -279,6 +291,8 @@ __global__ void bias_run(nn_gpu_bias a)
     }
 }
 
+/* Its backward: dy = 0 where y is not positive. One thread a number. Equals: the head in model_backward
+ * (models/ref/model.inc). */
 __global__ void bias_grad(nn_gpu_bias a)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,20 +1,20 @@
-/* models/cuda/ops.h - what the cuda engine asks of a device: a table of operations.
+/* models/cuda/ops.h - the interface between the cuda engine and a device: a table of operations.
  *
- * The engine (plan, prep, engine: C) runs in the program; the operations live in
- * libmolsieve_cuda.so, opened at run time. The same kernel text is also compiled
- * as C++ against tests/emulator, where every thread of a block is a fiber: that
- * library has the same table and is tested without a GPU. Op numbers are those of
- * docs/model.md 8.
+ * The engine (plan, prep, engine: C) is part of the program; the operations are in
+ * libmolsieve_cuda.so, which is opened at run time. The same kernel source is also
+ * compiled as C++ against tests/emulator, where every thread of a block is a fiber:
+ * that library has the same table and is tested without a GPU. Op numbers are those
+ * of docs/model.md 8.
  *
- * Rules: all work of one nn_gpu is in the order of the calls, except upload_beside and lanes;
- * calls return before the work is done, except download. Pointers are device addresses unless called
- * host. No operation adds floats in an order that chance decides: equal calls give
- * equal bytes. Self-contained: no other header of the project is needed.
+ * Rules: all work of one nn_gpu runs in the order of the calls, except upload_beside and
+ * lanes (streams). Calls are asynchronous, except download. Pointers are device addresses
+ * unless they are called host. Every sum of floats has a fixed order: equal calls give
+ * equal bytes. This header includes no other header of the project.
  *
- * Layouts. Nodes: channel k of component c of degree l at at[l] + c*ch[l] + k.
- * Edges, in the frame of their pair (models/frame.h), by order m, plus then minus:
- * channel k of component l+m of degree l at at[l][l+m] + k; order m begins at
- * order[m] with half[m] channels of each sign (m = 0: once), degrees ascending. A
+ * Layouts. Nodes (atoms): channel k of component c of degree l is at at[l] + c*ch[l] + k.
+ * Edges, in the frame of their pair (models/frame.h), are sorted by order m, plus then minus:
+ * channel k of component l+m of degree l is at at[l][l+m] + k. Order m begins at
+ * order[m] and has half[m] channels of each sign (m = 0: once), degrees ascending. A
  * row is one directed edge; rows are sorted by radial cell. */
 #ifndef NN_CUDA_OPS_H
 #define NN_CUDA_OPS_H
@@ -31,24 +31,24 @@ enum {
     NN_GPU_ABI = 11,
     NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
-    NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one hidden vector, one warp */
-    NN_GPU_FRAME = 164,      /* NN_FRAME_ALL                                 */
-    NN_GPU_TERMS = 40,
-    NN_GPU_TILE = 64,        /* rows of one cell worked on together, at most */
-    NN_GPU_FOLD = 8,         /* channels in and out of a fold's tile          */
-    NN_GPU_PAD = 8,          /* rows and columns of tables: 16 bytes of 16-bit numbers */
-    NN_GPU_GROUP = 16,       /* products in one launch, at most               */
+    NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
+    NN_GPU_FRAME = 164,      /* NN_FRAME_ALL: floats of a frame              */
+    NN_GPU_TERMS = 40,       /* maximum terms of nn_gpu_frame_rule per degree */
+    NN_GPU_TILE = 64,        /* maximum rows of a tile: rows of one cell that a block computes together */
+    NN_GPU_FOLD = 8,         /* channels in and channels out of a fold tile   */
+    NN_GPU_PAD = 8,          /* rows and columns of tables are multiples of this: 16 bytes of 16-bit numbers */
+    NN_GPU_GROUP = 16,       /* maximum products in one launch                */
     NN_GPU_OUTER = 256,      /* rows of a cell that one block sums            */
-    NN_GPU_PARTS = 256,      /* of a sum over nodes                           */
-    NN_GPU_FENCE = 64,       /* bytes between two arrays that nobody touches */
-    NN_GPU_MARKS = 24,       /* places in the order of work that can be waited for */
-    NN_GPU_LANES = 5,        /* of work that goes side by side                */
-    NN_GPU_SEGMENTS = 11,    /* of a step, each a graph                       */
-    NN_GPU_SQUARES = 4096,   /* numbers whose squares are summed together    */
+    NN_GPU_PARTS = 256,      /* partial sums of a sum over nodes              */
+    NN_GPU_FENCE = 64,       /* guard bytes between two arrays                */
+    NN_GPU_MARKS = 24,       /* marks (events)                                */
+    NN_GPU_LANES = 5,        /* lanes (streams)                               */
+    NN_GPU_SEGMENTS = 11,    /* maximum segments of a step; each is a graph   */
+    NN_GPU_SQUARES = 4096,   /* numbers of a piece, whose squares are summed together */
     NN_GPU_SCALE_MOST = 1 << 24 /* NN_LOSS_SCALE_MOST                        */
 };
 
-/* Of the factors of products; sums are float32. */
+/* Number format of the factors of products; sums are float32. */
 typedef enum nn_gpu_precision { NN_GPU_FP32, NN_GPU_BF16X3, NN_GPU_BF16, NN_GPU_TF32, NN_GPU_FP16 } nn_gpu_precision;
 
 typedef struct nn_gpu nn_gpu; /* a device and its streams */
@@ -64,16 +64,16 @@ typedef struct nn_gpu_edges {
 
 /* ---- matrix products (ops 5, 10, 13) ---- */
 
-/* Element i of an axis is i / inner * outer_step + i % inner * inner_step floats in. */
+/* One axis of a matrix: element i is at offset i / inner * outer_step + i % inner * inner_step, in floats. */
 typedef struct nn_gpu_axis {
     int32_t inner;
     int64_t outer_step, inner_step;
 } nn_gpu_axis;
 
-/* c[m][n] (=, +=) sum over k of a[m][k] b[k][n]. splits > 1: k is cut in so many
- * parts, added in order; work is then [splits][m][n]. c_as: what c is kept as, without
- * splits and `add`: float32, float32 with the bits of tf32 alone, or 16-bit numbers. more: the next
- * one's sum over its k, of its a and b, is added to this one's; it has the same m, n and c, and no splits. */
+/* c[m][n] (=, +=) sum over k of a[m][k] b[k][n]. splits > 1: k is cut in that many
+ * parts, whose sums are added in order; work is then [splits][m][n]. c_as: the format in which c is stored
+ * (only without splits and `add`): float32, float32 rounded to tf32, or 16-bit numbers. more: the product of
+ * the next entry is added to this one before c is stored; the next entry has the same m, n and c, and no splits. */
 typedef struct nn_gpu_gemm {
     int32_t m, n, k, splits;
     bool add, more;
@@ -98,12 +98,12 @@ typedef struct nn_gpu_term {
     double w;
 } nn_gpu_term;
 
-typedef struct nn_gpu_frame_rule { /* nn_frame_rule: of every degree, terms of i = 0, then of 1, .. */
-    int32_t n[NN_GPU_DEGREES + 1]; /* the last is padding */
+typedef struct nn_gpu_frame_rule { /* nn_frame_rule: for every degree, terms with i = 0, then i = 1, .. */
+    int32_t n[NN_GPU_DEGREES + 1]; /* number of terms; the last entry is padding */
     nn_gpu_term term[NN_GPU_DEGREES][NN_GPU_TERMS];
 } nn_gpu_frame_rule;
 
-/* Op 1. d[pair][2][size]: D_1..D_l_max along the pair's edge, then of its reverse. */
+/* Op 1. d[pair][2][size]: D_1..D_l_max of the pair's edge, then those of its reverse. */
 typedef struct nn_gpu_frames {
     int32_t n_pairs, l_max, size;
     const nn_gpu_frame_rule *rule;
@@ -112,44 +112,46 @@ typedef struct nn_gpu_frames {
     float *d;
 } nn_gpu_frames;
 
-/* Where a radial network's numbers are in the parameters (docs/model.md 3.1). */
+/* Offsets of a radial network's hidden layers in the parameters (docs/model.md 3.1). */
 typedef struct nn_gpu_net {
     int64_t w0, b0, g0, c0, w1, b1, g1, c1; /* g, c: LayerNorm gain and bias     */
     int64_t ln;                             /* 1: with LayerNorm                 */
 } nn_gpu_net;
 
-/* Op 3, all networks of a model at once. back: adds to grad from dh. */
+/* Op 3 for all radial networks of a model. hidden writes h; hidden_back adds the gradients of the hidden layers'
+ * parameters, from dh, to grad. */
 typedef struct nn_gpu_hidden {
     int32_t n_nets, n_nodes, n_in;
     const nn_gpu_net *net;  /* [n_nets]                                          */
     const float *params;
     const float *scalar;    /* [n_nodes][n_in]                                   */
     float *h;               /* [n_nets][n_nodes][32]                             */
-    const float *dh;        /* the same                                          */
-    float *work;            /* [n_nets][n_nodes][7][32], backward                */
-    float *grad;
+    const float *dh;        /* the same shape; backward                          */
+    float *work;            /* [n_nets][n_nodes][7][32]; backward                */
+    float *grad;            /* the layout of params                              */
 } nn_gpu_hidden;
 
-/* A path (d_in, d_out) of a convolution's last radial layers; `w` is the place of its group's matrix in the
- * parameters, row (o*c_in + i)*group_freqs + f0 + f. Number q (a_m: q = m; b_m: q = min + m) of channels i -> o is
- * column at[0][q] + i*step[0][q] + o of the table [hidden unit][size] that begins at table[0], and of the turned
- * one at[1][q] + o*step[1][q] + i. */
+/* A path (d_in, d_out) of a convolution's last radial layers. w: offset of its group's matrix in the parameters;
+ * its rows are (o*c_in + i)*group_freqs + f0 + f. Number q (a_m: q = m; b_m: q = min + m) of channels i -> o is
+ * column at[0][q] + i*step[0][q] + o of the folded matrix [hidden unit][size] that begins at table[0], and
+ * column at[1][q] + o*step[1][q] + i of the transposed one at table[1]. */
 typedef struct nn_gpu_path {
-    float coef[NN_GPU_FREQS][NN_GPU_FREQS + 3]; /* nn_frame_coef; rows, and all, of 16 bytes */
+    float coef[NN_GPU_FREQS][NN_GPU_FREQS + 3]; /* nn_frame_coef; rows padded to multiples of 16 bytes */
     int64_t w, size, table[2], at[2][NN_GPU_FREQS];
     int32_t n_freq, f0, group_freqs, c_in, c_out, step[2][NN_GPU_FREQS], pad;
 } nn_gpu_path;
 
-/* Channels i .. i + NN_GPU_FOLD - 1 in and o .. out of a path, as far as there are so many. */
+/* A fold tile of a path: input channels i .. i + NN_GPU_FOLD - 1 and output channels o .. o + NN_GPU_FOLD - 1,
+ * without those that the path does not have. */
 typedef struct nn_gpu_fold_tile {
     int32_t path, i, o;
 } nn_gpu_fold_tile;
 
-/* Op 4. A table has, for every order m, matrix a [k[m]][n[m]] and (m > 0) matrix b
- * behind it; k counts channels in, n channels out (turned: the other way round). Rows
- * and columns of both are filled up to multiples of NN_GPU_PAD: nobody writes the
- * filling of `folded`, which is zero. fold: any tiles. unfold: tiles of one convolution, from a
- * table that is not turned, whose beginning is dfolded; adds to grad. */
+/* Op 4. A table has for every order m a matrix a [k[m]][n[m]] and (m > 0) a matrix b
+ * behind it; k counts input channels, n output channels (transposed: the other way round).
+ * Rows and columns of both are padded to multiples of NN_GPU_PAD. The padding of `folded` must be zero
+ * before the call; fold does not write it. fold: any tiles. unfold: the tiles of one convolution, from
+ * the gradient of its forward matrix, which begins at dfolded; adds to grad. */
 typedef struct nn_gpu_fold {
     int32_t n_tiles;
     const nn_gpu_fold_tile *tile;
@@ -162,7 +164,7 @@ typedef struct nn_gpu_fold {
 
 /* ---- along edges (ops 6, 7, 8, 9, 15) ---- */
 
-/* y[row] = D^T x[node[row]], times weight[row][head of the channel] where given. */
+/* Op 6. y[row] = D^T x[node[row]], times weight[row][head of the channel] if weight is given. */
 typedef struct nn_gpu_turn {
     int32_t n_rows, frame_size, heads;
     const int32_t *node;    /* [n_rows]                                          */
@@ -175,25 +177,25 @@ typedef struct nn_gpu_turn {
     float *y;
 } nn_gpu_turn;
 
-/* dot[row][head] = scale * sum over the head's channels of (D^T x[node[row]]) . y[row]. */
+/* Op 8. dot[row][head] = scale * sum over the head's channels of (D^T x[node[row]]) . y[row]. */
 typedef struct nn_gpu_dot {
     nn_gpu_turn t;
     float scale;
     float *dot;
 } nn_gpu_dot;
 
-/* x[node] (=, +=) sum over its rows of weight * D y[row]; `count`: x[node] is first
- * multiplied by the number of its rows (self-interaction, docs/model.md 3.4). */
+/* Op 15, and the transpose of op 6. to[node] (=, +=) sum over the node's rows of weight * D t.y[row] (t.x is
+ * not read). count: to[node] is first multiplied by the number of its rows (self-interaction, docs/model.md 3.4). */
 typedef struct nn_gpu_sum {
     nn_gpu_turn t;          /* node unused; weight or NULL                       */
     int32_t n_nodes;
     const int32_t *first;   /* [n_nodes+1]                                       */
-    const int32_t *row;     /* rows of each node, in the order of summation      */
+    const int32_t *row;     /* rows of node i: row[first[i]..first[i+1]-1], in the order of summation */
     bool add, count;
     float *to;
 } nn_gpu_sum;
 
-/* y[node] = x[node] times the number of its rows. */
+/* y[node] = x[node] times the number of its rows (backward of `count` above). */
 typedef struct nn_gpu_scale {
     int32_t n_nodes, size;
     const int32_t *first;
@@ -201,22 +203,22 @@ typedef struct nn_gpu_scale {
     float *y;
 } nn_gpu_scale;
 
-/* Rows first .. first + n - 1, all of one cell, whose nodes are node[0] and, where
- * there is interpolation, node[1] (else -1). */
+/* A tile: rows first .. first + n - 1, all of one cell with the radial nodes node[0] and node[1]
+ * (-1 without interpolation). */
 typedef struct nn_gpu_tile {
     int32_t first, n, node[2];
 } nn_gpu_tile;
 
-/* A radial node's rows: of the cells where it is node[0], then where it is node[1]. */
+/* The rows first[j] .. end[j]-1 of the cells in which a radial node is node[j], j = 0, 1. */
 typedef struct nn_gpu_span {
     int32_t first[2], end[2];
 } nn_gpu_span;
 
-/* Op 7. For every row and order: y+ = A x+ - sign B x-, y- = A x- + sign B x+, with
+/* Op 7. so2: for every row and order y+ = A x+ - sign B x-, y- = A x- + sign B x+, with
  * A, B = sum over the cell's nodes of phi * table. The table's matrices are [k][n] in
- * float32 for NN_GPU_FP32; for others [n][k], kept as nn_gpu_gemm.c_as has them: TF32,
- * BF16, FP16 as such, BF16X3 as float32.
- * outer: table gradients from x and y, [k][n] in float32. */
+ * float32 for NN_GPU_FP32; otherwise [n][k] in the format of nn_gpu_gemm.c_as: TF32,
+ * BF16 and FP16 as such, BF16X3 as float32.
+ * so2_outer: gradients of the tables from x and the gradient y, [k][n] in float32. */
 typedef struct nn_gpu_so2 {
     int32_t n_orders, n_tiles, x_size, y_size, most_n, most_k;
     int32_t k[NN_GPU_DEGREES], n[NN_GPU_DEGREES], x_at[NN_GPU_DEGREES], y_at[NN_GPU_DEGREES];
@@ -226,29 +228,29 @@ typedef struct nn_gpu_so2 {
     const nn_gpu_tile *tile;     /* [n_tiles]                                    */
     const nn_gpu_span *span;     /* [n_nodes], outer                             */
     const float *phi;            /* [rows][2]                                    */
-    int32_t first_node, n_nodes; /* the table holds nodes first_node ..          */
-    int32_t first_row, end_row;  /* outer: only rows in this range               */
-    int32_t slots;               /* outer: times NN_GPU_OUTER, at least that many rows; table and work
-                                  * are then multiples of 16 bytes               */
+    int32_t first_node, n_nodes; /* the table holds nodes first_node .. first_node+n_nodes-1 */
+    int32_t first_row, end_row;  /* outer: only rows first_row .. end_row-1      */
+    int32_t slots;               /* outer: slots * NN_GPU_OUTER >= end_row - first_row; the sizes of table
+                                  * and work are then multiples of 16 bytes      */
     const float *x;
     float *y;
     void *table;                 /* [n_nodes][table_size]                        */
     float *work;                 /* outer: [2 slots][table_size]                 */
 } nn_gpu_so2;
 
-/* Ops 6, 7, 8 in one: s with its x made from nodes (`x`, whose y is unused), and where
- * there is a logit, the part of every order in q . keys (`q`, whose y is s.y):
- * logit[order][row][head]. Not for NN_GPU_FP32. */
+/* Ops 6, 7 and 8 in one kernel: product s, whose x is made from node features by `x` (x.y is unused).
+ * If logit is given, the contribution of every order to q . keys is written to logit[order][row][head];
+ * q rotates the queries (q.y is s.y). Not for NN_GPU_FP32. */
 typedef struct nn_gpu_conv {
     nn_gpu_turn x, q;
     nn_gpu_so2 s;
-    int32_t channels, key_channels; /* of the degree that has most               */
-    float scale;
+    int32_t channels, key_channels; /* maximum over the degrees                  */
+    float scale;                    /* factor on the logits                      */
     float *logit;
 } nn_gpu_conv;
 
-/* Op 9. alpha = softmax over a node's rows of logits that are the sum of n_parts parts
- * [part][row][head], then `sum`, whose weight is alpha. One row has weight 1 exactly. */
+/* Op 9. alpha = softmax over a node's rows of the logits, which are the sum of n_parts parts
+ * [part][row][head]; then `sum`, whose weight is alpha. A single row has weight 1 exactly. */
 typedef struct nn_gpu_attend {
     nn_gpu_sum sum;
     int32_t n_parts;
@@ -256,10 +258,9 @@ typedef struct nn_gpu_attend {
     float *alpha;
 } nn_gpu_attend;
 
-/* Back from dz, the gradient of the sum: dalpha = dz . values of the rows, then in its place
- * ds = alpha (dalpha - sum alpha dalpha) scale; gradients of q (dq: keys by ds), then of the
- * rows' values (dvalue: dz by alpha) and keys (dkey: q by ds), which may take the place of
- * values and keys. */
+/* Op 9 backward, from dz, the gradient of the sum (docs/model.md 5.5): dalpha = dz . values, then in its place
+ * ds = alpha (dalpha - sum alpha dalpha) scale; the gradient of q (dq: sum of ds keys), then those of the
+ * rows' values (dvalue: alpha dz) and keys (dkey: ds q), which may overwrite values and keys. */
 typedef struct nn_gpu_attend_back {
     nn_gpu_dot dalpha;
     nn_gpu_turn dvalue, dkey;
@@ -270,7 +271,7 @@ typedef struct nn_gpu_attend_back {
 
 /* ---- nodes and graphs (ops 11, 12, 13) ---- */
 
-/* Op 11. gain[l], bias[l]: places in the parameters. back writes dx and
+/* Op 11. gain[l], bias[l]: offsets in the parameters. norm_back writes dx and partial sums in work; norm_sums
  * adds the gradients of bias and gain to grad. */
 typedef struct nn_gpu_norm {
     int32_t n_nodes, channels;
@@ -283,7 +284,7 @@ typedef struct nn_gpu_norm {
 
 typedef enum nn_gpu_pooling { NN_GPU_POOL_MAX, NN_GPU_POOL_MEAN, NN_GPU_POOL_SUM } nn_gpu_pooling;
 
-/* Op 12 over degree 0. from: node of the maximum. An empty graph gives zeros. */
+/* Op 12, of degree 0. from: the node that has the maximum. A graph without nodes gives zeros. */
 typedef struct nn_gpu_pool {
     int32_t n_graphs, channels, ld, kind;
     const int32_t *first;   /* [n_graphs+1]                                      */
@@ -292,7 +293,7 @@ typedef struct nn_gpu_pool {
     int32_t *from;          /* [n_graphs][channels]                              */
 } nn_gpu_pool;
 
-/* y[row][col] += bias[col], then ReLU if asked; back: dy = 0 where y is not positive. */
+/* y[row][col] += bias[col], then ReLU if relu; bias_back: dy = 0 where y is not positive. */
 typedef struct nn_gpu_bias {
     int32_t rows, cols;
     bool relu;
@@ -309,20 +310,20 @@ typedef struct nn_gpu_loss_scale { /* nn_loss_scale: a power of two */
     int64_t good;
 } nn_gpu_loss_scale;
 
-/* What a step gives back. Sums over the measured numbers (nn_loss_sum), the norm of the
- * gradient before clipping and without the loss' scale; the scale of the next step; taken 0: something
- * was not finite, the parameters are as before. */
+/* The result of a step: sums over the measured numbers (nn_loss_sum); the norm of the gradient before
+ * clipping and without the loss scale; the scale of the next step; taken 0: loss or norm was not finite
+ * and the parameters were not changed. */
 typedef struct nn_gpu_step_result {
     double loss, abs, square, norm;
     int64_t measured, taken;
     nn_gpu_loss_scale scale;
 } nn_gpu_step_result;
 
-/* y, t, dy [n]; t NaN: not measured. dy, times the scale, result->loss, abs, square, measured are
- * written. */
+/* Op 14. y, t, dy [n]; t NaN: not measured. Writes dy, multiplied by the scale, and loss, abs, square and
+ * measured of result. */
 typedef struct nn_gpu_loss {
     int32_t n, kind;
-    int64_t measured;        /* how many t are                                   */
+    int64_t measured;        /* measured numbers of the whole batch              */
     const float *y, *t;
     float *dy;
     const nn_gpu_loss_scale *scale;
@@ -336,15 +337,15 @@ typedef struct nn_gpu_add {
     float *y;
 } nn_gpu_add;
 
-/* The numbers of one step: nn_adamw_rule, and with decay, lr, fix1 those of nn_lamb_rule
- * (whose fix2 is fix). */
+/* The constants of one step: those of nn_adamw_rule; decay, lr and fix1 of nn_lamb_rule, whose fix2
+ * is fix. */
 typedef struct nn_gpu_rule {
     float b1, b2, a1, a2, eps, keep, rate, fix, clip, average;
     float decay, lr, fix1;
     int32_t taken;
 } nn_gpu_rule;
 
-/* A piece of one tensor: at most NN_GPU_SQUARES numbers. */
+/* A piece of one tensor: numbers first .. first+n-1, n <= NN_GPU_SQUARES. */
 typedef struct nn_gpu_piece {
     int64_t first;
     int32_t n, tensor;
@@ -354,7 +355,7 @@ typedef struct nn_gpu_squares { /* nn_lamb_squares, of a piece */
     double p, u;
 } nn_gpu_squares;
 
-/* LAMB knows tensors; AdamW has n_pieces 0. */
+/* LAMB needs the tensors. n_pieces 0: AdamW. */
 typedef struct nn_gpu_lamb {
     int32_t n_pieces;
     const nn_gpu_piece *piece;                       /* [n_pieces], tensor after tensor */
@@ -362,12 +363,13 @@ typedef struct nn_gpu_lamb {
     nn_gpu_squares *squares;                         /* [n_pieces]                  */
 } nn_gpu_lamb;
 
-/* A step of the optimiser is three operations. squares: of g, in pieces. decide: from all pieces the norm of
- * g / scale, clipping, and whether the step is taken: loss and norm are finite, else nothing is changed.
- * update: AdamW or LAMB, and the moving average. squares and AdamW's update may be called for parts that
- * begin at a multiple of NN_GPU_SQUARES, with n and the arrays those of the part.
- * *step counts the steps taken. *scale becomes that of the next step (nn_loss_scale_next). result: loss, abs,
- * square as sums over the shards, measured as theirs, norm, taken. */
+/* Ops 16 and 17: a step of the optimiser is three operations. squares: sums of squares of the pieces of g.
+ * decide: from all pieces the norm of g / scale, the clipping factor, and whether the step is taken; it is
+ * skipped if loss or norm is not finite. update: AdamW or LAMB, and the moving average. squares and AdamW's
+ * update may be called for a part of the arrays that begins at a multiple of NN_GPU_SQUARES; n and the
+ * pointers are then those of the part.
+ * *step counts the steps taken. *scale becomes that of the next step (nn_loss_scale_next). result: loss, abs
+ * and square summed over the shards, measured, norm, taken. */
 typedef struct nn_gpu_optimise {
     int64_t n;
     nn_gpu_lamb lamb;
@@ -388,55 +390,56 @@ typedef struct nn_gpu_ops {
     int32_t abi, bytes;     /* NN_GPU_ABI, sizeof(nn_gpu_ops)                    */
     const char *name;       /* "cuda", "emulated"                                */
 
-    int32_t (*count)(void);                    /* devices that are visible       */
-    /* "0000:3b:00.0", or "" where the driver does not say. */
+    int32_t (*count)(void);                    /* number of visible devices      */
+    /* The device's PCI address, "0000:3b:00.0"; "" if the driver does not give it. */
     void (*pci)(int32_t device, char *text, size_t n);
-    /* Whether there is such a device; `text` (host) says in one line what was found
-     * or why not. Takes nothing from the device. */
+    /* Whether the device exists and is usable; `text` (host) describes it in one line, or says
+     * why not. Allocates nothing on the device. */
     bool (*find)(int32_t device, char *text, size_t n);
-    /* That device with streams of its own, or NULL and why not. yields: others' work comes first. */
+    /* Opens the device with its own streams; NULL: text says why not. yields: streams of low priority. */
     nn_gpu *(*open)(int32_t device, bool yields, char *text, size_t n);
     void (*close)(nn_gpu *g);                  /* NULL is fine                   */
-    const char *(*status)(nn_gpu *g);          /* waits; NULL, or the first error */
-    void (*memory)(nn_gpu *g, size_t *left, size_t *all); /* bytes                */
+    const char *(*status)(nn_gpu *g);          /* waits for all work; NULL, or the first error */
+    void (*memory)(nn_gpu *g, size_t *left, size_t *all); /* bytes free, and in all */
 
-    void *(*alloc)(nn_gpu *g, size_t bytes);   /* NULL when refused              */
+    void *(*alloc)(nn_gpu *g, size_t bytes);   /* NULL: no memory                */
     void (*free)(nn_gpu *g, void *p);
     void *(*host_alloc)(nn_gpu *g, size_t bytes); /* host memory, pinned         */
     void (*host_free)(nn_gpu *g, void *p);
-    /* host stays as it is until the work is waited for. */
+    /* host must not change until the work has been waited for. */
     void (*upload)(nn_gpu *g, void *to, const void *host, size_t bytes);
     void (*download)(nn_gpu *g, void *host, const void *from, size_t bytes); /* waits */
-    void (*zero)(nn_gpu *g, void *p, size_t bytes); /* a multiple of 4, of p too */
-    void (*fence)(nn_gpu *g, void *p, bool on); /* NN_GPU_FENCE bytes            */
-    bool (*intact)(nn_gpu *g, void *p);        /* waits; nobody wrote the fence  */
+    void (*zero)(nn_gpu *g, void *p, size_t bytes); /* p and bytes are multiples of 4 */
+    void (*fence)(nn_gpu *g, void *p, bool on); /* writes a fence of NN_GPU_FENCE guard bytes */
+    bool (*intact)(nn_gpu *g, void *p);        /* waits; false: the fence was overwritten */
 
-    /* Beside the work called before, which must have nothing to do with `to`; the work called
-     * after waits for it. host is pinned and stays as it is until then. */
+    /* Uploads in another stream, concurrently with earlier work, which must not use `to`; later work
+     * waits for it. host is pinned and must not change until then. */
     void (*upload_beside)(nn_gpu *g, void *to, const void *host, size_t bytes);
-    /* In the order of the calls, without waiting; host is pinned. */
+    /* Asynchronous download, in the order of the calls; host is pinned. */
     void (*download_later)(nn_gpu *g, void *host, const void *from, size_t bytes);
-    void (*mark)(nn_gpu *g, int32_t i);        /* mark i is here: below NN_GPU_MARKS */
-    void (*follow)(nn_gpu *g, nn_gpu *other, int32_t i); /* work called now waits for other's mark i */
-    /* Operations, zero, mark and follow that are called from now on belong to lane i: they are in the order of their calls,
-     * beside those of other lanes, and where one needs another's it follows a mark (follow(g, g, i)). All else is
-     * called in lane 0, which is there at first and follows the others before it is waited for or a graph ends. */
+    void (*mark)(nn_gpu *g, int32_t i);        /* records event i < NN_GPU_MARKS in the current lane */
+    void (*follow)(nn_gpu *g, nn_gpu *other, int32_t i); /* later work in the current lane waits for event i of `other` */
+    /* Selects lane (stream) i for operations, zero, mark and follow. Work of one lane runs in the order of its calls,
+     * concurrently with other lanes; a lane that needs another's result waits for a mark (follow(g, g, i)). Lane 0 is
+     * selected at first. All other functions must be called in lane 0, and lane 0 must follow the other lanes before it
+     * is waited for or a graph ends. */
     void (*lane)(nn_gpu *g, int32_t i);
-    const char *(*wait)(nn_gpu *g, int32_t i); /* until work before mark i is done; as status */
-    /* What is called between begin and run is captured and then runs as one graph. Between them
-     * only operations, zero and download_later. segment, below NN_GPU_SEGMENTS: those of one
-     * number are alike. */
+    const char *(*wait)(nn_gpu *g, int32_t i); /* until all work before mark i is done; returns as status */
+    /* Calls between graph_begin and graph_run are captured and then run as one graph. Only operations,
+     * zero, download_later and lanes are allowed between them. segment < NN_GPU_SEGMENTS: graphs of the same
+     * segment have the same shape. */
     void (*graph_begin)(nn_gpu *g);
     void (*graph_run)(nn_gpu *g, int32_t segment);
 
-    /* A stream (cudaStream_t) for work of others that comes after all that was called so far. */
+    /* A stream (cudaStream_t) for work of another library; it follows all work called so far. */
     void *(*fork)(nn_gpu *g);
-    void (*join)(nn_gpu *g);                   /* what is called from now on comes after theirs */
-    /* From now on whatever waits asks go_on while it does, with the seconds waited; after a no
-     * nothing waits any more and memory is never freed. NULL: no watch. */
+    void (*join)(nn_gpu *g);                   /* later calls wait for the work in that stream */
+    /* From now on every wait calls go_on repeatedly with the seconds waited. Once it returns false, nothing
+     * waits any more and memory is never freed. go_on NULL: no watch. */
     void (*watch)(nn_gpu *g, bool (*go_on)(void *ctx, double waited), void *ctx);
 
-    void (*gemm)(nn_gpu *g, const nn_gpu_gemm *a, int32_t n); /* of each other independent */
+    void (*gemm)(nn_gpu *g, const nn_gpu_gemm *a, int32_t n); /* n products that do not depend on each other */
     void (*column_sum)(nn_gpu *g, const nn_gpu_column_sum *a);
     void (*frames)(nn_gpu *g, const nn_gpu_frames *a);
     void (*hidden)(nn_gpu *g, const nn_gpu_hidden *a);
@@ -447,14 +450,14 @@ typedef struct nn_gpu_ops {
     void (*dot)(nn_gpu *g, const nn_gpu_dot *a);
     void (*sum)(nn_gpu *g, const nn_gpu_sum *a);
     void (*scale)(nn_gpu *g, const nn_gpu_scale *a);
-    bool (*so2)(nn_gpu *g, const nn_gpu_so2 *a); /* false: no room for such a tile in this precision */
+    bool (*so2)(nn_gpu *g, const nn_gpu_so2 *a); /* false: such a tile does not fit into shared memory in this precision */
     void (*so2_outer)(nn_gpu *g, const nn_gpu_so2 *a);
-    bool (*conv)(nn_gpu *g, const nn_gpu_conv *a); /* false, and nothing done: no room, as above; or fp32 */
+    bool (*conv)(nn_gpu *g, const nn_gpu_conv *a); /* false, and nothing done: it does not fit, as above, or fp32 */
     void (*attend)(nn_gpu *g, const nn_gpu_attend *a);
     void (*attend_back)(nn_gpu *g, const nn_gpu_attend_back *a);
     void (*norm)(nn_gpu *g, const nn_gpu_norm *a);
-    void (*norm_back)(nn_gpu *g, const nn_gpu_norm *a); /* dx; parts of the gradients of gain and bias in work, */
-    void (*norm_sums)(nn_gpu *g, const nn_gpu_norm *a); /* which are added to grad */
+    void (*norm_back)(nn_gpu *g, const nn_gpu_norm *a); /* writes dx, and partial gradients of gain and bias in work */
+    void (*norm_sums)(nn_gpu *g, const nn_gpu_norm *a); /* adds these partial gradients to grad */
     void (*pool)(nn_gpu *g, const nn_gpu_pool *a);
     void (*pool_back)(nn_gpu *g, const nn_gpu_pool *a);
     void (*bias)(nn_gpu *g, const nn_gpu_bias *a);
@@ -466,7 +469,7 @@ typedef struct nn_gpu_ops {
     void (*update)(nn_gpu *g, const nn_gpu_optimise *a);
 } nn_gpu_ops;
 
-/* The one symbol of the plugin. */
+/* The only symbol that the plugin exports. */
 const nn_gpu_ops *molsieve_gpu_ops(void);
 
 #ifdef __cplusplus

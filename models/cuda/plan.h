@@ -1,9 +1,9 @@
-/* models/cuda/plan.h - a model laid out for the cuda engine.
+/* models/cuda/plan.h - the layout of a model's parameters and features in the cuda engine.
  *
- * Parameters stay on the device as the model has them; everything here says where
- * in them a number is. Only the last radial layers are kept in another shape: per
- * convolution a folded matrix [32][size] for the forward products and its turned
- * form for the way back (ops.h; op 4 of docs/model.md 8). */
+ * Parameters are on the device in the model's own order; the plan has offsets into them.
+ * Only the last radial layers also have another form: per convolution a folded matrix
+ * [32][size] for the forward products and a transposed one for the backward pass (ops.h;
+ * op 4 of docs/model.md 8). */
 #ifndef NN_CUDA_PLAN_H
 #define NN_CUDA_PLAN_H
 
@@ -11,14 +11,14 @@
 #include "models/frame.h"
 #include "pipeline/base/arena.h"
 
-/* Columns skip .. skip+n_in-1 of an [n_out][ld] matrix. */
+/* Columns of a matrix [n_out][ld]: n_in columns, the first at offset w in the parameters. */
 typedef struct nn_cuda_linear {
     int32_t n_in, n_out, ld; /* n_in 0: absent                                   */
     int64_t w;
 } nn_cuda_linear;
 
-/* Columns of a table that belong to one radial network: `count` of them, `inner`
- * side by side, then outer_step further. */
+/* The columns of a table that belong to one radial network: `count` columns from `at` on, in runs of `inner`
+ * adjacent columns that begin outer_step apart. */
 typedef struct nn_cuda_region {
     int32_t net, count, inner;
     int64_t at, outer_step;
@@ -28,11 +28,11 @@ typedef struct nn_cuda_conv {
     const nn_conv *def;
     nn_gpu_nodes in, out;
     nn_gpu_edges in_edges, out_edges, value, key; /* value, key: parts of out_edges */
-    int32_t net;                  /* number of its first radial network          */
-    int32_t n_paths, tile, n_tiles; /* of folding: its first                    */
-    int64_t at[NN_GPU_DEGREES], size;    /* of a table                           */
-    bool padded;                  /* some of it is filling                       */
-    int64_t fold[2];              /* places of the folded matrices: as is, turned */
+    int32_t net;                  /* index of its first radial network           */
+    int32_t n_paths, tile, n_tiles; /* tile: index of its first fold tile        */
+    int64_t at[NN_GPU_DEGREES], size;    /* offset of order m in a table; floats of a table */
+    bool padded;                  /* the table contains padding                  */
+    int64_t fold[2];              /* offsets of the folded matrices: forward, transposed */
     int32_t n_regions;
     nn_cuda_region *region[2];
     nn_cuda_linear self[NN_GPU_DEGREES];
@@ -40,13 +40,13 @@ typedef struct nn_cuda_conv {
 
 typedef struct nn_cuda_module {
     nn_module_kind kind;
-    int32_t net;                  /* number of radial networks before            */
-    int64_t param;                /* where its parameters begin, up to the next module's */
+    int32_t net;                  /* number of radial networks in modules before */
+    int64_t param;                /* first parameter; they end where the next module's begin */
     nn_gpu_nodes in, out, z;      /* z: value channels                           */
     nn_gpu_nodes q;               /* key channels                                */
     nn_cuda_conv conv;
-    float scale;
-    int32_t heads, channels;      /* channels of all degrees, norm               */
+    float scale;                  /* attention: 1 / divisor of the logits        */
+    int32_t heads, channels;      /* channels: norm, of all degrees together     */
     nn_cuda_linear query[NN_GPU_DEGREES], project_z[NN_GPU_DEGREES], project_x[NN_GPU_DEGREES];
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
 } nn_cuda_module;
@@ -68,6 +68,7 @@ typedef struct nn_cuda_plan {
     size_t most_split;            /* floats of a part of the gradients of all linear layers of a module */
 } nn_cuda_plan;
 
+/* Makes the plan in mem. ECONFIG: the engine does not support the model. ENOMEM. */
 pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem, pl_error *err);
 
 #endif

@@ -1,8 +1,8 @@
-/* models/cuda/prim.cuh - all that kernels take from the machine below CUDA C: PTX,
- * warp exchange, dynamic shared memory, launching. tests/emulator has the same
- * names for the host; kernels use nothing else of that kind.
+/* models/cuda/prim.cuh - the only machine-dependent primitives that kernels use: PTX,
+ * warp exchange, dynamic shared memory, launches. tests/emulator defines the same
+ * names for the host.
  *
- *   warp_get(v, lane), warp_xor(v, mask)   a value of another lane; all 32 take part
+ *   warp_get(v, lane), warp_xor(v, mask)   a value of another lane; all 32 lanes must call it
  *   bf16_pair(low, high), fp16_pair(..)    two floats -> 16 bits each, to nearest even
  *   tf32_round(x)                          float -> the bits of a tf32 number, to nearest
  *   mma_bf16(c, a, b), mma_fp16(..)        c += a b, m16n8k16, fragments as in PTX
@@ -13,14 +13,14 @@
  *                                          of 16 bytes; f[i] is word lane % 4 of row lane / 4 of matrix i
  *   copy_async(to, from, bytes)            16 bytes to shared memory, zeros behind `bytes`;
  *                                          both are multiples of 16; without `bytes` all
- *   copy_close()                           what was begun since the last one is a group
- *   copy_wait<n>()                         all groups of this thread but the last n are there
- *   UNROLL, UNROLL_BY(n)                   the loop that follows, all of it, n times
+ *   copy_close()                           ends a group: the copies started since the last call
+ *   copy_wait<n>()                         waits until all groups of this thread but the last n are complete
+ *   UNROLL, UNROLL_BY(n)                   unroll the following loop completely, or n times
  *   SHARED_BYTES(name)                     the block's dynamic shared memory
  *   LAUNCH(kernel, grid, block, shared, stream, ...)
- *   SHARED_ALLOW(kernel, bytes)            before launches with more than 48 KB of it, and never while a
- *                                          stream is captured: always the same, for it is the
- *                                          kernel's, in all threads and graphs
+ *   SHARED_ALLOW(kernel, bytes)            needed before launches with more than 48 KB of it; not during a
+ *                                          capture; always with the same bytes, because the setting belongs
+ *                                          to the kernel, in all threads and graphs
  *
  * Needs compute capability 8.0. */
 #ifndef NN_CUDA_PRIM_CUH
@@ -165,7 +165,7 @@ extern __shared__ __align__(128) char nn_gpu_shared[];
 
 #endif
 
-/* The same sum in every lane. */
+/* The sum over the 32 lanes, the same in every lane. */
 template <class T> static __device__ __forceinline__ T warp_sum(T v)
 {
     for (int mask = 16; mask; mask /= 2)
@@ -173,7 +173,7 @@ template <class T> static __device__ __forceinline__ T warp_sum(T v)
     return v;
 }
 
-/* The part of x that bf16 loses, for products of three (BF16X3). */
+/* x minus its bf16 rounding, for BF16X3. */
 static __device__ __forceinline__ float bf16_rest(float x, uint32_t bits)
 {
     union {

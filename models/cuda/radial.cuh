@@ -1,20 +1,8 @@
-/* models/cuda/radial.cuh - edge frames, radial networks, folded weights: ops 1, 3, 4 (docs/model.md 8). */
+/* models/cuda/radial.cuh - edge frames, hidden layers of radial networks, folding: ops 1, 3, 4 (docs/model.md 8). */
 #ifndef NN_CUDA_RADIAL_CUH
 #define NN_CUDA_RADIAL_CUH
 
 enum { WARPS = 4, H = NN_GPU_H };
-
-/* Place of D_l in a frame: nn_frame_at. */
-static __device__ __forceinline__ int frame_at(int l)
-{
-    return (4 * l * l * l - l) / 3 - 1;
-}
-
-/* Rows or columns of a table with the filling. */
-static __device__ __forceinline__ int padded(int n)
-{
-    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
-}
 
 static __device__ __forceinline__ int warp_of_grid(void)
 {
@@ -25,7 +13,7 @@ static __device__ __forceinline__ int warp_of_grid(void)
 
 enum { FRAME_PAIRS = 32, FRAME_WARPS = 16, FRAME_LD = FRAME_PAIRS + 1, FRAME_STEPS = NN_GPU_DEGREES - 2 };
 
-/* The rule of D_2.., whose terms of row i are first[i] .. first[i+1]-1. */
+/* The recursion of D_2, D_3, ..: for each degree the terms of row i are first[i] .. first[i+1]-1. */
 typedef struct frame_terms {
     nn_gpu_term term[FRAME_STEPS][NN_GPU_TERMS];
     int first[FRAME_STEPS][NN_GPU_FREQS + 1];
@@ -45,7 +33,7 @@ static __device__ void frame_terms_load(frame_terms *to, const nn_gpu_frame_rule
         to->first[l - 2][term.i + 1] = t + 1;
 }
 
-/* Q = [x' r z'] of one pair; its entries are FRAME_LD apart. */
+/* Q = [x' r z'] of one pair (models/frame.h); entries of a pair are FRAME_LD doubles apart. */
 static __device__ void frame_first(const float *vec, double *q)
 {
     double r[3] = { vec[0], vec[1], vec[2] }, x[3] = { 0, 0, 0 }, length, s;
@@ -75,7 +63,7 @@ UNROLL
     }
 }
 
-/* Entry (i, k) of D_l from D_(l-1) and D_1. */
+/* Entry (i, k) of D_l = (2l+1) sum w w D_(l-1) D_1. */
 static __device__ __forceinline__ double frame_entry(const frame_terms &rule, int l, const double *d, int i, int k)
 {
     const nn_gpu_term *term = rule.term[l - 2];
@@ -90,7 +78,7 @@ static __device__ __forceinline__ double frame_entry(const frame_terms &rule, in
     return sum;
 }
 
-/* Whether entry e of a frame is the same in that of the reverse edge; else its sign changes. */
+/* Whether entry e of a frame is the same for the reverse edge; otherwise its sign changes (nn_frame_reverse). */
 static __device__ __forceinline__ bool frame_keeps(int e)
 {
     int l = 1;
@@ -100,7 +88,11 @@ static __device__ __forceinline__ bool frame_keeps(int e)
     return (l % 2 == 0) == ((e - frame_at(l)) % (2 * l + 1) >= l);
 }
 
-/* A lane is a pair, so that all lanes take the same terms; a warp is an entry, then, where frames go out, a pair. */
+/* Op 1: D_1 .. D_l_max of each pair and of its reverse, in double, from vectors or from stored D_1 .. D_3.
+ * Grid: FRAME_PAIRS pairs a block; block: FRAME_WARPS warps. While entries are computed, lane = pair and warp = entry of
+ * D_l, so all lanes of a warp use the same terms; while frames are stored, warp = pair and lane = entry.
+ * Shared: all [entry][FRAME_LD] doubles of the block's pairs (one column of padding); rule: the terms.
+ * Equals: nn_frame_make, nn_frame_extend, nn_frame_reverse (models/frame.c); models/ref has no frames. */
 __global__ void __launch_bounds__(FRAME_WARPS * 32) frames_make(nn_gpu_frames f)
 {
     __shared__ double all[NN_GPU_FRAME * FRAME_LD];
@@ -131,7 +123,7 @@ __global__ void __launch_bounds__(FRAME_WARPS * 32) frames_make(nn_gpu_frames f)
 
 /* ---- radial networks, docs/model.md 3.1: lane = hidden unit ---- */
 
-typedef struct stage { /* one Linear, LayerNorm, ReLU */
+typedef struct stage { /* Linear, LayerNorm, ReLU: hat = normalised, out = after the ReLU */
     float hat, rstd, out;
 } stage;
 
@@ -151,7 +143,7 @@ static __device__ __forceinline__ stage stage_close(float t, bool ln, float gain
     return s;
 }
 
-/* du: gradient before the ReLU; the result: before the LayerNorm. */
+/* du: the gradient between LayerNorm and ReLU. Returns the gradient before the LayerNorm. */
 static __device__ __forceinline__ float stage_back(const stage &s, bool ln, float gain, float du)
 {
     float dhat = du * gain, mean, dot;
@@ -168,7 +160,8 @@ static __device__ __forceinline__ float gain_of(const nn_gpu_hidden &a, bool ln,
     return ln ? a.params[at + lane] : 1;
 }
 
-/* Weights of the second layer, for all warps of the block: a lane's row of them in the parameters lies across lines. */
+/* Weights of the second layer in shared memory, for all warps of the block; read from global memory by rows, a lane's
+ * accesses would be spread over cache lines. The extra column avoids bank conflicts. */
 typedef float hidden_weights[H][H + 1];
 
 static __device__ __forceinline__ void hidden_open(const nn_gpu_hidden &a, const nn_gpu_net &net, hidden_weights w)
@@ -197,6 +190,9 @@ UNROLL
     st[1] = stage_close(t, ln, gain_of(a, ln, net.g1, lane), ln ? a.params[net.c1 + lane] : 0);
 }
 
+/* Op 3: h = ReLU(LN(W1 ReLU(LN(W0 s + b0)) + b1)) of every radial node and network (LN if the network has it).
+ * Grid: x = WARPS radial nodes, y = network; warp = node, lane = hidden unit. Shared: hidden_weights, W1 [32][33].
+ * Equals: hidden_forward (models/ref/lanes.inc). */
 __global__ void hidden_run(nn_gpu_hidden a)
 {
     __shared__ hidden_weights w;
@@ -213,7 +209,9 @@ __global__ void hidden_run(nn_gpu_hidden a)
 
 enum { OUT0, DT0, DU0, DG0, DT1, DU1, DG1, HIDDEN_PARTS };
 
-/* Everything whose sums over nodes are gradients. */
+/* Op 3 backward, first part: per node and network the seven vectors [HIDDEN_PARTS][32] in work: output of the first layer,
+ * and gradients before and behind the LayerNorms, whose sums over nodes are the gradients of the parameters.
+ * Map and shared memory as in hidden_run. Equals: hidden_backward (models/ref/lanes.inc). */
 __global__ void hidden_parts(nn_gpu_hidden a)
 {
     __shared__ hidden_weights w;
@@ -245,16 +243,15 @@ UNROLL
 
 enum { HIDDEN_COLS = 64, HIDDEN_SLICES = 8 };
 
-/* A number of unit k whose gradient is a sum over nodes: of part `of`, times hidden unit or scalar `in`
- * where it is a weight. */
+/* A parameter of unit k. Its gradient is a sum over nodes of part `of`, for weights times hidden unit or scalar `in`. */
 typedef struct hidden_sum {
-    int64_t at;      /* in grad; -1: no such number */
-    int of, in;      /* in -1: no factor            */
-    const float *by; /* of the first node           */
-    int step;        /* from node to node           */
+    int64_t at;      /* offset in grad; -1: no such parameter */
+    int of, in;      /* in -1: no factor                      */
+    const float *by; /* the factors of the first node         */
+    int step;        /* floats from node to node              */
 } hidden_sum;
 
-/* Number j of unit k: weights of the second layer, of the first, then what each unit has once. */
+/* Parameter j of unit k: weights of the second layer, of the first, then biases, gains and biases of LayerNorm. */
 static __device__ hidden_sum hidden_sum_of(const nn_gpu_hidden &a, const nn_gpu_net &net, const float *parts, int k, int j)
 {
     int n = H + a.n_in, q = j - n;
@@ -270,7 +267,7 @@ static __device__ hidden_sum hidden_sum_of(const nn_gpu_hidden &a, const nn_gpu_
     return hidden_sum{ (q < 2 ? net.b0 : q < 4 ? net.g0 : net.c0) + k, q < 2 ? DT0 : q < 4 ? DG0 : DU0, -1, NULL, 0 };
 }
 
-/* Every HIDDEN_SLICES-th node. */
+/* The sum over nodes slice, slice + HIDDEN_SLICES, .. */
 static __device__ float hidden_slice(const hidden_sum &s, const float *parts, int n_nodes, int k, int slice)
 {
     float sum = 0;
@@ -283,7 +280,9 @@ UNROLL_BY(4)
     return sum;
 }
 
-/* A block is one hidden unit of one network. */
+/* Op 3 backward, second part: grad += sums over nodes of the vectors in work.
+ * Grid: x = hidden unit, y = network; block: HIDDEN_COLS parameters of the unit x HIDDEN_SLICES slices of the nodes; the
+ * slices are added in order. Shared: part [slice][parameter]. Equals: as hidden_parts. */
 __global__ void __launch_bounds__(HIDDEN_COLS * HIDDEN_SLICES) hidden_grad(nn_gpu_hidden a)
 {
     __shared__ float part[HIDDEN_SLICES][HIDDEN_COLS];
@@ -307,27 +306,28 @@ UNROLL
 
 /* ---- the last radial layer, from frequencies J to orders m (docs/performance.md 2.1) ---- */
 
-/* A block has FOLD_SIDE hidden units of FOLD_SIDE channels in and out: along each of the three, in the array where it
- * is the fastest, that is a sector of memory (32 bytes). A thread has FOLD_EACH of them, FOLD_STEP apart. */
+/* A block has FOLD_SIDE hidden units x FOLD_SIDE channels in x FOLD_SIDE channels out. Each of the three is the fastest index
+ * of one of the arrays, where FOLD_SIDE floats are one sector of memory (32 bytes). A thread has FOLD_EACH of these
+ * numbers, FOLD_STEP apart. */
 enum { FOLD_SIDE = NN_GPU_FOLD, FOLD_EACH = 2, FOLD_THREADS = FOLD_SIDE * FOLD_SIDE * FOLD_SIDE / FOLD_EACH,
        FOLD_STEP = FOLD_SIDE / FOLD_EACH, FOLD_LD = FOLD_SIDE * FOLD_SIDE + 4 };
 
 typedef struct fold_shared {
     __align__(16) nn_gpu_path path;
-    float part[NN_GPU_FREQS][FOLD_SIDE][FOLD_LD]; /* number, hidden unit, channel out and in */
+    float part[NN_GPU_FREQS][FOLD_SIDE][FOLD_LD]; /* [q][hidden unit][channel out * FOLD_SIDE + channel in] */
 } fold_shared;
 
 static_assert(sizeof(nn_gpu_path) % 16 == 0 && sizeof(nn_gpu_path) / 16 <= FOLD_THREADS, "a path is copied by sixteens");
 
-/* The channels of the tile that there are, its first hidden unit, and the thread's numbers; row: of the parameters, of
- * hidden unit x of channels y -> z, and so far is it to the thread's next. */
+/* The tile; its channels that exist (n_in, n_out); its first hidden unit; the thread's coordinates x, y, z. row: offset in
+ * the parameters of hidden unit x of channels y -> z, frequency 0; row_step: from there to the thread's next number. */
 typedef struct fold_block {
     nn_gpu_fold_tile tile;
     int n_freq, n_in, n_out, unit, x, y, z;
     int64_t row, row_step;
 } fold_block;
 
-/* The path is in shared memory after the next barrier. */
+/* Also copies the path to shared memory; it may be read after the next barrier. */
 static __device__ __forceinline__ fold_block fold_open(const nn_gpu_fold &f, fold_shared *s)
 {
     nn_gpu_fold_tile tile = f.tile[blockIdx.x / (H / FOLD_SIDE)];
@@ -350,7 +350,7 @@ static __device__ __forceinline__ bool fold_there(const fold_block &b, int e, in
     return freq < b.n_freq && b.y < b.n_in && b.z + e * FOLD_STEP < b.n_out;
 }
 
-/* All frequencies of what a thread has. */
+/* Loads all frequencies of a thread's numbers; zero where there are none. */
 static __device__ __forceinline__ void fold_load(const fold_block &b, const float *from, float w[FOLD_EACH][NN_GPU_FREQS])
 {
 UNROLL
@@ -360,8 +360,8 @@ UNROLL
             w[e][freq] = fold_there(b, e, freq) ? from[b.row + e * b.row_step + freq * H] : 0;
 }
 
-/* Number q of channels i -> o of the tile: z hidden unit, and in the table as is x out and y in, in the turned
- * one x in and y out. */
+/* The offset of number q in the folded matrix: hidden unit z; forward x = channel out, y = channel in; transposed x =
+ * channel in, y = channel out. */
 static __device__ __forceinline__ int64_t fold_column(const nn_gpu_path &p, const fold_block &b, int turned, int q)
 {
     int slow = (turned ? b.tile.o : b.tile.i) + b.y, fast = (turned ? b.tile.i : b.tile.o) + b.x;
@@ -369,6 +369,10 @@ static __device__ __forceinline__ int64_t fold_column(const nn_gpu_path &p, cons
     return (b.unit + b.z) * p.size + p.at[turned][q] + slow * p.step[turned][q] + fast;
 }
 
+/* Op 4: folded[hidden unit][number q of i -> o] = sum over frequencies f of coef[q][f] w[(o c_in + i) F + f][hidden unit],
+ * stored forward and transposed (docs/performance.md 2.1).
+ * Grid: tiles x (32 / FOLD_SIDE) groups of hidden units; block: FOLD_THREADS; thread = FOLD_EACH numbers.
+ * Shared: fold_shared, the path and the folded numbers. Equals: nn_cpu_fold (models/cpu/fold.c); models/ref does not fold. */
 __global__ void __launch_bounds__(FOLD_THREADS) fold_run(nn_gpu_fold f)
 {
     __shared__ fold_shared s;
@@ -406,7 +410,7 @@ UNROLL
     }
 }
 
-/* The block's part of dfolded, all loads before the first store. */
+/* Copies the block's part of dfolded to shared memory; all loads come before the first store. */
 static __device__ __forceinline__ void fold_back_load(const nn_gpu_fold &f, const fold_block &b, fold_shared *s)
 {
     bool there = b.x < b.n_out && b.y < b.n_in;
@@ -415,7 +419,7 @@ static __device__ __forceinline__ void fold_back_load(const nn_gpu_fold &f, cons
 
 UNROLL
     for (int q = 0; q < NN_GPU_FREQS; q++) {
-        int64_t column = fold_column(s->path, b, 0, q); /* of no number: anywhere */
+        int64_t column = fold_column(s->path, b, 0, q); /* arbitrary, and not used, if there is no number q */
 UNROLL
         for (int e = 0; e < FOLD_EACH; e++)
             d[e][q] = there && q < b.n_freq ? f.dfolded[column + e * step] : 0;
@@ -427,6 +431,8 @@ UNROLL
             s->part[q][b.z + e * FOLD_STEP][b.x * FOLD_SIDE + b.y] = d[e][q];
 }
 
+/* Op 4 backward, the transpose: grad[(o c_in + i) F + f][hidden unit] += sum over q of coef[q][f] dfolded[hidden unit][q].
+ * Map and shared memory as in fold_run. Equals: nn_cpu_unfold (models/cpu/fold.c). */
 __global__ void __launch_bounds__(FOLD_THREADS, 4) fold_back(nn_gpu_fold f)
 {
     __shared__ fold_shared s;

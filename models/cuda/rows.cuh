@@ -1,28 +1,33 @@
-/* models/cuda/rows.cuh - products of many rows with a small matrix on tensor cores: linear layers of nodes.
+/* models/cuda/rows.cuh - products of many rows with a small matrix on tensor cores: linear layers of nodes (op 10).
  *
- * A warp has 16 rows and reads them straight into its fragments; nothing but the matrix is shared, and there is one
- * barrier. A lane's four numbers of a row, side by side, take the places of fragments that lie apart in PTX's layout:
- * the matrix is read in the same order, and sums do not care. */
+ * y = W x for many rows x, and dx = W^T dy.
+ *   grid    one dimension, as in gemm.cuh; a block has ROWS_DOWN rows and ROWS_COLS columns of the result
+ *   warp    16 rows, loaded directly into its fragments
+ *   lane    rows lane / 4 and lane / 4 + 8; four adjacent numbers of each chunk of ROWS_CHUNK along k
+ *   shared  only the matrix, rows_matrix [column][words along k]; there is one barrier
+ * In PTX's layout these four numbers would not be adjacent. Their order in the sum is free, because the matrix is read in
+ * the same order. */
 #ifndef NN_CUDA_ROWS_CUH
 #define NN_CUDA_ROWS_CUH
 
-/* Columns of a block and its rows; along k few or at most so many chunks, C of a kernel, in all products that a sum goes
- * on with. */
+/* COLS, DOWN: columns and rows of a block. CHUNK: numbers of a chunk. FEW, CHUNKS: the two sizes of C, the maximum number of
+ * chunks along k in a product and those added to it. WIDE: maximum columns of the result. */
 enum { ROWS_COLS = 32, ROWS_DOWN = 128, ROWS_CHUNK = 16, ROWS_FEW = 4, ROWS_CHUNKS = 8, ROWS_WIDE = 128 };
 
-/* The matrix, a row for each column of the result; rows begin so many banks apart that a warp's reads meet none twice. */
+/* The matrix, one row for each column of the result; ld is chosen so that a warp's reads have no bank conflicts. */
 template <int P, int C> struct rows_matrix {
     enum { chunk = ROWS_CHUNK / mma_kind<P>::per, ld = C * chunk + 16 / mma_kind<P>::per };
     uint32_t word[1 + mma_kind<P>::x3][ROWS_COLS][ld];
 };
 
-/* What a thread has read: fours of two rows of each chunk, and a pair of the matrix. */
+/* What a thread has loaded: per chunk four numbers of each of two rows, and a pair of the matrix. */
 template <int C> struct rows_numbers {
     float a[C][2][4], b[C][2];
     int chunks;
 };
 
-/* The pair of the matrix, numbers 2 k and 2 k + 1 of a chunk, of column n: neighbours read neighbours. */
+/* This thread's pair of the matrix: numbers 2 k and 2 k + 1 of a chunk, of column n; adjacent threads read adjacent
+ * addresses. */
 static __device__ __forceinline__ void rows_pair(bool along, int *n, int *k)
 {
     int t = (int)threadIdx.x;
@@ -31,15 +36,15 @@ static __device__ __forceinline__ void rows_pair(bool along, int *n, int *k)
     *k = along ? t / ROWS_COLS : t % (ROWS_CHUNK / 2);
 }
 
-/* PLAIN: in all products of a launch numbers along k, and of the result along n, are one step apart, and can be read in
- * fours and written in pairs: most of what a thread would do else is to find places. */
+/* PLAIN: in all products of the launch numbers along k, and results along n, have stride one and can be read four and
+ * written two at a time. Otherwise computing addresses takes most of the time. */
 template <bool PLAIN> static __device__ __forceinline__ int64_t plain_at(const gemm_axis &x, int i)
 {
     return PLAIN ? i * x.inner_step : axis_at(x, i);
 }
 
-/* Where a product's numbers of this thread begin: of two rows and of a column of the matrix. Behind the last it is the
- * last, for sums that nobody writes. */
+/* The addresses of this thread's two rows and of its column of the matrix. Past the last row or column the last one is
+ * used; those sums are never stored. */
 typedef struct rows_places {
     const float *row[2], *col;
 } rows_places;
@@ -65,7 +70,7 @@ static __device__ __forceinline__ void rows_four_get(const gemm_product &x, cons
         four_get<false>(row, x.a_k, k, x.k, v);
 }
 
-/* All at once, of product i and those that its sum goes on with; zeros where there is nothing. */
+/* Loads everything at once, for product i and those added to it; zeros where there is nothing. */
 template <int C, bool PLAIN>
 static __device__ __forceinline__ rows_numbers<C> rows_get(const gemm_group &s, int i, const int row[2], int n0)
 {
@@ -121,7 +126,7 @@ UNROLL
         }
 }
 
-/* Fragments of step `step` of a chunk: of a lane's fours, */
+/* The fragment of the rows for step `step` of a chunk, from a lane's groups of four. */
 template <int P>
 static __device__ __forceinline__ void rows_frag_a(uint32_t f[1 + mma_kind<P>::x3][4], const float v[2][4], int step)
 {
@@ -136,7 +141,7 @@ UNROLL
     }
 }
 
-/* and of the matrix, columns col .. col+7. */
+/* The fragment of the matrix for the same step, columns col .. col+7. */
 template <int P, int C>
 static __device__ __forceinline__ void rows_frag_b(uint32_t f[1 + mma_kind<P>::x3][2], const rows_matrix<P, C> &b, int col,
                                                    int c, int step)
@@ -168,7 +173,7 @@ UNROLL
         }
 }
 
-/* Two numbers side by side. */
+/* Stores two adjacent numbers. */
 template <bool PLAIN>
 static __device__ __forceinline__ void rows_two_put(const gemm_product &g, float *row, int n, const float v[2])
 {
@@ -205,6 +210,8 @@ UNROLL
     }
 }
 
+/* Map and shared memory: the head of this file. P: precision; C: chunks along k. Equals: linear_forward and the dx of
+ * linear_backward (models/ref/layers.inc). */
 template <int P, int C, bool PLAIN>
 __global__ void __launch_bounds__(GEMM_THREADS, C > ROWS_FEW ? 1 : PLAIN ? (mma_kind<P>::per == 2 ? 4 : 2) : 3)
     gemm_rows(const __grid_constant__ gemm_group s)

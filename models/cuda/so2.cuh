@@ -1,18 +1,16 @@
-/* models/cuda/so2.cuh - the products along edges in float32, and the gradients of
- * their tables in every precision: op 7 (docs/model.md 8, docs/performance.md 2.1, 2.4).
+/* models/cuda/so2.cuh - the products along edges in float32 (so2_rows), and the gradients of the tables in every
+ * precision (so2_outer, outer_add): op 7 (docs/model.md 8, docs/performance.md 2.1, 2.4).
  *
- * so2_rows: 16 rows of a tile and 128 channels out a block; the table is read once
- * per 16 rows. so2_outer: 64 x 64 of one matrix pair of one radial node a block, rows
- * of its cells along k, on tensor cores but for float32. No sum depends on how rows share tiles. */
+ * The order of a sum does not depend on which rows share a tile. */
 #ifndef NN_CUDA_SO2_CUH
 #define NN_CUDA_SO2_CUH
 
 enum { SO2_ROWS = 16, SO2_K = 32, SO2_THREADS = 128 };
 
-/* One block's part of the work. */
+/* The part of the work that a block has: order m, output column, rows first .. first+rows-1, channels in and out. */
 typedef struct so2_part {
     int m, col, first, rows, n_k, n_n;
-    int ld, b; /* between rows of a table's matrices; from a to b */
+    int ld, b; /* numbers from row to row of a table's matrix; from matrix a to b */
     const nn_gpu_tile *tile;
 } so2_part;
 
@@ -21,7 +19,7 @@ static __device__ __forceinline__ float phi_of(const nn_gpu_so2 &s, int row, int
     return s.phi[2 * (int64_t)row + j];
 }
 
-/* Order m; matrices with rows along k (turned: along n). */
+/* Sets the sizes of order m; the rows of the matrices run along k (turned: along n). */
 static __device__ __forceinline__ void part_order(const nn_gpu_so2 &s, so2_part *p, int m, bool turned)
 {
     p->m = m;
@@ -31,13 +29,13 @@ static __device__ __forceinline__ void part_order(const nn_gpu_so2 &s, so2_part 
     p->b = padded(p->n_k) * padded(p->n_n);
 }
 
-/* Matrix a of the part's order for node j of the tile, in numbers from the table's begin. */
+/* The offset, in numbers, of matrix a of this order for node j of the tile. */
 static __device__ __forceinline__ int64_t table_of(const nn_gpu_so2 &s, const so2_part &p, int j)
 {
     return (int64_t)(p.tile->node[j] - s.first_node) * s.table_size + s.table_at[p.m];
 }
 
-/* xs[sign][k][row] = phi x, zero where there is none. */
+/* xs[sign][k][row] = phi x; zero past the last row and the last k. */
 static __device__ __forceinline__ void rows_load(const nn_gpu_so2 &s, const so2_part &p, int j, int k0,
                                                  float xs[2][SO2_K][SO2_ROWS])
 {
@@ -97,40 +95,10 @@ UNROLL
         }
 }
 
-__global__ void __launch_bounds__(SO2_THREADS) so2_rows(nn_gpu_so2 s)
-{
-    __shared__ __align__(16) float xs[2][SO2_K][SO2_ROWS];
-    int groups = NN_GPU_TILE / SO2_ROWS, skip = (int)blockIdx.x % groups * SO2_ROWS;
-    float acc[2][SO2_ROWS] = { { 0 } };
-    so2_part p;
+/* ---- gradients of tables: dA = x+^T y+ + x-^T y-, dB = x+^T y- - x-^T y+, sums over rows times phi ---- */
 
-    p.tile = s.tile + blockIdx.x / groups;
-    p.first = p.tile->first + skip;
-    p.rows = p.tile->n - skip < SO2_ROWS ? p.tile->n - skip : SO2_ROWS;
-    part_order(s, &p, (int)blockIdx.y % s.n_orders, false);
-    p.col = (int)blockIdx.y / s.n_orders * SO2_THREADS + (int)threadIdx.x;
-    if (p.rows <= 0 || p.col - (int)threadIdx.x >= p.n_n)
-        return;
-    for (int j = 0; j < 2 && p.tile->node[j] >= 0; j++)
-        for (int k0 = 0; k0 < p.n_k; k0 += SO2_K) {
-            const float *a = (const float *)s.table + table_of(s, p, j) + k0 * p.ld + p.col;
-            int count = p.n_k - k0 < SO2_K ? p.n_k - k0 : SO2_K;
-            rows_load(s, p, j, k0, xs);
-            __syncthreads();
-            if (p.col < p.n_n && p.m)
-                rows_pair(a, s.sign, p, count, xs, acc);
-            else if (p.col < p.n_n)
-                rows_zero(a, p, count, xs, acc);
-            __syncthreads();
-        }
-    if (p.col < p.n_n)
-        rows_store(s, p, acc);
-}
-
-/* ---- gradients of tables: dA = x+' y+ + x-' y-, dB = x+' y- - x-' y+ ---- */
-
-/* The first NN_GPU_OUTER rows of each of a node's cells; longer cells go on in blocks of
- * their own, whose sums outer_add adds. */
+/* The rows of a block: the first NN_GPU_OUTER rows of each of the two cells of a node. The further rows of longer cells
+ * have blocks of their own, whose sums outer_add adds. k0, n0: the block's 64 x 64 numbers. */
 typedef struct outer_part {
     int first[2], end[2], k0, n0;
 } outer_part;
@@ -145,13 +113,14 @@ static __device__ __forceinline__ void outer_range(const nn_gpu_so2 &s, int node
     *end = *end < s.end_row ? *end : s.end_row;
 }
 
-/* Part `slot` of cells that are longer begins at the only such row in its NN_GPU_OUTER. */
+/* The first row of the part of a cell that has this slot. A cell that begins at row `first` is cut every NN_GPU_OUTER rows;
+ * slot s covers rows s * NN_GPU_OUTER .. of the range, in which at most one such cut falls. */
 static __device__ __forceinline__ int outer_first(const nn_gpu_so2 &s, int first, int slot)
 {
     return first + (slot - (first - s.first_row) / NN_GPU_OUTER) * NN_GPU_OUTER;
 }
 
-/* The node of that part; -1: none. All threads of the block. */
+/* The node whose part has this slot; -1: none. To be called by all threads of the block. */
 static __device__ __forceinline__ int outer_node(const nn_gpu_so2 &s, int j, int slot)
 {
     __shared__ int found;
@@ -190,7 +159,7 @@ UNROLL
     return true;
 }
 
-/* blockIdx.y counts 64 x 64 of all orders. */
+/* The order and the 64 x 64 numbers of this block: blockIdx.y counts them over all orders. */
 static __device__ __forceinline__ void outer_place(const nn_gpu_so2 &s, so2_part *p, outer_part *o)
 {
     int at = (int)blockIdx.y;
@@ -207,16 +176,16 @@ static __device__ __forceinline__ void outer_place(const nn_gpu_so2 &s, so2_part
     }
 }
 
-/* Rows are fetched, a stage of them, those of node[0]'s cell, then those of node[1]'s, while the stage before is
- * multiplied; they become words, those of x times phi, as they go to shared memory, once for all warps. Half of the
- * threads have plus and half minus, or where there is no minus the first and the second half of a stage's words. */
+/* A stage of rows is fetched while the stage before is multiplied: first the rows of the cell where the node is node[0],
+ * then those where it is node[1]. On the way to shared memory they are converted to words once for all warps, x times phi.
+ * One half of the threads has the plus part, the other the minus part; for m = 0 they have the two halves of a stage. */
 enum { OUTER_LD = GEMM_TILE + 8 };
 
 template <int P> struct outer_kind {
     enum {
         x3 = mma_kind<P>::x3,
         per = P == NN_GPU_FP32 ? 1 : mma_kind<P>::per, /* rows in a word: a float's bits are one, too */
-        feeds = 2 / per, words = 8 * feeds             /* of a half; a thread has `feeds` fours of them */
+        feeds = 2 / per, words = 8 * feeds             /* words of a half; a thread has `feeds` groups of four */
     };
 };
 
@@ -256,9 +225,9 @@ template <int P> static __device__ __forceinline__ uint32_t outer_word(float x, 
     return P == NN_GPU_FP32 ? v.u : word_of<P>(x, y);
 }
 
-/* A thread's part of the next stage: four columns of x and y, of which so many are there, two rows of them and their
- * phi. Fours behind the last column are any other: nobody stores what comes of them. `left` rows of
- * the cell are there from the stage's first on. */
+/* A thread's part of the next stage: four columns of x and of y in two rows, and their phi. x_left, y_left: columns that
+ * exist from its first one on. Groups of four past the last column read arbitrary valid memory; their results are never
+ * stored. left: rows of the cell from the first row of the stage on. */
 typedef struct outer_feed {
     const float *x, *y, *phi;
     int x_left, y_left, left;
@@ -276,7 +245,7 @@ static __device__ __forceinline__ void outer_on(const nn_gpu_so2 &s, int64_t row
     f->left -= (int)rows;
 }
 
-/* From node[0]'s cell to node[1]'s. */
+/* Moves on from the rows of node[0]'s cell to those of node[1]'s. */
 static __device__ __forceinline__ void outer_turn(const nn_gpu_so2 &s, const outer_part &o, outer_feed *f)
 {
     outer_on(s, o.first[1] - (o.end[0] - f->left), f);
@@ -296,7 +265,7 @@ UNROLL
             v[q] = p[q];
 }
 
-/* Zeros behind the last row. */
+/* Loads a thread's part of a stage; zeros past the last row. */
 template <int P, bool FOURS>
 static __device__ __forceinline__ void outer_fetch(const nn_gpu_so2 &s, const outer_feed &f, int skip, outer_rows_of *to)
 {
@@ -331,7 +300,8 @@ UNROLL
     }
 }
 
-/* A warp's 32 x 16. Which rows a fragment has is free: of x it has two of a lane side by side, which are read at once. */
+/* The fragments of a warp's 32 x 16 numbers. The assignment of rows to fragments is free as long as x and the store agree:
+ * here a lane's two numbers of x are adjacent and are read at once. */
 template <int P>
 static __device__ __forceinline__ void outer_x(const outer_side<P> &side, int word, uint32_t f[2][1 + outer_kind<P>::x3][4])
 {
@@ -366,7 +336,7 @@ UNROLL
         mma_words_step<P>(acc[q], x[q / 2], y[q % 2]);
 }
 
-/* A stage's part of a and b, on tensor cores. */
+/* Adds a stage to a = dA and b = dB, on tensor cores. */
 template <int P, bool PAIR>
 static __device__ __forceinline__ void outer_words(float a[4][4], float b[4][4], const outer_side<P> side[4])
 {
@@ -391,7 +361,7 @@ UNROLL
     }
 }
 
-/* The same in float32: this thread's 4 x 4. */
+/* The same in float32, for this thread's 4 x 4 numbers. */
 template <int P, bool PAIR>
 static __device__ __forceinline__ void outer_floats(float a[4][4], float b[4][4], const outer_side<P> side[4])
 {
@@ -450,7 +420,7 @@ UNROLL_BY(1)
     }
 }
 
-/* The filling of a table gets its zeros here. */
+/* Stores the sums, and zeros in the padding of the table. */
 template <int P>
 static __device__ __forceinline__ void outer_store(const nn_gpu_so2 &s, const so2_part &p, const outer_part &o,
                                                    int64_t at, float acc[4][4])
@@ -470,7 +440,13 @@ UNROLL
     }
 }
 
-/* grid: nodes and parts of longer cells; 64 x 64 of all orders. fours: x and y can be read so. */
+/* Op 7 backward: for every radial node and order m > 0 dA = sum over its rows of phi (x+^T y+ + x-^T y-), dB = sum of
+ * phi (x+^T y- - x-^T y+); m = 0: dA = sum of phi x^T y.
+ * Grid: x = n_nodes nodes, then 2 * slots parts of cells longer than NN_GPU_OUTER rows (to work); y = 64 x 64 numbers of
+ * the matrices of all orders. Block: 256 threads, on tensor cores 8 warps with 32 x 16 numbers each, in float32 4 x 4 a
+ * thread. Shared: outer_memory, two stages of x plus, x minus, y plus, y minus. P: precision. fours: x and y can be read
+ * four numbers at a time. Equals: the gradient of R T in path_backward (models/ref/conv.inc), summed over edges, in the
+ * edge's frame. */
 template <int P>
 __global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_BF16 ? 3 : 2)
     so2_outer(const __grid_constant__ nn_gpu_so2 s, bool fours)
@@ -498,7 +474,7 @@ __global__ void __launch_bounds__(GEMM_THREADS, P == NN_GPU_FP16 || P == NN_GPU_
 
 enum { ADD_THREADS = 256, ADD_NUMBERS = 4 * ADD_THREADS, ADD_AHEAD = 8 };
 
-/* sum += number i of n parts that follow each other, so many of them under way at once. */
+/* sum += numbers i .. i+3 of n consecutive parts; ADD_AHEAD loads are in flight at once. */
 static __device__ __forceinline__ void add_parts(const nn_gpu_so2 &s, int part, int n, int64_t i, float sum[4])
 {
     const float *p = s.work + part * s.table_size + i;
@@ -514,33 +490,6 @@ UNROLL
         for (int q = 0; q < 4 * ADD_AHEAD; q++)
             sum[q % 4] += v[q / 4][q % 4];
     }
-}
-
-/* What the blocks of longer cells made, to the tables of nodes that have such, in the order of rows.
- * grid: ADD_NUMBERS of a table, node after node. */
-__global__ void __launch_bounds__(ADD_THREADS, 4) outer_add(const __grid_constant__ nn_gpu_so2 s)
-{
-    int across = (int)((s.table_size + ADD_NUMBERS - 1) / ADD_NUMBERS), node = (int)blockIdx.x / across, part[2], n[2];
-    int64_t i = (int64_t)((int)blockIdx.x % across) * ADD_NUMBERS + 4 * (int)threadIdx.x;
-    float *to = (float *)s.table + node * s.table_size + i, sum[4] = { 0 }, v[4];
-
-UNROLL
-    for (int j = 0; j < 2; j++) {
-        int first, end;
-        outer_range(s, node, j, &first, &end);
-        part[j] = j * s.slots + (first - s.first_row) / NN_GPU_OUTER + 1;
-        n[j] = end > first ? (end - first - 1) / NN_GPU_OUTER : 0;
-    }
-    if (!(n[0] + n[1]) || i >= s.table_size)
-        return;
-UNROLL
-    for (int j = 0; j < 2; j++)
-        add_parts(s, part[j], n[j], i, sum);
-    load4(v, to);
-UNROLL
-    for (int q = 0; q < 4; q++)
-        v[q] += sum[q];
-    store4(to, v);
 }
 
 #endif

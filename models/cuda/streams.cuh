@@ -1,11 +1,11 @@
-/* models/cuda/streams.cuh - the order of work and waiting for it; part of device.cu.
+/* models/cuda/streams.cuh - streams, events and waiting; part of device.cu.
  *
- * Streams: of operations, a lane each, the first before the others where there is not room for all;
- * of copies beside them; and one that `fork` lends to others (sums over ranks). A kernel of NCCL whose other side is gone ends never, and with
- * it every call that waits for the stream or the device (cudaStreamSynchronize, cudaFree,
- * cudaMallocHost): so where a watch is set nothing here waits in the driver. Streams are
- * asked, the watch says whether to go on, and what is given up is left as it is: memory that
- * such a kernel may still write is freed by the end of the process. */
+ * Streams: one for each lane of operations, lane 0 with the highest priority; one for concurrent
+ * copies; and one that `fork` lends to another library (sums over ranks). An NCCL kernel whose peer is
+ * gone never ends, and neither does any call that waits for the stream or the device
+ * (cudaStreamSynchronize, cudaFree, cudaMallocHost). So if a watch is set, nothing here waits in
+ * the driver: streams are polled, and the watch decides whether to go on. After giving up nothing is
+ * freed: such a kernel may still write to the memory, which the end of the process frees. */
 #ifndef NN_CUDA_STREAMS_CUH
 #define NN_CUDA_STREAMS_CUH
 
@@ -22,7 +22,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Short waits do not sleep: a step takes a millisecond. */
+/* Sleeps between two polls, but not during the first 2 ms: a step takes about a millisecond. */
 static void rest(double waited)
 {
     struct timespec t = { 0, waited < 0.1 ? 50000 : 2000000 };
@@ -31,7 +31,7 @@ static void rest(double waited)
         nanosleep(&t, NULL);
 }
 
-/* Until all of the stream, or what is before the event, is done or given up. */
+/* Waits until the stream, or the work before the event, is done or the watch gives up. */
 static void watched_wait(nn_gpu *g, cudaStream_t stream, cudaEvent_t event)
 {
     double began = seconds(), waited = 0;
@@ -55,7 +55,7 @@ static void stream_wait(nn_gpu *g, cudaStream_t stream)
         note(g, cudaStreamSynchronize(stream), "waiting");
 }
 
-/* A thread that never chose a device would make a context on the first one. */
+/* Sets the device first: otherwise a thread that has not chosen one would create a context on device 0. */
 static void streams_wait(nn_gpu *g)
 {
     cudaSetDevice(g->device);
@@ -125,7 +125,7 @@ static void gpu_join(nn_gpu *g)
     note(g, cudaStreamWaitEvent(g->stream, g->joined, 0), "join");
 }
 
-/* first is the lowest number. */
+/* The priority of a lane's stream; `first`, the highest priority, is the lowest number. */
 static int lane_priority(int lane, bool yields, int first, int last)
 {
     static const int behind[NN_GPU_LANES] = { 0, 1, 1, 2, 2 };
@@ -184,7 +184,7 @@ static void streams_close(nn_gpu *g)
 static void gpu_graph_begin(nn_gpu *g)
 {
     cudaSetDevice(g->device);
-    /* Relaxed: drivers before 12.3 load a kernel's code when it is first called, and that is no call of ours. */
+    /* Relaxed: drivers before 12.3 load a kernel's code at its first call, and stricter modes forbid that during a capture. */
     note(g, cudaStreamBeginCapture(g->stream, cudaStreamCaptureModeRelaxed), "graph");
 }
 

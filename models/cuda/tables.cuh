@@ -1,22 +1,25 @@
-/* models/cuda/tables.cuh - products of few rows with a very wide matrix on tensor cores: tables of radial networks.
+/* models/cuda/tables.cuh - products of few rows with a very wide matrix on tensor cores: tables of radial nodes (op 5).
  *
- * There is little to multiply, k is that of hidden vectors: what counts is to read the matrix once, to write the table
- * in sixteen bytes, and to do nothing else. A warp has 32 columns. It reads them straight into its fragments, which stay
- * in registers; a block's rows are shared as words, and there is one barrier. Numbers take places of fragments that suit
- * reading and writing, not PTX's: of k a lane has eight side by side; column 4 g + j is column g of tile j, so that
- * a lane reads four columns side by side, and its eight sums of a row are side by side too. */
+ * table[node][column] = sum over the 32 hidden units of h[node][unit] folded[unit][column]. k is short, so the time goes
+ * into reading the matrix (once) and writing the table (16 bytes at a time).
+ *   grid    one dimension, as in gemm.cuh; a block has TABLES_DOWN rows (nodes) and TABLES_COLS columns
+ *   warp    32 columns, loaded directly into its fragments, which stay in registers
+ *   lane    four adjacent columns and eight adjacent numbers along k of the matrix; eight adjacent sums of a row
+ *   shared  the block's rows as words, tables_rows [row][words along k]; there is one barrier
+ * The assignment of numbers to fragments suits reading and writing and differs from PTX's: column 4 g + j is column g of
+ * fragment j. */
 #ifndef NN_CUDA_TABLES_CUH
 #define NN_CUDA_TABLES_CUH
 
 enum { TABLES_THREADS = 128, TABLES_COLS = TABLES_THREADS, TABLES_DOWN = 128, TABLES_K = NN_GPU_H, TABLES_MANY = 8 };
 
-/* Rows begin so many banks apart that reads of sixteen bytes meet none twice. */
+/* ld is chosen so that reads of 16 bytes have no bank conflicts. */
 template <int P> struct tables_rows {
     enum { words = TABLES_K / mma_kind<P>::per, ld = words + (words == 32 ? 4 : 0), rest = TABLES_DOWN * ld };
     __align__(16) uint32_t word[1 + mma_kind<P>::x3][TABLES_DOWN][ld];
 };
 
-/* A lane's part of the matrix: words along k of column j of its four. */
+/* A lane's part of the matrix: the words along k of its four columns j. */
 template <int P> struct tables_matrix {
     enum { words = TABLES_MANY / mma_kind<P>::per };
     uint32_t word[4][words][1 + mma_kind<P>::x3];
@@ -48,7 +51,7 @@ UNROLL
         }
 }
 
-/* Rows first .. first+rows-1; behind the last it is the last, for sums that nobody writes. */
+/* Copies rows first .. first+rows-1 to shared memory; past the last row the last one is used; those sums are never stored. */
 template <int P>
 static __device__ __forceinline__ void tables_share(const gemm_product &g, int first, int rows, tables_rows<P> *to)
 {
@@ -61,7 +64,7 @@ UNROLL_BY(2)
     }
 }
 
-/* Sums of rows row .. row+15 of those shared. */
+/* acc += the products of rows row .. row+15 in shared memory with the lane's columns. */
 template <int P>
 static __device__ __forceinline__ void tables_multiply(float acc[4][4], const tables_rows<P> &a, int row,
                                                        const tables_matrix<P> &b)
@@ -92,12 +95,12 @@ UNROLL
     }
 }
 
-/* What tables are kept as where nobody asked for another precision: SAME in all products of a launch. */
+/* The default format of tables in precision P. SAME: all products of the launch have it. */
 template <int P> struct tables_kept {
     enum { as = P == NN_GPU_BF16X3 ? NN_GPU_FP32 : P };
 };
 
-/* Sums `half` of a lane, eight side by side, as numbers at .. at+7 of the table. */
+/* Stores half of a lane's sums, eight adjacent ones, as numbers at .. at+7 of the table. */
 static __device__ __forceinline__ void tables_put(const gemm_product &g, int as, int64_t at, const float acc[4][4], int half)
 {
     mma_words<4> w;
@@ -124,6 +127,8 @@ UNROLL
     }
 }
 
+/* Map and shared memory: the head of this file. P: precision of the factors; SAME: the tables have its default format.
+ * Equals: the last radial layer in path_forward (models/ref/conv.inc), at radial nodes and folded. */
 template <int P, bool SAME>
 __global__ void __launch_bounds__(TABLES_THREADS, mma_kind<P>::per == 2 && !mma_kind<P>::x3 ? 8 : 5)
     gemm_tables(const __grid_constant__ gemm_group s)

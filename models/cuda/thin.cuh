@@ -1,24 +1,27 @@
-/* models/cuda/thin.cuh - products on tensor cores whose sum is long and whose result is small, gradients of weights,
- * or whose result is small one way and wide the other, gradients of folded tables.
+/* models/cuda/thin.cuh - products on tensor cores with a long sum and a small result (gradients of weights, op 10), or with
+ * a result that is small in one direction and wide in the other (gradients of folded matrices, op 5).
  *
- * A warp makes 32 x 32 of c alone, THIN_K numbers of the sum a step. The warps of a block take every eighth
- * step each and are added in order, or where c is wide they lie side by side. Lane 4 i + j reads, four at once, rows
- * 4 i .. 4 i + 3 of both sides at 4 j .. 4 j + 3 of the sum. Which rows and numbers a fragment has is free as long as
- * all agree, so what a lane reads is its part of fragments: nothing passes through shared memory, no warp waits for
- * another, and eight reads a lane are under way at once. */
+ * c[m][n] (=, +=) sum over k of a[m][k] b[k][n], m or n <= THIN_MOST.
+ *   grid    one dimension, as in gemm.cuh
+ *   warp    32 x 32 numbers of c, THIN_K numbers of k a step. Normally all warps of a block have the same numbers of c and
+ *           every eighth step each; their sums are added in order. If c is wide, the warps have adjacent columns
+ *   lane    lane 4 i + j reads, four at a time, rows 4 i .. 4 i + 3 of both operands at 4 j .. 4 j + 3 of k
+ *   shared  part [warp 8][group 8][lane 32][4] floats: the sums of the warps, at the end
+ * The assignment of rows and k to fragments is free as long as both operands agree, so what a lane reads is its part of the
+ * fragments: operands do not pass through shared memory, no warp waits for another, and eight loads of a lane are in flight. */
 #ifndef NN_CUDA_THIN_CUH
 #define NN_CUDA_THIN_CUH
 
 enum { THIN_TILE = 32, THIN_K = 16, THIN_WARPS = GEMM_THREADS / 32, THIN_PER = THIN_WARPS * THIN_K, THIN_MOST = 64 };
 
-/* Blocks of 16-bit numbers on a multiprocessor: what three leave of registers is enough for sm_90 alone. */
+/* Blocks on a multiprocessor with 16-bit numbers: only on sm_90 and later do three blocks leave enough registers. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
 enum { THIN_BLOCKS = 2 };
 #else
 enum { THIN_BLOCKS = 3 };
 #endif
 
-/* A warp's tile and its part of the sum: THIN_K numbers from k on, then from k + by on, to k_end. */
+/* A warp's tile and its part of the sum: THIN_K numbers from k on, then from k + by on, .., up to k_end. */
 typedef struct thin_part {
     int m, n, split, k, k_end, by;
 } thin_part;
@@ -40,12 +43,12 @@ static __device__ __forceinline__ thin_part thin_open(const gemm_product &g, uns
     return p;
 }
 
-/* How sides are read: in fours along rows or, across, along the sum, where the sum's axes of both are divided alike
- * and rows that lie across are at equal steps; straight, where the sum's axes are not divided, too. */
+/* How operands are read: ALONG: four at a time along rows. ACROSS: four at a time along k; the k axes of both are divided
+ * alike, and rows have equal distances. STRAIGHT: as ACROSS, with k axes that are not divided. */
 enum { THIN_ALONG, THIN_ACROSS, THIN_STRAIGHT };
 
-/* This lane's four rows of a side are at[i] numbers in, along all at at[0]. Number k of the sum is k * step +
- * k / inner * jump further on. Ints, for an address to be one instruction. */
+/* The offsets at[i] of this lane's four rows of an operand (ALONG: all are at[0]). Number k of the sum is k * step +
+ * k / inner * jump further on. 32-bit integers, so that an address is one instruction. */
 typedef struct thin_side {
     int at[4], step, jump;
 } thin_side;
@@ -60,7 +63,8 @@ static __device__ __forceinline__ int thin_k(void)
     return (int)threadIdx.x % 4 * 4;
 }
 
-/* Rows behind the last are rows before it, for sums that nobody writes. FOURS: their number is a multiple of four. */
+/* Rows past the last one are replaced by rows before it; those sums are never stored. FOURS: the number of rows is a
+ * multiple of four. */
 template <int HOW, bool FOURS>
 static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, int first, int end, const gemm_axis &k)
 {
@@ -74,8 +78,8 @@ UNROLL
     return s;
 }
 
-/* This lane's fours of the step from k on, whole groups before which are `outer`: v[k][row] along, v[row][k] across;
- * zeros behind the sum's end, which WHOLE is not near. */
+/* Loads this lane's 4 x 4 numbers of the step that begins at k: v[k][row] if ALONG, else v[row][k]; zeros past the end of
+ * k. outer: k / inner of its four k. WHOLE: the step does not reach the end. */
 template <int HOW, bool WHOLE>
 static __device__ __forceinline__ void thin_get(const float *x, const thin_side &s, const int outer[4], int k, int k_end,
                                                 float v[4][4])
@@ -90,7 +94,7 @@ UNROLL
     }
 }
 
-/* The same of any side: v[row][k]. */
+/* The same for any strides, one number at a time: v[row][k]. */
 static __device__ __forceinline__ void thin_get_singly(const float *x, const gemm_axis &rows, int first, int end,
                                                        const gemm_axis &along, int k, int k_end, float v[4][4])
 {
@@ -108,7 +112,8 @@ UNROLL
     }
 }
 
-/* A lane's 4 x 4 numbers of a side as words: of each place along the sum four rows', and what those round off. */
+/* A lane's 4 x 4 numbers as words: for each place along k one word of each of four rows; with bf16x3 also the rounding
+ * remainders. */
 template <int P> struct thin_words {
     uint32_t v[1 + mma_kind<P>::x3][4 / mma_kind<P>::per][4];
 };
@@ -128,7 +133,7 @@ UNROLL
     }
 }
 
-/* acc[4 i + j] += rows 2 i, 2 i + 1 of each lane's a times row j of each lane's b. */
+/* acc[4 i + j] += rows 2 i, 2 i + 1 of a lane's a times row j of its b. */
 template <int P>
 static __device__ __forceinline__ void thin_step(float acc[8][4], const thin_words<P> &a, const thin_words<P> &b)
 {
@@ -149,7 +154,7 @@ UNROLL
         }
 }
 
-/* Adds a step. All its reads are under way at once; what hides them is other warps, so nothing is kept for the next. */
+/* Adds a step. All its loads are in flight together; other warps hide their latency, so nothing is prefetched. */
 template <int P, int HOW, bool WHOLE>
 static __device__ __forceinline__ void thin_add(const gemm_product &g, const thin_side &a, const thin_side &b, int k, int k_end,
                                                 float acc[8][4])
@@ -199,7 +204,7 @@ UNROLL_BY(1)
     }
 }
 
-/* ---- results: part q of a warp's tile is a four of every lane ---- */
+/* ---- results: part q of a warp's tile is a group of four numbers of every lane ---- */
 
 static __device__ __forceinline__ void thin_four_of(const float acc[8][4], int q, float v[4])
 {
@@ -244,7 +249,10 @@ UNROLL
         }
 }
 
-/* PLAIN: all products of a launch are read and written in fours, and places of results are found without dividing. */
+/* Map and shared memory: the head of this file. P: precision. PLAIN: all products of the launch are read and written four
+ * numbers at a time, and their addresses need no division.
+ * Equals: the dW of linear_backward (models/ref/layers.inc); for folded matrices the dW and dh of path_backward
+ * (models/ref/conv.inc). */
 template <int P, bool PLAIN>
 __global__ void __launch_bounds__(GEMM_THREADS, PLAIN && mma_kind<P>::per == 2 && !mma_kind<P>::x3 ? THIN_BLOCKS : 2)
     gemm_thin(const __grid_constant__ gemm_group s)

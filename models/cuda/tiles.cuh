@@ -1,15 +1,18 @@
-/* models/cuda/tiles.cuh - a tile's products on tensor cores: op 7 (docs/model.md 8, docs/performance.md 5.3).
+/* models/cuda/tiles.cuh - the products of a tile on tensor cores: op 7 (docs/model.md 8, docs/performance.md 5.3).
  *
- * A block is one tile and one order m. The tile's features, times the weights of the
- * cell's two nodes, wait in shared memory as words (mma.cuh): [node][row], plus, then
- * minus. The tables come in stages of MMA_WORDS words of up to TILE_COLS columns, by
- * asynchronous copies that are TILE_STAGES - 1 stages ahead; the first begin before the
- * features. Warps: 2 by rows, 4 by columns, eight columns at a time in turn.
- * No sum depends on how rows share tiles. */
+ * For the rows of a tile and an order m: y+ = A x+ - sign B x-, y- = A x- + sign B x+, A, B = sum over the cell's nodes of
+ * phi * table; m = 0: y = A x.
+ *   grid    n_tiles x n_orders: a block is one tile and one order
+ *   block   8 warps: 2 by rows (32 rows each), 4 by columns (eight columns each at a time, in turn)
+ *   lane    as in fragments of mma m16n8 (mma.cuh)
+ *   shared  stages [TILE_STAGES][TILE_COLS][MMA_LD] words of tables | phi [64][2] |
+ *           features [node 2][word set][row 64][plus, then minus] words, already multiplied by phi | conv only: tile_heads
+ * A stage has MMA_WORDS words along k of up to TILE_COLS columns. Asynchronous copies run TILE_STAGES - 1 stages ahead; the
+ * first ones are issued before the features are loaded. The order of a sum does not depend on which rows share a tile. */
 #ifndef NN_CUDA_TILES_CUH
 #define NN_CUDA_TILES_CUH
 
-/* halves: sixteens of rows of a warp; copies: of a thread, of a stage, at most. */
+/* HALVES: groups of 16 rows that a warp has; COPIES: maximum number of copies of a thread per stage. */
 enum {
     TILE_THREADS = 256,
     TILE_COLS = 192,
@@ -18,42 +21,42 @@ enum {
     TILE_COPIES = (TILE_COLS * (MMA_WORDS / 4) + TILE_THREADS - 1) / TILE_THREADS
 };
 
-/* Of 16-bit words two blocks fit in a multiprocessor's shared memory, where that is large. */
+/* With 16-bit numbers two blocks fit into the shared memory of a multiprocessor, if it is large (sm_90 and later). */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
 enum { TILE_RESIDENT = 1 };
 #else
 enum { TILE_RESIDENT = 2 };
 #endif
 
-/* How the precisions keep tables: numbers in a word, products of eight words a stage. */
+/* How each precision stores tables: per: numbers in a word; steps: products of eight words in a stage. */
 template <int P> struct tile_kind {
     enum {
         x3 = P == NN_GPU_BF16X3,
         per = P == NN_GPU_TF32 || x3 ? 1 : 2,
         steps = x3 ? 1 : 2,
-        resident = per == 2 ? TILE_RESIDENT : 1 /* blocks on a multiprocessor, by their shared memory */
+        resident = per == 2 ? TILE_RESIDENT : 1 /* blocks on a multiprocessor, limited by shared memory */
     };
 };
 
-/* Whether channels can be read and written in fours: of x before the products, of y after them. */
+/* Flags: channels can be read or written four at a time (16 bytes): of x before the products, of y after them. */
 enum { TILE_X4 = 1, TILE_Y4 = 2 };
 
 typedef struct __align__(8) tile_pair {
     float plus, minus;
 } tile_pair;
 
-/* Of a tile's rows: their nodes, for x and for q, and by degree and component what it gives to
- * components +m and -m in the edge's frame: two columns of D. The last is against bank conflicts. */
+/* For each row of a tile: its nodes for x and for q, and columns +m and -m of D by degree and component (l*l + component).
+ * The extra column avoids bank conflicts. */
 typedef struct tile_heads {
     int node[2][NN_GPU_TILE];
     tile_pair col[NN_GPU_TILE][NN_GPU_DEGREES * NN_GPU_DEGREES + 1];
 } tile_heads;
 
-typedef struct tile_memory {  /* in words */
-    int wide, ld, side;       /* a sign's words, a row's, one node's             */
+typedef struct tile_memory {  /* sizes in words */
+    int wide, ld, side;       /* words of a sign, of a row, of one radial node   */
     int nodes;                /* 2, or 1 without interpolation                   */
-    int apart;                /* their tables, in 16 bytes                       */
-    const char *table;        /* matrix a of the first                           */
+    int apart;                /* distance of their tables, in units of 16 bytes  */
+    const char *table;        /* matrix a of the first node                      */
     uint32_t *x, *stage;
     float (*phi)[2];          /* [row]                                           */
     tile_heads *heads;
@@ -85,7 +88,7 @@ template <int P> static __host__ __device__ __forceinline__ tile_memory tile_mem
 
 /* ---- the features ------------------------------------------------------------------- */
 
-/* Numbers k .. of a sign of row `row`, times phi, for the cell's nodes. */
+/* Stores numbers k .. k+W-1 of one sign of a row, times phi, for each of the cell's nodes. */
 template <int P, int W>
 static __device__ __forceinline__ void tile_put(const tile_memory &t, int row, int sign, int k, const float v[W])
 {
@@ -103,7 +106,8 @@ UNROLL
     }
 }
 
-/* Weights, and zeros behind channels and in rows that only fill up fragments: nobody reads their sums. */
+/* Loads the weights phi, and zeros the padding of channels and the rows that only fill up fragments; the sums of those
+ * rows are never stored. */
 template <int P>
 static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
@@ -123,7 +127,7 @@ static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2
     }
 }
 
-/* From rows that are in their frames. */
+/* Stores features that are already in the edges' frames. */
 template <int P, int W>
 static __device__ __forceinline__ void tile_rows(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
@@ -141,15 +145,15 @@ UNROLL_BY(4)
 
 /* ---- the products ---------------------------------------------------------------------- */
 
-/* What a thread copies of every stage: some rows, TILE_THREADS / 4 apart, of columns col0 .. of matrix a, and of b behind
- * them. at: bytes from where the stage begins in the table. What is not there is column 0, whose sums nobody reads.
- * from, word, to: the next stage, in the table, along k, in shared memory. */
+/* What a thread copies of every stage: 16 bytes of each of some columns, TILE_THREADS / 4 apart, of matrix a from col0 on,
+ * then of b. at: bytes from the beginning of the stage in the table. For columns that do not exist column 0 is copied;
+ * those sums are never stored. from, word, to: the next stage: its place in the table, along k, in shared memory. */
 typedef struct tile_feed {
     int k, at[TILE_COPIES], word, to;
     const char *from;
 } tile_feed;
 
-/* Eights of columns of a warp: in turn, of a and of b, or, without b, of a alone in pairs. */
+/* The number of turns of a warp; in a turn it has eight columns of a and eight of b, or, for m = 0, 2 x 8 of a. */
 static __device__ __forceinline__ int tile_turns(const so2_part &p)
 {
     int n = p.m ? 2 * p.n_n : p.n_n;
@@ -177,7 +181,7 @@ UNROLL
     return f;
 }
 
-/* From a place in a stage to the same in the next one of the ring. */
+/* The same place in the next stage of the ring. */
 static __device__ __forceinline__ int ring_next(int at)
 {
     return at + tile_stage() < TILE_STAGES * tile_stage() ? at + tile_stage() : at - (TILE_STAGES - 1) * tile_stage();
@@ -188,7 +192,7 @@ template <int P> static __device__ __forceinline__ int tile_stages(const tile_me
     return (t.wide / 8 + tile_kind<P>::steps - 1) / tile_kind<P>::steps;
 }
 
-/* Begins to copy the next stage. Behind a row's end its begin is as good: features are zero there. */
+/* Starts the copies of the next stage. Past the end of a row, its beginning is copied: the features are zero there. */
 template <int P>
 static __device__ __forceinline__ void stage_begin(const so2_part &p, const tile_memory &t, tile_feed *f)
 {
@@ -210,7 +214,7 @@ UNROLL
     }
 }
 
-/* The first stages: whoever used the stages before has passed a barrier. */
+/* Starts the copies of the first stages. All threads must have passed a barrier since the stages were last used. */
 template <int P>
 static __device__ __forceinline__ tile_feed stages_begin(const so2_part &p, const tile_memory &t, int col0)
 {
@@ -225,7 +229,7 @@ UNROLL_BY(1)
     return f;
 }
 
-/* The feed that follows them. */
+/* The feed that continues after these first stages. */
 template <int P>
 static __device__ __forceinline__ tile_feed feed_ahead(const so2_part &p, const tile_memory &t)
 {
@@ -238,7 +242,8 @@ static __device__ __forceinline__ tile_feed feed_ahead(const so2_part &p, const 
     return f;
 }
 
-/* Words from a stage's begin to what this thread reads of eight columns, and of eight that lie `apart` columns behind. */
+/* The offset in words, from the beginning of a stage, of what this lane reads of eight columns and of eight more that are
+ * `apart` columns further on. */
 template <int P> static __device__ __forceinline__ int stage_lane(int apart)
 {
     int lane = (int)threadIdx.x % 32;
@@ -246,7 +251,7 @@ template <int P> static __device__ __forceinline__ int stage_lane(int apart)
     return tile_kind<P>::x3 ? lane / 4 * MMA_LD + lane % 4 * 2 : (lane % 8 + lane / 16 * apart) * MMA_LD + lane / 8 % 2 * 4;
 }
 
-/* Both eights; the second word is what bf16 leaves of the first. */
+/* The fragments of both groups of eight columns; with bf16x3 the second word has the rounding remainder of the first. */
 template <int P>
 static __device__ __forceinline__ void stage_frag(uint32_t f[2][1 + tile_kind<P>::x3][2], const uint32_t *stage, int apart)
 {
@@ -266,8 +271,9 @@ UNROLL
     }
 }
 
-/* Eight words along k. x: what this thread reads of the sign that a belongs to in acc[0], and `other` words on of the
- * other: acc[0] += a x - b other, acc[1] += a other + b x. Without b acc[1] is of the second eights. */
+/* Multiplies eight words along k. x: this lane's words of one sign; those of the other sign are `other` words further on.
+ * PAIR (m > 0): acc[0] += a x - b x_other, acc[1] += a x_other + b x. Otherwise acc[1] belongs to the second group of
+ * eight columns. */
 template <int P, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_step(float acc[2][TURNS][TILE_HALVES][4], const tile_memory &t,
                                                  const uint32_t *x, int other, const uint32_t *stage)
@@ -323,7 +329,7 @@ UNROLL
     }
 }
 
-/* The first stages are under way. */
+/* All columns of a tile. The copies of the first stages have been started. */
 template <int P, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                     bool together)
@@ -395,7 +401,7 @@ template <int P>
 static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_memory *t)
 {
     SHARED_BYTES(bytes);
-    /* order 1 has most to do, where there is one: it begins */
+    /* order 1 has the most work, so its blocks come first */
     int m = s.n_orders > 1 && blockIdx.y < 2 ? 1 - (int)blockIdx.y : (int)blockIdx.y;
     so2_part p = {};
 
@@ -412,7 +418,8 @@ static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_m
     return p;
 }
 
-/* fours: TILE_X4, TILE_Y4. */
+/* Op 7 alone, for features that are in the edges' frames already. Map: the head of this file. P: precision. fours: TILE_X4,
+ * TILE_Y4. Equals: the products of conv_forward (models/ref/conv.inc), taken in the edge's frame. */
 template <int P>
 __global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
     so2_mma(const __grid_constant__ nn_gpu_so2 s, int fours)

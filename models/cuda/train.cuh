@@ -1,12 +1,13 @@
 /* models/cuda/train.cuh - loss and its gradient, norm of the gradient, AdamW and LAMB with the
- * moving average: ops 14, 16, 17 (docs/model.md 8). The arithmetic is that of models/loss.c, models/adam.c and
- * models/lamb.c; sums are doubles in an order that depends on the number of summands alone. */
+ * moving average: ops 14, 16, 17, 20 (docs/model.md 8). The arithmetic is that of models/loss.c, models/adam.c and
+ * models/lamb.c; sums are doubles, in an order that depends only on the number of summands. All blocks have
+ * TRAIN_THREADS threads; the only shared memory is that of block_sum. */
 #ifndef NN_CUDA_TRAIN_CUH
 #define NN_CUDA_TRAIN_CUH
 
 enum { TRAIN_THREADS = 256, ADAMW_EACH = 4, ADAMW_SPAN = TRAIN_THREADS * ADAMW_EACH };
 
-/* The sum over the block, in every thread. */
+/* The sum over the block, returned to every thread. Shared: part [warps]. */
 static __device__ double block_sum(double v)
 {
     __shared__ double part[TRAIN_THREADS / 32];
@@ -23,7 +24,7 @@ static __device__ double block_sum(double v)
 }
 
 typedef struct loss_one {
-    double loss, error, slope; /* of one number: its loss, |error|, the loss' derivative */
+    double loss, error, slope; /* of one number: its loss, |error|, derivative of the loss */
 } loss_one;
 
 static __device__ __forceinline__ loss_one loss_of(int32_t kind, double y, double t)
@@ -35,7 +36,8 @@ static __device__ __forceinline__ loss_one loss_of(int32_t kind, double y, doubl
     return kind == NN_GPU_L2 ? loss_one{ e * e, fabs(e), 2 * e } : loss_one{ fabs(e), fabs(e), (double)((e > 0) - (e < 0)) };
 }
 
-/* One block: a batch has few numbers. */
+/* Op 14: loss, and dy = scale * dloss/dy / measured (docs/model.md 1.3). One block, because a batch has few numbers.
+ * Equals: nn_loss_backward (models/loss.c). */
 __global__ void loss_run(nn_gpu_loss a)
 {
     double loss = 0, abs = 0, square = 0, per = a.measured ? a.scale->by / (double)a.measured : 0;
@@ -59,7 +61,8 @@ __global__ void loss_run(nn_gpu_loss a)
     a.result->measured = a.measured;
 }
 
-/* A kernel, and no cudaMemset: a graph that is ready takes new numbers of elements from a kernel for certain. */
+/* Op 20: p[i] = 0. A kernel instead of cudaMemset, because an instantiated graph surely accepts a new number of elements
+ * for a kernel. A thread has ADAMW_EACH numbers. */
 __global__ void words_zero(uint32_t *p, int64_t n)
 {
     int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;
@@ -70,6 +73,7 @@ __global__ void words_zero(uint32_t *p, int64_t n)
             p[first + k * TRAIN_THREADS] = 0;
 }
 
+/* Op 20: y[i] += x[i]. A thread has ADAMW_EACH numbers. */
 __global__ void rows_add(nn_gpu_add a)
 {
     int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;
@@ -80,6 +84,8 @@ __global__ void rows_add(nn_gpu_add a)
             a.y[first + k * TRAIN_THREADS] += a.x[first + k * TRAIN_THREADS];
 }
 
+/* Op 17: part[block] = sum of squares of NN_GPU_SQUARES numbers of g. Equals: piece_square (models/train_step.c), but for
+ * the order of the sum. */
 __global__ void square_parts(nn_gpu_optimise a)
 {
     int64_t first = (int64_t)blockIdx.x * NN_GPU_SQUARES + threadIdx.x;
@@ -96,7 +102,7 @@ __global__ void square_parts(nn_gpu_optimise a)
         a.part[blockIdx.x] = sum;
 }
 
-/* nn_adamw_rule_make and nn_lamb_rule_make for the step that is taken now; clip undoes the scale. */
+/* nn_adamw_rule_make and nn_lamb_rule_make for this step; clip also divides by the loss scale. */
 static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, double norm)
 {
     double t = (double)step, most = (1 + t) / (10 + t);
@@ -132,7 +138,7 @@ static __device__ nn_gpu_loss_scale scale_next(nn_gpu_loss_scale s, int64_t afte
     return nn_gpu_loss_scale{ fmin(2 * s.by, (double)NN_GPU_SCALE_MOST), 0 };
 }
 
-/* The whole batch's losses from its shards', in every thread of a block. */
+/* The losses of the whole batch, summed over its shards; returned to every thread of the block. */
 static __device__ nn_gpu_step_result shards_sum(const nn_gpu_optimise &a)
 {
     nn_gpu_step_result sum = {};
@@ -148,7 +154,8 @@ static __device__ nn_gpu_step_result shards_sum(const nn_gpu_optimise &a)
     return sum;
 }
 
-/* One block: is the step taken, with which numbers, and with which scale the next. */
+/* Op 17: norm = sqrt(sum of part) / scale; decides whether the step is taken; its constants; the next loss scale. One block.
+ * Equals: clipping in models/train_step.c, nn_adamw_rule_make, nn_lamb_rule_make, nn_loss_scale_next. */
 __global__ void rule_make(nn_gpu_optimise a)
 {
     int64_t parts = (a.n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
@@ -190,6 +197,8 @@ static __device__ __forceinline__ void adamw_one(const nn_gpu_optimise &a, const
     average_one(a, r, i, p);
 }
 
+/* Op 16, AdamW: m = b1 m + a1 g, v = b2 v + a2 g^2, p = keep p - rate m / (sqrt(v) fix + eps), then the moving average
+ * (docs/model.md 1.5). A thread has ADAMW_EACH numbers. Equals: nn_adamw_update (models/adam.c). */
 __global__ void adamw_run(nn_gpu_optimise a)
 {
     int64_t first = (int64_t)blockIdx.x * ADAMW_SPAN + threadIdx.x;
@@ -203,14 +212,15 @@ __global__ void adamw_run(nn_gpu_optimise a)
             adamw_one(a, r, first + k * TRAIN_THREADS);
 }
 
-/* ---- LAMB: a block is a piece ---- */
+/* ---- LAMB: a block is a piece of a tensor ---- */
 
 static __device__ __forceinline__ float lamb_direction(const nn_gpu_optimise &a, const nn_gpu_rule &r, int64_t i)
 {
     return a.m[i] * r.fix1 / (sqrtf(a.v[i]) * r.fix + r.eps) + r.decay * a.p[i];
 }
 
-/* nn_lamb_moments: the moments; squares of p as it was, and of u. */
+/* Op 16, LAMB, first pass: updates the moments; squares[piece] = sums of squares of p (before the step) and of
+ * u = m^ / (sqrt(v^) + eps) + decay p. Equals: nn_lamb_moments (models/lamb.c). */
 __global__ void lamb_moments(nn_gpu_optimise a)
 {
     nn_gpu_piece piece = a.lamb.piece[blockIdx.x];
@@ -234,7 +244,8 @@ __global__ void lamb_moments(nn_gpu_optimise a)
         a.lamb.squares[blockIdx.x] = sum;
 }
 
-/* Every block of a tensor adds up the tensor's pieces itself: that is less than another kernel. */
+/* Op 16, LAMB, second pass: p = p - lr |p|/|u| u, then the moving average. Every block sums the squares of all pieces of its
+ * tensor itself, which costs less than another kernel. Equals: nn_lamb_ratio, nn_lamb_update (models/lamb.c). */
 __global__ void lamb_update(nn_gpu_optimise a)
 {
     nn_gpu_piece piece = a.lamb.piece[blockIdx.x];

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* to [n] becomes shard 0 + 1 + 2 + ..., on the device. Shards first .. first + n_own - 1 are
- * own [n_own][stride], all others in their place in others [n_rows][n]. to may be own. */
+/* to[i] = shard 0 + shard 1 + ..., i < n, in this order; all pointers are device memory. Shards first .. first + n_own - 1
+ * are own [n_own][stride]; shard k of the others is row k of others [n_rows][n]. to may be own. */
 typedef struct nn_nccl_rows {
     float *to;
     const float *own, *others;
@@ -33,7 +33,8 @@ static inline float nn_nccl_row_sum(const nn_nccl_rows *a, int64_t i)
     return sum;
 }
 
-/* n 0: loads the kernel; its first call may wait for all work of the device, without end where a rank is gone. */
+/* Launches the kernel: one thread a number. n 0: only loads the kernel. Do this first, because the first call may wait for all
+ * work on the device, which never ends if a rank is gone. */
 cudaError_t nn_nccl_add(const nn_nccl_rows *a, cudaStream_t stream);
 
 #ifdef __cplusplus

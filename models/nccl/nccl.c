@@ -154,11 +154,11 @@ static pl_code version_check(nn_ranks *control, pl_error *err)
     int version = 0;
 
     if (ncclGetVersion(&version) != ncclSuccess)
-        return pl_fail(err, PL_ECONFIG, "NCCL does not tell its version");
+        return pl_fail(err, PL_ECONFIG, "NCCL does not report its version");
     version_word(here, version);
     version_word(built, NCCL_VERSION_CODE);
     if (version < NCCL_VERSION_CODE || version / 10000 != NCCL_MAJOR)
-        return pl_fail(err, PL_ECONFIG, "NCCL %s is installed here, %s or a newer %d is needed, for which this was built", here,
+        return pl_fail(err, PL_ECONFIG, "NCCL %s is installed here; this program was built for %s and needs it or a newer %d", here,
                        built, NCCL_MAJOR);
     return nn_ranks_agree(control, &version, sizeof version, "NCCL", err);
 }

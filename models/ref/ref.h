@@ -1,12 +1,12 @@
-/* models/ref/ref.h - every operation of the model straight from its definition,
- * forward and backward: the oracle for every faster form.
+/* models/ref/ref.h - the reference implementation: every operation of the model, forward and
+ * backward, computed as docs/model.md defines it. All faster code is tested against it.
  *
- * The same text is compiled for double (nn_ref_x) and for float (nn_reff_x).
+ * The same source is compiled for double (nn_ref_x) and for float (nn_reff_x).
  * Bases are the pairwise ones of models/basis.h; the radial weights of an edge
- * are made row by row and never stored. Edges are taken in blocks of 16 with
- * the edge as the innermost index ("lanes"), which the compiler turns into
- * vector code; a short last block is filled with edges of zero features, whose
- * contributions are all zero. Sums run in the order of the edges.
+ * are computed row by row and never stored. Edges are processed in blocks of 16, with
+ * the edge as the innermost index ("lanes"), so that the compiler can vectorise; a short
+ * last block is padded with edges of zero features, which contribute zero. Sums run in
+ * the order of the edges.
  *
  * docs/model.md 3 (convolution), docs/model.md 4 (attention), docs/model.md 5.1 (norm),
  * docs/model.md 5.4 (head), docs/model.md 5.5 and 2.6 (gradients). Nodes without incoming edges and empty edge lists are fine. */
@@ -16,7 +16,7 @@
 #include "models/basis.h"
 #include "models/se3.h"
 
-/* Edges of a batch as they enter; everything is copied. */
+/* The edges of a batch; graph_new copies everything. */
 typedef struct nn_ref_edges {
     int32_t n_nodes, n_edges, n_scalars;
     const int32_t *src, *dst;            /* [n_edges]                                      */

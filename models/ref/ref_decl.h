@@ -28,7 +28,7 @@ typedef struct REF(edge_grad) {
     real *feature[NN_DEGREES];  /* [n_edges][ch][2d+1]        */
 } REF(edge_grad);
 
-/* What all operations on a model need. Scratch and results are taken from mem. */
+/* The context of all operations on a model. Scratch and results are in mem. */
 typedef struct REF(ctx) {
     const nn_se3 *model;
     const real *w;              /* [model->n_floats]                    */
@@ -46,7 +46,7 @@ pl_code REF(conv_forward)(REF(ctx) *ctx, const nn_conv *c, const REF(feat) *x, R
 pl_code REF(conv_backward)(REF(ctx) *ctx, const nn_conv *c, const REF(feat) *x, const REF(feat) *dy,
                            REF(feat) *dx, pl_error *err);
 
-/* What the backward pass of an attention block wants to know again. */
+/* What the forward pass of an attention block stores for its backward pass. */
 typedef struct REF(attention_tape) {
     REF(feat) kv, query, cat;   /* per edge; per node; per node: sum and skip, concatenated */
     real *alpha;                /* [n_edges][heads]                                         */
@@ -67,7 +67,7 @@ void REF(linear_forward)(real *y, const real *w, const real *x, int32_t n, const
 void REF(linear_backward)(real *dw, real *dx, const real *w, const real *x, const real *dy,
                           int32_t n, const int32_t shape[3]); /* shape: rows, cols, 2d+1 */
 
-/* One pass through a whole model, kept for the way back. */
+/* A forward pass through a whole model, kept for the backward pass. */
 typedef struct REF(run) {
     int32_t n_graphs;
     const int32_t *first;            /* [n_graphs+1], borrowed                           */

@@ -81,7 +81,7 @@ static pl_code listen_open(int *out, const char *port, pl_error *err)
     waits = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
     *out = waits ? fd : -1;
     if (!waits)
-        (void)pl_fail(err, PL_ECONFIG, "rank 0 cannot wait at port %s: %s", port[0] ? port : "(any)",
+        (void)pl_fail(err, PL_ECONFIG, "rank 0 cannot listen on port %s: %s", port[0] ? port : "(any)",
                       bad ? gai_strerror(bad) : strerror(errno));
     if (!waits && fd >= 0)
         (void)close(fd);
@@ -157,7 +157,7 @@ static pl_code notice_write(const nn_meeting *m, int listening, const char *key,
     pl_code rc = pl_mkdirs(m->folder, err);
 
     if (!rc && (!nn_meet_path(path, sizeof path, m) || getsockname(listening, (struct sockaddr *)(void *)&at, &n) != 0))
-        rc = pl_fail(err, PL_EIO, "%s: no file for the ranks", m->folder);
+        rc = pl_fail(err, PL_EIO, "%s: cannot write the file by which the ranks find rank 0", m->folder);
     if (!rc) {
         pl_text_addf(&text, "molsieve ranks 1\njob %s\nkey %s\nport %d\n", m->job, key, (int)ntohs(at.sin_port));
         notice_addresses(&text);
@@ -220,16 +220,16 @@ static bool is_wanted(const hello *h, const nn_wires *w, const nn_meeting *m, co
 {
     memset(why, 0, sizeof *why);
     if (strncmp(h->key, key, KEY) != 0 || strncmp(h->job, m->job, sizeof h->job - 1) != 0) {
-        snprintf(why->text, sizeof why->text, "who waits there belongs to another run");
+        snprintf(why->text, sizeof why->text, "the process that answers there belongs to another run");
         return false;
     }
     why->final = 1;
     if (h->size != m->size || h->rank < 1 || h->rank >= m->size)
-        snprintf(why->text, sizeof why->text, "rank %d of %d came to rank 0 of %d: the launcher's variables do not fit",
+        snprintf(why->text, sizeof why->text, "rank %d of %d connected to rank 0 of %d: the launcher's variables do not match",
                  (int)h->rank, (int)h->size, m->size);
     else if (w->fd[h->rank] >= 0)
-        snprintf(why->text, sizeof why->text, "a second rank %d came to rank 0: if two runs share a folder or a port, "
-                 "MOLSIEVE_RUN=NAME in the environment of each tells them apart", (int)h->rank);
+        snprintf(why->text, sizeof why->text, "a second rank %d connected to rank 0: if two runs share a directory or port, "
+                 "set a different MOLSIEVE_RUN=NAME for each", (int)h->rank);
     return why->text[0] == '\0';
 }
 
@@ -342,7 +342,7 @@ static pl_code somebody_missing(nn_wires *w, const nn_meeting *m, pl_error *err)
     pl_text names = { 0 };
     int n = missing(w, &names);
 
-    snprintf(why.text, sizeof why.text, "%d of %d ranks did not come within %.0f s: rank %s", n, m->size, m->patience,
+    snprintf(why.text, sizeof why.text, "%d of %d ranks did not connect within %.0f s: rank %s", n, m->size, m->patience,
              pl_text_str(&names));
     for (int i = 1; i < w->size; i++)
         if (w->fd[i] >= 0)
@@ -413,7 +413,7 @@ static pl_code address_try(nn_wires *w, const nn_meeting *m, const struct addrin
     snprintf(h.job, sizeof h.job, "%s", m->job);
     w->fd[0] = connect_to(a);
     if (w->fd[0] < 0)
-        return not_yet(why, "nobody answers there");
+        return not_yet(why, "no process answers there");
     socket_tune(w->fd[0]);
     w->patience = 2 * ANSWER_S;
     rc = nn_wires_send(w, 0, NN_WIRE_HELLO, &h, sizeof h, &seen);
@@ -474,7 +474,7 @@ static pl_code guest(nn_wires *w, const nn_meeting *m, pl_error *err)
     pl_code rc = PL_EDEVICE;
 
     if (by_file && !nn_meet_path(path, sizeof path, m))
-        return pl_fail(err, PL_EIO, "%s: no file for the ranks", m->folder);
+        return pl_fail(err, PL_EIO, "%s: cannot write the file by which the ranks find rank 0", m->folder);
     while (rc == PL_EDEVICE) {
         rc = by_file ? notice_try(w, m, path, &why) : host_try(w, m, m->host, m->port, "", &why);
         if (rc != PL_EDEVICE || nn_wires_clock() > end)
@@ -482,8 +482,8 @@ static pl_code guest(nn_wires *w, const nn_meeting *m, pl_error *err)
         nap(0.05);
     }
     if (rc == PL_EDEVICE && by_file)
-        return pl_fail(err, rc, "rank 0 was not found in %.0f s by the file %s (%s); MOLSIEVE_MASTER=host:port needs no "
-                       "shared folder", m->patience, path, why.text);
+        return pl_fail(err, rc, "rank 0 was not found within %.0f s by the file %s (%s); without a shared directory set "
+                       "MOLSIEVE_MASTER=host:port", m->patience, path, why.text);
     if (rc)
         return pl_fail(err, rc, "rank 0%s%s%s%s: %s", m->host[0] ? " at " : "", m->host, m->host[0] ? ":" : "", m->port, why.text);
     return start_wait(w, m->patience + ANSWER_S, err);

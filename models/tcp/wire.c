@@ -161,7 +161,7 @@ static pl_code head_get(nn_wires *w, int from, head *h, pl_error *err)
     pl_code rc = get(w, from, h, sizeof *h, err);
 
     if (!rc && h->kind == NN_WIRE_GIVE_UP)
-        return pl_fail(err, PL_EDEVICE, "rank %d has given up; what it says tells why", from);
+        return pl_fail(err, PL_EDEVICE, "rank %d has given up; its own message says why", from);
     return rc;
 }
 
@@ -182,7 +182,7 @@ pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t 
     pl_code rc = head_get(w, from, &h, err);
 
     if (!rc && h.n > most)
-        return pl_fail(err, PL_EDEVICE, "what answered is not a rank of this program");
+        return pl_fail(err, PL_EDEVICE, "the process that answered is not a rank of this program");
     *kind = rc ? 0 : h.kind;
     if (!rc && h.n < most)
         bytes[h.n] = '\0';

@@ -67,7 +67,7 @@ void pl_arena_free(pl_arena *mem)
     free(mem);
 }
 
-/* Blocks made for one large request go: the next batch's may be of another size. */
+/* Blocks made for one large request are freed: the next batch may need another size. */
 void pl_arena_reset(pl_arena *mem)
 {
     for (block **at = &mem->first->next; *at != NULL;) {
@@ -84,7 +84,7 @@ void pl_arena_reset(pl_arena *mem)
     mem->now = mem->first;
 }
 
-/* A block with room for `need`; what is left of the one in use is not given up for a large request. */
+/* A block with room for `need` bytes. A large request gets a block of its own, and the current block stays in use. */
 static block *block_with_room(pl_arena *mem, size_t need)
 {
     block *b = mem->now;
@@ -114,7 +114,7 @@ void *pl_arena_raw(pl_arena *mem, size_t bytes)
 
     if (refuse_nth > 0 && --refuse_nth == 0)
         return NULL;
-    if (bytes > PTRDIFF_MAX - align) /* a negative count, and room for the block's head */
+    if (bytes > PTRDIFF_MAX - align) /* a negative count, or no room for the header of the block */
         return NULL;
     need = (bytes + align - 1) / align * align;
     b = block_with_room(mem, need);

@@ -27,7 +27,7 @@ int pl_code_exit(pl_code code)
     return (unsigned)code < PL_NCODES ? exit_status[code] : 1;
 }
 
-/* ---- no memory ---- */
+/* ---- out of memory ---- */
 
 static atomic_size_t last_refused;
 

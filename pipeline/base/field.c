@@ -81,7 +81,7 @@ const char *pl_number_text(double x, char buf[64])
     }
     (void)pl_real_str(x, buf);
     e = strchr(buf, 'e');
-    if (e != NULL && strchr(buf, '.') == NULL) { /* YAML 1.1 takes 1e-08 for text, 1.0e-08 for a number */
+    if (e != NULL && strchr(buf, '.') == NULL) { /* YAML 1.1 reads 1e-08 as text, 1.0e-08 as a number */
         memmove(e + 2, e, strlen(e) + 1);
         memcpy(e, ".0", 2);
     }
@@ -176,7 +176,7 @@ static void add_range(const pl_field *f, const char *anything, char *buf, size_t
     if (!pl_field_limited(f)) {
         add(buf, size, anything);
     } else {
-        bool open = f->max >= 1e15; /* nobody wants to read 9007199254740991 */
+        bool open = f->max >= 1e15; /* "or more" reads better than 9007199254740991 */
         add(buf, size, pl_field_number(f, f->min, a));
         add(buf, size, open ? " or more" : f->min < f->max ? ".." : "");
         add(buf, size, open || f->min == f->max ? "" : pl_field_number(f, f->max, b));

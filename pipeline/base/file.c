@@ -18,7 +18,7 @@ pl_code pl_fail_errno(pl_error *err, const char *path)
 int pl_open_regular(const char *path, pl_error *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* of a file NONBLOCK changes nothing */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* without it, opening a pipe would wait */
 
     if (fd < 0 || fstat(fd, &st) != 0)
         (void)pl_fail_errno(err, path);
@@ -40,7 +40,7 @@ static pl_code read_all(int fd, char *to, size_t n, const char *path, pl_error *
         if (got < 0)
             return pl_fail_errno(err, path);
         if (got == 0)
-            return pl_fail(err, PL_EIO, "%s: became shorter while it was read", path);
+            return pl_fail(err, PL_EIO, "%s: the file became shorter while it was read", path);
         have += (size_t)got;
     }
     return PL_OK;
@@ -91,7 +91,7 @@ pl_code pl_file_sync_name(const char *path, pl_error *err)
     (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return PL_OK; /* may be written but not read: nothing can be done */
+        return PL_OK; /* a directory that cannot be read cannot be synced */
     if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
         code = pl_fail_errno(err, dir);
     (void)close(fd);
@@ -103,7 +103,7 @@ static pl_code file_write(const char *path, pl_bytes what, bool secret, pl_error
     char tmp[PATH_MAX];
     int fd, bad;
 
-    /* One name: what a killed process left is overwritten, not added to. */
+    /* The temporary name is fixed, so the next write replaces a file that a killed process left. */
     if (snprintf(tmp, sizeof tmp, "%s.tmp", path) >= (int)sizeof tmp)
         return pl_fail(err, PL_EIO, "%s: path too long", path);
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);

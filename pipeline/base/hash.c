@@ -7,7 +7,7 @@
 
 enum { LANES = 4 };
 
-/* Other words give other results, and so do other states. */
+/* One-to-one in the state and in the word: a different word or a different state gives a different result. */
 static uint64_t step(uint64_t state, const unsigned char *word)
 {
     uint64_t w;

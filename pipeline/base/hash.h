@@ -1,5 +1,6 @@
-/* pipeline/base/hash.h - a fast 64-bit hash against accidents: a changed word of 8 bytes is always noticed, more than one
- * but for one time in 2^64. It is no protection against people: see sha256.h. Machines with little-endian numbers. */
+/* pipeline/base/hash.h - a fast 64-bit hash that detects accidental changes: a change of one 8-byte word always changes the
+ * hash, a change of several does so except about once in 2^64. It does not detect deliberate changes: use sha256.h.
+ * Little-endian machines only. */
 #ifndef PL_BASE_HASH_H
 #define PL_BASE_HASH_H
 

@@ -57,12 +57,12 @@ struct pl_pool {
     pool_slot *slot;
     pool_worker *worker;
     pthread_mutex_t lock;
-    pthread_cond_t work, result;      /* a slot waits, or stop; a slot has been computed */
-    int64_t n_computed, n_reported;   /* by workers; by pl_pool_wait                     */
+    pthread_cond_t work, result;      /* signalled when a slot waits or on stop; when a slot has been computed */
+    int64_t n_computed, n_reported;   /* slots computed so far; how many of them pl_pool_wait knows of */
     bool stop;
 };
 
-/* -1: none waits. */
+/* The waiting slot with the smallest rank; -1: none waits. */
 static int first_waiting(const pl_pool *p)
 {
     int best = -1;
@@ -161,7 +161,7 @@ pl_code pl_pool_open(pl_pool **out, int workers, int n_slots, pl_compute *comput
     for (int i = 0; p->slot != NULL && p->worker != NULL && i < workers; i++) {
         p->worker[i] = (pool_worker){ .pool = p, .id = i };
         if (pthread_create(&p->worker[i].thread, NULL, pool_work, &p->worker[i]) != 0)
-            break; /* fewer do as well */
+            break; /* fewer threads only make it slower */
         p->n_workers++;
     }
     if (p->n_workers == 0) {

@@ -10,7 +10,7 @@
 
 #define SHA __attribute__((target("sha,sse4.1,ssse3")))
 
-/* The state as sha256rnds2 wants it: words a b e f and c d g h. */
+/* The state in the order that sha256rnds2 expects: words a b e f and c d g h. */
 typedef struct state {
     __m128i abef, cdgh;
 } state;
@@ -31,7 +31,7 @@ SHA static void state_store(uint32_t h[8], state s)
     _mm_storeu_si128((__m128i *)(h + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
 
-/* Words 16.. of the schedule, four at a time, from the sixteen before them. */
+/* The next four words of the message schedule (words 16 to 63) from the sixteen before them. */
 SHA static __m128i schedule(__m128i w0, __m128i w1, __m128i w2, __m128i w3)
 {
     __m128i sum = _mm_add_epi32(_mm_sha256msg1_epu32(w0, w1), _mm_alignr_epi8(w3, w2, 4));
@@ -67,10 +67,10 @@ SHA static void blocks(uint32_t h[8], const unsigned char *p, size_t n)
     state_store(h, s);
 }
 
-/* CPUID leaves a virtual machine, so it is asked once. */
+/* CPUID is slow in a virtual machine (it traps to the host), so its answer is kept. */
 pl_sha256_blocks *pl_sha256_blocks_x86(void)
 {
-    static atomic_int known; /* 1: there is none, 2: there is */
+    static atomic_int known; /* 0: not asked yet; 1: no SHA instructions; 2: there are */
     int is = atomic_load_explicit(&known, memory_order_relaxed);
     unsigned a, b = 0, c = 0, d;
 

@@ -70,7 +70,7 @@ void pl_text_addf(pl_text *t, const char *fmt, ...)
     va_end(again);
 }
 
-/* Length of the UTF-8 sequence at s[0..n-1], 0 if it is none. */
+/* Length in bytes of the UTF-8 sequence that begins s[0..n-1]; 0 if these bytes are not UTF-8. */
 static size_t utf8_len(const unsigned char *s, size_t n)
 {
     size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
@@ -87,8 +87,8 @@ static size_t utf8_len(const unsigned char *s, size_t n)
     return len;
 }
 
-/* What a terminal obeys or what changes the order of the text around it: C0 and C1 controls, line and paragraph
- * separators, bidirectional controls. s has n bytes of one sequence. */
+/* Characters that control a terminal or reorder the text around them: C0 and C1 controls, line and paragraph
+ * separators, bidirectional controls. s holds one sequence of n bytes. */
 static bool is_control(const unsigned char *s, size_t n)
 {
     if (n == 1)
@@ -100,9 +100,9 @@ static bool is_control(const unsigned char *s, size_t n)
     return n == 3 && s[0] == 0xE2 && s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9; /* U+2066 to 2069 */
 }
 
-void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t most)
+void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t max)
 {
-    while (n > 0 && t->len < most && !t->refused) {
+    while (n > 0 && t->len < max && !t->refused) {
         size_t len = utf8_len((const unsigned char *)s, n);
         if (len == 0)
             pl_text_add(t, "\xEF\xBF\xBD");
@@ -127,7 +127,7 @@ void pl_clean_line(char *s)
     }
 }
 
-/* The character of a sequence of 1 to 3 bytes. */
+/* The code point of a UTF-8 sequence of 1 to 3 bytes. */
 static unsigned code_point(const unsigned char *s, size_t n)
 {
     if (n == 1)
@@ -238,7 +238,7 @@ typedef struct unit {
     double scale;
 } unit;
 
-/* A sum of "number unit" pairs. A number alone would be seconds to one reader and minutes to the next: only 0 is. */
+/* A sum of "number unit" pairs. A number without a unit is ambiguous (seconds or minutes?), so only 0 is accepted. */
 static bool parse_units(const char *s, const unit *units, bool many, double *out)
 {
     double sum = 0;
@@ -282,7 +282,7 @@ bool pl_parse_size(const char *s, double *bytes)
     return parse_units(s, units, false, bytes);
 }
 
-/* 400, not 4e+02. */
+/* Whole numbers below 1e15 are written with all digits: 400, not 4e+02. */
 static bool is_plain_whole(double x) { return fabs(x) < 1e15 && x == floor(x) && !(x == 0 && signbit(x)); }
 
 const char *pl_real_str(double x, char buf[32])
@@ -357,7 +357,7 @@ const char *pl_count_str(int64_t n, char buf[32])
     return buf;
 }
 
-/* Levenshtein distance, words cut at 63 characters. */
+/* Levenshtein distance, without regard to case, of the first 63 bytes of each word. */
 static int distance(const char *a, const char *b)
 {
     int row[64], n = (int)strnlen(b, 63);

@@ -1,9 +1,9 @@
-/* pipeline/base/text.h - a growable string, and numbers that read and write the
- * same in every locale.
+/* pipeline/base/text.h - a growable string; numbers to and from text, the same
+ * in every locale.
  *
- * A pl_text starts zeroed and is freed with pl_text_free. When memory is
- * refused it stays as it was and remembers it: check pl_text_ok once, at the
- * end, instead of after every call. */
+ * A pl_text starts zeroed and is freed with pl_text_free. When memory is refused,
+ * the text stays as it was and ignores what is added later: check pl_text_ok once,
+ * at the end, instead of after every call. */
 #ifndef PL_BASE_TEXT_H
 #define PL_BASE_TEXT_H
 
@@ -26,28 +26,28 @@ void pl_text_reset(pl_text *t); /* empty, memory kept */
 void pl_text_add(pl_text *t, const char *s);
 void pl_text_add_n(pl_text *t, const char *s, size_t n);
 void pl_text_addf(pl_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD, control characters (as below) are escaped. */
+/* Adds s as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD, control characters (as below) are escaped. */
 void pl_text_add_json(pl_text *t, const char *s);
-/* A whole JSON text, in which control characters (as below) stand for themselves only within strings: those are escaped. */
+/* Adds a whole JSON text. Control characters (as below) stand for themselves only within strings; those are escaped. */
 void pl_text_add_json_text(pl_text *t, const char *json);
-/* n bytes as UTF-8 on one line: control characters (C0, C1, bidirectional) become blanks, other bytes that are not UTF-8 U+FFFD.
- * Stops when the text has `most` bytes, with a whole character. */
-void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t most);
-/* The same in place, for a message to a terminal: each byte of a control character becomes a blank, one that is not UTF-8 a '?'. */
+/* Adds n bytes as one line of UTF-8: a control character (C0, C1, bidirectional) becomes a blank, a byte that is not UTF-8
+ * becomes U+FFFD. Stops after the character with which the text has `max` bytes or more. */
+void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t max);
+/* The same in place, for a message to a terminal: each byte of a control character becomes a blank, a byte that is not UTF-8 '?'. */
 void pl_clean_line(char *s);
-bool pl_text_ok(const pl_text *t);
-const char *pl_text_str(const pl_text *t); /* never NULL */
+bool pl_text_ok(const pl_text *t);         /* false: memory was refused, the text is incomplete */
+const char *pl_text_str(const pl_text *t); /* never NULL; valid until the text changes */
 
-/* A copy in the arena; NULL when refused. */
+/* A copy in the arena; NULL when memory is refused. */
 char *pl_strdup(pl_arena *mem, const char *s);
 char *pl_strndup(pl_arena *mem, const char *s, size_t n);
 char *pl_sprintf(pl_arena *mem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The whole of `s` must be the number. Accepts "1e-3", "inf" and "nan" are refused. */
+/* The whole of `s` must be the number. "1e-3" is accepted; "inf", "nan" and hexadecimal are not. */
 bool pl_parse_real(const char *s, double *out);
 bool pl_parse_int(const char *s, int64_t *out);
-bool pl_parse_duration(const char *s, double *seconds); /* "2s", "10m", "3h50m", "1d", "0"; no other bare number */
-bool pl_parse_size(const char *s, double *bytes);       /* "64MiB", "2GB", "0"; no other bare number */
+bool pl_parse_duration(const char *s, double *seconds); /* "2s", "10m", "3h50m", "1d"; without a unit only "0" */
+bool pl_parse_size(const char *s, double *bytes);       /* "64MiB", "2GB"; without a unit only "0" */
 
 /* The shortest decimal that reads back as the same double (or float). buf holds 32. */
 const char *pl_real_str(double x, char buf[32]);
@@ -58,7 +58,7 @@ const char *pl_size_str(double bytes, char buf[32]);
 const char *pl_duration_str(double seconds, char buf[32]);
 const char *pl_count_str(int64_t n, char buf[32]);
 
-/* The entry of names[0..n-1] that is closest to `word`, or NULL if none is close. */
+/* The entry of names[0..n-1] closest to `word`: at most 3 edits, and at most half the length of the word; or NULL. */
 const char *pl_nearest(const char *word, const char *const *names, int n);
 
 #endif

@@ -53,7 +53,7 @@ WANTED = [
     "2:1: nmae: unknown setting, did you mean 'name'?; allowed: format, name,",
     "3:7: seed: -4 is outside 0 or more",
     "4:10: workers: 'many' is not understood; allowed: 1..4096 or auto",
-    "5:10: workdir: a list stands here; allowed: a file name",
+    "5:10: workdir: found a list; allowed: a file name",
     "7:28: limits.failures.max_fraction: 2 is outside 0..1",
     "7:42: limits.failures.max_count: 'x' is not understood",
     "8:13: limits.max_time: '1:30' is not understood; allowed: 1s..366d or auto, written like 30s, 10m or 3h50m",
@@ -71,7 +71,7 @@ WANTED = [
     "22:26: stages.prepare.conformers.source: unknown choice 'generat', did you mean 'generate'?",
     "22:46: stages.prepare.conformers.cpu_limit: 0s is outside",
     '23:16: stages.prepare.max_atoms: "12" in quotes is text; write the number without quotes',
-    "24:13: stages.prepare.labels: a map stands here; allowed: a list of texts",
+    "24:13: stages.prepare.labels: found a map; allowed: a list of texts",
     "25:5: stages.prepare.unit: unknown setting",
     "26:19: ${vars.cut}: no such variable under vars",
     "27:9: stages.rank.objectives: required but not given",
@@ -316,14 +316,14 @@ def what_newcomers_write_is_answered_with_what_to_write():
         start = "format: 1\ninputs: [{path: lib.smi}]\nstages:\n  read: {}\n  prepare: {conformers: {source: none}}\n"
         for text, want in (
                 (start + "rank: {top: 5}\n", "w.yaml:6:1: rank: unknown setting, did you mean stages.rank?"),
-                (start + "workdir: ~/runs\n", "workdir: ~/runs: only a shell knows what ~ is; write ${env:HOME}"),
-                (start + "workdir: $SCRATCH/a\n", "only a shell knows what $SCRATCH is; write ${env:SCRATCH}"),
+                (start + "workdir: ~/runs\n", "workdir: ~/runs: only a shell expands ~; write ${env:HOME}"),
+                (start + "workdir: $SCRATCH/a\n", "only a shell expands $SCRATCH; write ${env:SCRATCH}"),
                 (start + "scheduler: {time: 720}\n", "'720' is not understood; allowed: 1m..366d or auto, written like 30s, 10m"),
                 (start + "scheduler: {time: '12:00:00'}\n", "'12:00:00' is not understood; allowed: 1m..366d or auto, written"),
                 (start + "scheduler: {memory: 16000}\n", "'16000' is not understood; allowed: 0B or more, written like 64MiB"),
                 (start.replace("[{path: lib.smi}]", "[lib.smi]"), "inputs.0: settings are expected here, such as path: lib.smi\nm"),
                 (start.replace("[{path: lib.smi}]", "lib.smi"), "inputs: 'lib.smi' is not understood; allowed: a list such as [{path: ...}]"),
-                (start.replace("[{path: lib.smi}]", "[{path: *.smi}]"), "a value with * in front goes in quotes"),
+                (start.replace("[{path: lib.smi}]", "[{path: *.smi}]"), "put a value that begins with * in quotes"),
                 (start.replace("conformers", "labels: [gap], conformers") + "  graph: {}\n  split: {}\n  train: {targets: [{name: mu}]}\n",
                  "stages.train: the label mu is not among stages.prepare.labels; add it there"),
                 (start.replace("format: 1\n", ""), "format: required but not given; 1 (")):
@@ -501,7 +501,7 @@ def bench_measures_what_it_is_asked_for():
 
 def results_can_be_asked_and_exported():
     with Project() as p:
-        p.put("lib.smi", lines_of(data("screening/samples/zinc_5k.smi"), 12))
+        p.put("lib.smi", lines_of(data("library.smi"), 12))
         w = p.put("w.yaml", GOOD % "generate")
         _, _, err = p.run("top", expect=6)
         assert "no results.db" in err, err

@@ -17,7 +17,7 @@ READ = "  read: {unit: 100}\n  prepare: {conformers: {source: none}}\n"
 
 def one_objective_orders_by_its_value_with_ties_by_inchikey():
     with Project() as p:
-        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 400))
+        p.put("a.smi", lines_of(data("library.smi"), 400))
         w = p.workflow([p.path("a.smi")], READ + "  rank:\n    objectives: [{property: rotb, goal: maximise}]\n"
                        "    where: \"logp <= 4 and mw between 200 and 450\"\n    top: 50\n  write: {csv: out/hits.csv, smi: hits.smi}\n")
         assert "objective " in p.run("run", w)[1]  # no model and no property, so the value itself is told
@@ -33,7 +33,7 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
             mw, smiles = p.rows("SELECT mw, smiles FROM molecule WHERE mol_id=?", mol_id)[0]
             assert float(r["mw (u)"]) == mw and r["smiles"] == smiles
         smi = [line.split("\t") for line in open(p.path("run", "hits.smi")).read().splitlines()]
-        assert [s[0] for s in smi] == [r["smiles"] for r in rows] and all(s[1].startswith("zinc") for s in smi)
+        assert [s[0] for s in smi] == [r["smiles"] for r in rows] and all(s[1][:4] in ("CID-", "PDB-") for s in smi)
         # A file that somebody deleted is made again, as make would; nothing else is, and nothing is copied for it.
         was = {f: open(p.path("run", f), "rb").read() for f in ("out/hits.csv", "hits.smi")}
         done = "SELECT stage, count(*) FROM event WHERE message='done' GROUP BY 1 ORDER BY 1"
@@ -54,7 +54,7 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
 
 def sums_weights_caution_and_bounds_are_what_they_say():
     with Project() as p:
-        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 120))
+        p.put("a.smi", lines_of(data("library.smi"), 120))
         w = p.workflow([p.path("a.smi")], READ)
         p.run("run", w, "-q")
         db = sqlite3.connect(p.path("run", "results.db"))  # scores as the stage `score` would leave them
@@ -161,7 +161,7 @@ def series():
     """Molecules from the wild, and 300 of one ring that come before them all, and 60 without one; mixed."""
     made = ["c1c(I)c(I)c(%s)c(I)c1%s m%d.%d" % ("C" * i, "C" * j, i, j) for i in range(1, 25) for j in range(1, i + 1)]
     made += ["I%sC(I)(I)%sI a%d" % ("C" * i, "C" * (60 - i), i) for i in range(1, 31)]
-    wild = lines_of(data("screening/samples/zinc_5k.smi"), 150).decode().splitlines()
+    wild = lines_of(data("library.smi"), 150).decode().splitlines()
     return "\n".join(sorted(made + wild, key=lambda line: hashlib.sha256(line.encode()).digest())) + "\n"
 
 
@@ -239,13 +239,13 @@ def a_diverse_ranking_is_a_plain_walk_best_first():
 
 def a_diverse_ranking_needs_structures_and_says_so():
     with Project() as p:
-        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 40))
+        p.put("a.smi", lines_of(data("library.smi"), 40))
         w = p.workflow(["a.smi"], READ + "  rank: {objectives: [{property: mw, goal: maximise}], top: 5}\n")
         p.run("run", w, "-q")
         os.remove(p.path("run/features.db"))
         # Without: nobody misses them.
         assert "nothing ran" in p.run("run", w)[1]
-        assert "its blocks in features.db are gone" in p.run("plan", w, "stages.rank.diversity.by=scaffold")[1]
+        assert "its blocks are missing in features.db" in p.run("plan", w, "stages.rank.diversity.by=scaffold")[1]
         p.run("run", w, "-q", "stages.rank.diversity.by=scaffold")
         assert p.one("SELECT count(cluster) FROM hit") == 5
         # After a merge that did not need them: who can fetch them is named, and does.
@@ -295,7 +295,7 @@ FRONTS = (("{property: mw, goal: maximise}, {property: logp, goal: minimise}", l
 
 def pareto_fronts_are_those_of_the_definition():
     with Project() as p:
-        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 300))
+        p.put("a.smi", lines_of(data("library.smi"), 300))
         p.run("run", p.workflow([p.path("a.smi")], READ), "-q")
         db = sqlite3.connect(p.path("run", "results.db"))  # with ties, and molecules without a value
         db.execute("INSERT INTO property(property_id, name, unit, task, better) VALUES(7,'gap','eV','regression','low')")
@@ -450,7 +450,7 @@ def a_database_from_somebody_else_reaches_nothing():
 
 def a_condition_before_building_means_what_it_means_in_the_ranking():
     with Project() as p:
-        p.put("a.smi", lines_of(data("screening/samples/zinc_5k.smi"), 150))
+        p.put("a.smi", lines_of(data("library.smi"), 150))
         p.run("run", p.workflow([p.path("a.smi")], READ), "-q")
         for expression in ("logp <= 3 and not (hbd > 1)", "1.0 * hba / n_heavy < 0.2", "(mw < 350) + (logp < 3) + (rotb < 4) >= 2",
                            "formula like '%Cl%' or smiles glob '*[sS]*'", "charge in (0) and round(logp) between 1 and 3"):

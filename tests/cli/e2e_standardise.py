@@ -102,10 +102,9 @@ def a_ph_that_is_none_is_said_with_its_place():
 
 def real_molecules_keep_their_atoms_at_any_ph():
     with Project() as p:
-        inputs = ['{path: "%s", columns: {smiles: smiles}}' % data("screening/moleculenet/" + name) for name in
-                  ("esol.csv.gz", "freesolv.csv.gz", "clintox.csv.gz")]
-        inputs.append('{path: "%s"}' % p.put("zinc.smi", lines_of(data("screening/samples/zinc_5k.smi"), 1000)))
-        inputs.append('{path: "%s"}' % p.put("drugs.sdf", sdf_records(data("screening/samples/minidrugbank_3d.sdf.gz"), 300)))
+        inputs = ['{path: "%s", columns: {smiles: smiles}}' % name for name in (ESOL, data("labels.csv.gz"))]
+        inputs.append('{path: "%s"}' % data("library.smi"))
+        inputs.append('{path: "%s"}' % p.put("drugs.sdf", sdf_records(data("ligands.sdf.gz"), 300)))
         w = p.workflow(inputs, "  read: {}\n  prepare: {conformers: {source: none}, dedupe: {by: none}, labels: none}\n",
                        extra="limits: {failures: {max_fraction: 1}}\n")
         sql = "SELECT record_id, smiles, status, n_heavy, charge, n_atoms FROM record LEFT JOIN molecule USING(mol_id) ORDER BY 1"
@@ -132,6 +131,7 @@ def real_molecules_keep_their_atoms_at_any_ph():
             assert first[int(title)] == smiles, (first[int(title)], smiles)
 
 
+ESOL = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/esol.csv")
 RULES_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../workflows/data/alerts.smarts")
 
 # What each rule that comes along has to find, and what it must leave alone.

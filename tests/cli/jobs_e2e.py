@@ -46,7 +46,7 @@ class Gated(sieve.Project):
 
     def __enter__(self):
         super().__enter__()
-        self.put("a.smi", sieve.lines_of(sieve.data("screening/samples/zinc_5k.smi"), 64))
+        self.put("a.smi", sieve.lines_of(sieve.data("library.smi"), 64))
         self.workflow(["a.smi"], STAGES)
         for name, file in (("gated", "closed"), ("never", "a.smi")):
             os.mkdir(self.path(name))

@@ -55,7 +55,7 @@ def stopped_between_units(child, folder, least):
 
 def a_second_run_after_the_lock_was_deleted_ends_the_first():
     with Project() as p:
-        p.put("in.smi", lines_of(data("screening/samples/zinc_5k.smi"), 2000))
+        p.put("in.smi", lines_of(data("library.smi"), 2000))
         p.workflow(["in.smi"], STAGES)
         p.run("run", "w.yaml", "-q", "workdir=calm")
         want = p.run("db", "digest", "calm")[1]
@@ -82,7 +82,7 @@ def a_second_run_after_the_lock_was_deleted_ends_the_first():
 def a_merge_without_its_lock_replaces_nothing():
     """Deleted in the middle of it: what stands in its place stays."""
     with Project() as p:
-        p.put("in.smi", lines_of(data("screening/samples/zinc_5k.smi"), 300))
+        p.put("in.smi", lines_of(data("library.smi"), 300))
         p.workflow(["in.smi"], STAGES)
         for k in range(2):
             p.run("run", "w.yaml", "-q", "--shard", "%d/2" % k)

@@ -1,6 +1,8 @@
 #!/bin/sh
 # plan knows counts and sizes before anything has run: 300 records of a known file.
 set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+MOLSIEVE=${MOLSIEVE:-$here/../../build/dev/bin/molsieve}
 t=$(mktemp -d)
 trap 'rm -rf "$t"' EXIT
 i=0

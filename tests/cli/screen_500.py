@@ -6,15 +6,13 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
+
+import sieve
 
 molsieve = os.environ["MOLSIEVE"]
 source = os.environ["MOLSIEVE_SOURCE"]
-library = os.path.join(os.environ["MOLSIEVE_SHARED"], "data/screening/samples/zinc_5k.smi")
-if not os.path.exists(library):
-    print("skipped: no", library)
-    sys.exit(77)
+library = sieve.data("library.smi")
 
 
 def run(*args, status=0):

@@ -45,7 +45,7 @@ def rows(p, workdir):
 
 def smiles(p):
     """Two files: duplicates within shards and across them, records that fail in reading and in chemistry."""
-    lines = lines_of(data("screening/samples/zinc_5k.smi"), 320)
+    lines = lines_of(data("library.smi"), 320)
     twice = b"".join(lines.splitlines(True)[90:170])
     p.put("a.smi", lines + b"C1CC( bad\n" + twice + b"[Xe] noble\n\xff\xfe\n" + twice)
     p.put("b.smi", b"".join(lines.splitlines(True)[:30]) + b"not(a smiles x\n")
@@ -98,7 +98,7 @@ def any_number_of_shards_gives_the_rows_of_one_run():
         p.run("run", "exact.yaml", "-q", "workdir=one-exact")
         merged(p, 2, "of2-exact", w="exact.yaml")
         same(rows(p, "one-exact"), rows(p, "of2-exact"), "exact")
-        flat = b"".join(line.replace(b"@", b"") for line in lines_of(data("screening/samples/zinc_5k.smi"), 320).splitlines(True)[40:300])
+        flat = b"".join(line.replace(b"@", b"") for line in lines_of(data("library.smi"), 320).splitlines(True)[40:300])
         p.put("flat.smi", flat)  # without stereo: other keys, the same skeletons
         p.workflow(["a.smi", "empty.smi", "b.smi", "flat.smi"], PLAIN.replace("{source: none}", "{source: none}, dedupe: {by: skeleton}"),
                    name="skeleton.yaml")
@@ -202,7 +202,7 @@ def shard_auto_understands_job_arrays():
         assert told(p, "auto", **sge) == "00002-of-00008"
         assert told(p, "auto/8", **sge) == "00002-of-00008"
         assert "job array" in told(p, "auto", expect=2, SGE_TASK_ID="undefined", LSB_JOBINDEX="0")
-        assert "no shard" in told(p, "auto/8", expect=2, PBS_ARRAY_INDEX="8")
+        assert "8/8 is not a shard" in told(p, "auto/8", expect=2, PBS_ARRAY_INDEX="8")
 
 
 def the_heartbeat_tells_what_another_host_may_know():

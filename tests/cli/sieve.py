@@ -12,8 +12,13 @@ import sys
 import tempfile
 
 SKIP = 77
-PROGRAM = os.environ.get("MOLSIEVE", "molsieve")
-SHARED = os.environ.get("MOLSIEVE_SHARED", os.path.join(os.path.dirname(__file__), "../../../shared"))
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# What ctest sets; a test that is run by hand finds it from where this file lies.
+for name, value in (("MOLSIEVE_SOURCE", os.path.dirname(TESTS)),
+                    ("MOLSIEVE", os.path.join(os.path.dirname(TESTS), "build/dev/bin/molsieve")),
+                    ("MOLSIEVE_EMULATED", os.path.join(os.path.dirname(TESTS), "build/dev/tests/emulated"))):
+    os.environ.setdefault(name, value)
+PROGRAM = os.environ["MOLSIEVE"] = os.path.abspath(os.environ["MOLSIEVE"])
 
 
 def skip(why):
@@ -22,9 +27,17 @@ def skip(why):
 
 
 def data(path):
-    path = os.path.abspath(os.path.join(SHARED, "data", path))
-    if not os.path.exists(path):
-        skip(path + " is not there; set MOLSIEVE_SHARED")
+    """A file or folder of tests/data."""
+    return os.path.join(TESTS, "data", path)
+
+
+def more(path):
+    """The same of $MOLSIEVE_SHARED/data, which has more than tests/data; None where that is not set."""
+    shared = os.environ.get("MOLSIEVE_SHARED")
+    if not shared:
+        return None
+    path = os.path.abspath(os.path.join(shared, "data", path))
+    assert os.path.exists(path), path + ", which MOLSIEVE_SHARED names, is not there"
     return path
 
 
@@ -108,10 +121,9 @@ def forget(path):
 
 def in_format(path, to, version=2):
     """The same results as a program of that database format would have left them."""
-    source = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     db = sqlite3.connect(to)
     for sql in ("pipeline/engine.sql", "tests/golden/schema%d.sql" % version):
-        text = open(os.path.join(source, sql)).read()
+        text = open(os.path.join(os.environ["MOLSIEVE_SOURCE"], sql)).read()
         text = text.replace(",\n  cpu_s REAL, worker_cpu_s REAL)", ")") if version < 7 else text
         db.executescript(text.replace(", kernels TEXT)", ")") if version < 6 else text)
     db.execute("ATTACH ? AS now", (path,))

@@ -94,8 +94,8 @@ def what_cannot_be_a_start_is_told_before_any_work():
     with sieve.Project() as p:
         begin(p)
         for change, told in ((["stages.train.start=befor"], "start: befor is not in the workflow's `models`; did you mean before"),
-                             (["stages.train.model.channels=16"], "start: before: model.channels is 16 here and 8 there"),
-                             (["stages.train.model.bonds=false"], "start: before: model.bonds is 0 here and 1 there"),
+                             (["stages.train.model.channels=16"], "start: before: model.channels is 16 here and 8 in the start model"),
+                             (["stages.train.model.bonds=false"], "start: before: model.bonds is 0 here and 1 in the start model"),
                              (["stages.graph.edges=radius"], "start: before: "),
                              (["models.before.sha256=%064d" % 1], "start: before: the file has sha256 ")):
             err = p.run("check", "w.yaml", *change, expect=2)[2]

@@ -188,7 +188,25 @@ def what_a_smiles_leaves_open_is_told():
             assert p.run("check", "w.yaml", "stages.prepare.conformers." + wrong, expect=2)[2].count(wrong.split("=")[0])
 
 
+def defined_stereo_is_built_or_the_record_fails():
+    """The structure, exported and read back, is the molecule of the SMILES. Open Babel's builder inverts some stereocentres."""
+    smiles = ["O[C@H](c1ccccc1)[C@H](N)C"] + [x.split()[0] for x in open(os.path.join(SOURCE, "tests/data/library.smi")) if "@" in x.split()[0]][:40:2]
+    with sieve.Project() as p:
+        p.put("a.smi", "".join("%s s%d\n" % x for x in zip(smiles, range(len(smiles)))))
+        rank = "  rank: {objectives: [{property: mw, goal: maximise}], top: 100}\n  write: {sdf: hits.sdf}\n"
+        p.workflow(["a.smi"], "  read: {unit: 6}\n  prepare: {conformers: {source: generate}}\n" + rank)
+        p.run("run", "w.yaml", "-q", "limits.failures.max_fraction=1")
+        built = p.rows("SELECT titles, inchikey FROM v_hits ORDER BY 1")
+        failed = p.rows("SELECT message FROM failure")
+        assert len(built) + len(failed) == len(smiles) and len(failed) <= 2, failed
+        assert all("stereocentre or double bond other than defined" in m for m, in failed), failed
+        assert "s0" in [title for title, _ in built], built
+        p.workflow(["run/hits.sdf"], "  read: {}\n  prepare: {conformers: {source: keep}}\n" + rank, name="back.yaml", workdir="back")
+        p.run("run", "back.yaml", "-q")
+        assert p.rows("SELECT titles, inchikey FROM v_hits ORDER BY 1", workdir="back") == built
+
+
 if __name__ == "__main__":
     sieve.main([scores_are_means_over_the_structures, each_structure_gives_a_value_and_the_score_is_their_mean,
                 kills_workers_and_shards_give_the_same_structures,
-                what_a_smiles_leaves_open_is_told])
+                what_a_smiles_leaves_open_is_told, defined_stereo_is_built_or_the_record_fails])

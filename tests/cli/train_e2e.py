@@ -154,7 +154,7 @@ def a_signal_ends_with_75_and_nothing_is_lost():
         _, out, err = p.run("run", "w.yaml", "workdir=killed", "stages.train.epochs=%d" % (epochs + 1))
         assert "train: runs again: epochs: 4000 -> %d" % (epochs + 1) in err and "  molsieve model info killed/models/" in out, (out, err)
         _, _, err = p.run("run", "w.yaml", "workdir=killed", "--force", "train", "stages.train.epochs=%d" % (epochs + 1))
-        assert "train: runs again: asked for" in err, err
+        assert "train: runs again: requested by --force or --from" in err, err
 
 
 def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():

@@ -120,7 +120,7 @@ SLOW = "  read: {unit: 2}\n  prepare: {conformers: {source: generate, cpu_limit:
 
 def a_second_signal_ends_at_once_and_takes_the_workers_along():
     with sieve.Project() as p:
-        p.put("a.smi", sieve.lines_of(sieve.data("screening/samples/zinc_5k.smi"), 12))
+        p.put("a.smi", sieve.lines_of(sieve.data("library.smi"), 12))
         p.workflow(["a.smi"], SLOW, name="w.yaml", workdir="whole")
         p.run("run", "w.yaml", "-q", "-j", "2")
         for pause in (0, 0.005, 0.05):
@@ -239,7 +239,7 @@ def a_screen_gives_the_same_bytes_for_1_2_and_5_workers():
     with Victim(200) as v:
         v.go("trained", "stages.train.model.elements=[H, C, N, O, F, S, Cl, Br]", "--until", "train")
         shutil.copy(v.path("trained/models/e2e.safetensors"), v.path("m.safetensors"))
-        v.put("a.smi", sieve.lines_of(sieve.data("screening/samples/zinc_5k.smi"), 40))
+        v.put("a.smi", sieve.lines_of(sieve.data("library.smi"), 40))
         v.workflow(["a.smi"], SCREEN, extra="models: {m: {path: m.safetensors}}\n")
         answers = []
         for jobs in ("1", "2", "5"):

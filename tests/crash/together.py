@@ -129,7 +129,7 @@ def a_failing_stage_stops_the_others_and_names_itself():
 def a_late_failure_ends_long_work_of_other_stages():
     """A stage that fails does not wait for conformers that take minutes: one unit of them
     keeps one of two workers busy while the other reads what ends the run."""
-    good = sieve.lines_of(sieve.data("screening/samples/zinc_5k.smi"), 2000)
+    good = sieve.lines_of(sieve.data("library.smi"), 2000)
     with sieve.Project() as p:
         p.put("a.smi", good + b"\x01 bad\n" * 400)
         p.workflow(["a.smi"], "  read: {unit: 2000}\n  prepare: {conformers: {source: generate, cpu_limit: 20s}}\n",

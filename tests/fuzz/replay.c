@@ -29,7 +29,8 @@ static int run_file(const char *path)
 
 int main(int argc, char **argv)
 {
-    DIR *dir = argc == 2 ? opendir(argv[1]) : NULL;
+    const char *folder = argc == 2 ? argv[1] : CORPUS;
+    DIR *dir = opendir(folder);
     char path[PATH_MAX];
     struct dirent *e;
     int n = 0, bad = 0;
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
     while (dir != NULL && (e = readdir(dir)) != NULL) {
         if (e->d_name[0] == '.')
             continue;
-        (void)snprintf(path, sizeof path, "%s/%s", argv[1], e->d_name);
+        (void)snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         bad += run_file(path);
         n++;
     }

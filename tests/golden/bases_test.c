@@ -12,7 +12,7 @@
 #include "models/basis.h"
 #include "models/sh.h"
 
-enum { EDGES = 64, BIG = 16 * 44 * 16 };
+enum { BIG = 16 * 44 * 16 };
 
 static int open_arena(void **state)
 {
@@ -26,121 +26,149 @@ static int close_arena(void **state)
     return 0;
 }
 
-static void harmonics_agree_with_the_reference(void **state)
-{
-    const nn_tensors *f = golden_open("b1_bases_pairwise", *state);
-    const double *v = golden_get(f, NULL, *state, "in.rel_pos");
+/* ---- one stored tensor ---------------------------------------------------- */
 
-    for (int l = 0; l <= 6; l++) {
-        const double *want = golden_get(f, NULL, *state, "64.sh.%d", l);
-        double got[EDGES * 13], y[NN_SH_COUNT];
-        for (int e = 0; e < EDGES; e++) {
-            nn_sh(y, 6, v + 3 * e);
-            memcpy(got + e * (2 * l + 1), y + l * l, sizeof(double) * (size_t)(2 * l + 1));
-        }
-        golden_check("64.sh", got, want, (size_t)(EDGES * (2 * l + 1)), 1e-12);
+typedef struct stored {
+    const nn_tensors *file;
+    const nn_tensor *t;
+    const double *want, *vec; /* in.rel_pos of the file */
+    size_t n;
+    nn_couplings *q[NN_MAX_DEGREE + 1]; /* of each largest degree */
+    pl_arena *mem;
+} stored;
+
+static void harmonics_check(const stored *s, const double *v, int l, double rel)
+{
+    double y[NN_SH_COUNT];
+    size_t m = (size_t)(2 * l + 1);
+
+    assert_true(l <= 6 && s->n % m == 0 && s->n > 0);
+    for (size_t e = 0; e < s->n / m; e++) {
+        nn_sh(y, 6, v + 3 * e);
+        golden_check(s->t->name, y + l * l, s->want + e * m, m, rel);
     }
 }
 
-static void harmonics_of_zero_axes_and_tiny_vectors_agree(void **state)
+/* [11][49]: all degrees of the zero vector, the axes and tiny vectors. */
+static void special_check(const stored *s)
 {
-    const nn_tensors *f = golden_open("b1_bases_pairwise", *state);
-    const double *v = golden_get(f, NULL, *state, "special.rel_pos");
-    const double *want = golden_get(f, NULL, *state, "special.sh");
+    const double *v = golden_get(s->file, NULL, s->mem, "special.rel_pos");
     double y[NN_SH_COUNT];
 
-    for (int e = 0; e < 11; e++) {
+    assert_true(s->n % 49 == 0 && s->n > 0);
+    for (size_t e = 0; e < s->n / 49; e++) {
         nn_sh(y, 6, v + 3 * e);
-        golden_check("special.sh", y, want + 49 * e, 49, 1e-12);
+        golden_check(s->t->name, y, s->want + 49 * e, 49, 1e-12);
     }
 }
 
-/* The file has them as [k][l][m]. */
-static void coupling_check(const nn_tensors *f, int j, int i, int o, void *state)
+/* The file has couplings as [k][l][m]. */
+static void coupling_check(const stored *s, int j, int i, int o)
 {
-    const double *want = golden_get(f, NULL, state, "q.%d.%d.%d", j, i, o);
     int nj = 2 * j + 1, ni = 2 * i + 1, no = 2 * o + 1;
     double w[13 * 7 * 7], got[13 * 7 * 7];
 
+    assert_true(j <= 6 && i <= 3 && o <= 3);
+    assert_int_equal(s->n, nj * ni * no);
     nn_w3j(w, j, i, o, NN_W3J_E3NN_033);
     for (int k = 0; k < no; k++)
         for (int l = 0; l < ni; l++)
             for (int m = 0; m < nj; m++)
                 got[(k * ni + l) * nj + m] = w[(m * ni + l) * no + k];
-    golden_check("q", got, want, (size_t)(nj * ni * no), 1e-12);
+    golden_check(s->t->name, got, s->want, s->n, 1e-12);
 }
 
-static void coupling_tensors_agree_with_the_reference(void **state)
+/* padded: one zero behind the components of the output degree. */
+static void pairwise_check(const stored *s, int i, int o, bool padded, double rel)
 {
-    const nn_tensors *f = golden_open("b1_bases_pairwise", *state);
+    int no = 2 * o + 1, wide = no + padded, rows = (2 * i + 1) * nn_freqs(i, o);
+    double y[NN_SH_COUNT], plain[7 * 7 * 7], got[7 * 7 * 8] = { 0 };
+    size_t one = (size_t)(rows * wide);
 
-    for (int i = 0; i <= 3; i++)
-        for (int o = 0; o <= 3; o++)
-            for (int j = i < o ? o - i : i - o; j <= i + o; j++)
-                coupling_check(f, j, i, o, *state);
-}
-
-static void pairwise_bases_agree_with_the_reference(void **state)
-{
-    const nn_tensors *f = golden_open("b1_bases_pairwise", *state);
-    const double *v = golden_get(f, NULL, *state, "in.rel_pos");
-    nn_couplings *q;
-    double y[NN_SH_COUNT], got[7 * 7 * 7];
-    char name[64];
-
-    assert_int_equal(nn_couplings_new(&q, 3, NN_W3J_E3NN_033, *state, NULL), PL_OK);
-    for (int i = 0; i <= 3; i++)
-        for (int o = 0; o <= 3; o++) {
-            int n = (2 * i + 1) * nn_freqs(i, o) * (2 * o + 1);
-            const double *want = golden_get(f, NULL, *state, "64.basis.%d,%d", i, o);
-            const double *want32 = golden_get(f, NULL, *state, "32.basis.%d,%d", i, o);
-            snprintf(name, sizeof name, "64.basis.%d,%d", i, o);
-            for (int e = 0; e < EDGES; e++) {
-                nn_sh(y, i + o, v + 3 * e);
-                nn_basis_pair(got, q, i, o, y);
-                golden_check(name, got, want + e * n, (size_t)n, 1e-12);
-                golden_check("32.basis", got, want32 + e * n, (size_t)n, 1e-6);
-            }
-        }
-}
-
-static void layout_check(const nn_tensors *f, nn_basis_layout layout, int max, int d, const char *name,
-                         pl_arena *mem)
-{
-    const double *v = golden_get(f, NULL, mem, "in.rel_pos");
-    bool padded = strstr(name, "pad") != NULL;
-    nn_couplings *q;
-    static double got[BIG];
-    double y[NN_SH_COUNT];
-    size_t n;
-    const double *want = golden_get(f, &n, mem, "%s", name);
-
-    assert_int_equal(nn_couplings_new(&q, max, NN_W3J_E3NN_033, mem, NULL), PL_OK);
-    size_t size = (size_t)nn_basis_size(q, layout, d, padded);
-    assert_true(n % size == 0 && n >= 4 * size);
-    for (size_t e = 0; e < n / size; e++) {
-        nn_sh(y, 2 * max, v + 3 * e);
-        nn_basis_fused(got, q, layout, d, padded, y);
-        golden_check(name, got, want + e * size, size, 1e-6);
+    assert_true(i <= 3 && o <= 3 && s->n % one == 0 && s->n > 0);
+    for (size_t e = 0; e < s->n / one; e++) {
+        nn_sh(y, i + o, s->vec + 3 * e);
+        nn_basis_pair(plain, s->q[3], i, o, y);
+        for (int r = 0; r < rows; r++)
+            memcpy(got + r * wide, plain + r * no, (size_t)no * sizeof *got);
+        golden_check(s->t->name, got, s->want + e * one, one, rel);
     }
 }
 
-static void fused_layouts_agree_with_the_reference(void **state)
+static void layout_check(const stored *s, nn_basis_layout layout, int max, int d, bool padded)
 {
-    const nn_tensors *f = golden_open("b1_bases_fused", *state);
-    char name[64];
+    static double got[BIG];
+    double y[NN_SH_COUNT];
+    size_t size = (size_t)nn_basis_size(s->q[max], layout, d, padded);
 
-    for (int max = 1; max <= 3; max++) {
-        snprintf(name, sizeof name, "L%d.fully_fused", max);
-        layout_check(f, NN_BASIS_FULL, max, 0, name, *state);
-        for (int d = 0; d <= max; d++) {
-            snprintf(name, sizeof name, "L%d.out%d_fused", max, d);
-            layout_check(f, NN_BASIS_OUT, max, d, name, *state);
-            snprintf(name, sizeof name, "L%dpad.out%d_fused", max, d);
-            layout_check(f, NN_BASIS_OUT, max, d, name, *state);
-            snprintf(name, sizeof name, "L%d.in%d_fused", max, d);
-            layout_check(f, NN_BASIS_IN, max, d, name, *state);
+    assert_true(size <= BIG && s->n % size == 0 && s->n >= 4 * size);
+    for (size_t e = 0; e < s->n / size; e++) {
+        nn_sh(y, 2 * max, s->vec + 3 * e);
+        nn_basis_fused(got, s->q[max], layout, d, padded, y);
+        golden_check(s->t->name, got, s->want + e * size, size, 1e-6);
+    }
+}
+
+/* "L3.out1_fused", "L3pad.in0_fused", "L3.fully_fused", "L3.1,2" */
+static bool fused_check(const stored *s)
+{
+    bool padded = !strncmp(s->t->name + 2, "pad.", 4);
+    const char *name = s->t->name + (padded ? 6 : 3);
+    int max = s->t->name[1] - '0', a, b, end = 0;
+
+    if (s->t->name[0] != 'L' || max < 1 || max > 3 || (!padded && s->t->name[2] != '.'))
+        return false;
+    if (!strcmp(name, "fully_fused"))
+        layout_check(s, NN_BASIS_FULL, max, 0, false);
+    else if (sscanf(name, "out%d_fused%n", &a, &end) == 1 && !name[end])
+        layout_check(s, NN_BASIS_OUT, max, a, padded);
+    else if (sscanf(name, "in%d_fused%n", &a, &end) == 1 && !name[end])
+        layout_check(s, NN_BASIS_IN, max, a, padded);
+    else if (sscanf(name, "%d,%d%n", &a, &b, &end) == 2 && !name[end])
+        pairwise_check(s, a, b, padded, 1e-6);
+    else
+        return false;
+    return true;
+}
+
+static bool tensor_check(const stored *s)
+{
+    const char *name = s->t->name;
+    int a, b, c, end = 0;
+
+    if (!strncmp(name, "in.", 3) || !strcmp(name, "special.rel_pos"))
+        return true; /* inputs */
+    if (!strcmp(name, "special.sh"))
+        special_check(s);
+    else if (sscanf(name, "64.sh.%d%n", &a, &end) == 1 && !name[end])
+        harmonics_check(s, s->vec, a, 1e-12);
+    else if (sscanf(name, "32.sh.%d%n", &a, &end) == 1 && !name[end])
+        harmonics_check(s, s->vec, a, 1e-6);
+    else if (sscanf(name, "q.%d.%d.%d%n", &a, &b, &c, &end) == 3 && !name[end])
+        coupling_check(s, a, b, c);
+    else if (sscanf(name, "64.basis.%d,%d%n", &a, &b, &end) == 2 && !name[end])
+        pairwise_check(s, a, b, false, 1e-12);
+    else if (sscanf(name, "32.basis.%d,%d%n", &a, &b, &end) == 2 && !name[end])
+        pairwise_check(s, a, b, false, 1e-6);
+    else
+        return fused_check(s);
+    return true;
+}
+
+static void every_stored_harmonic_coupling_and_basis_agrees(void **state)
+{
+    for (const char *const *name = golden_names("b1_", *state); *name; name++) {
+        stored s = { .file = golden_open(*name, *state), .mem = *state };
+        s.vec = golden_get(s.file, NULL, s.mem, "in.rel_pos");
+        for (int max = 1; max <= 3; max++)
+            assert_int_equal(nn_couplings_new(&s.q[max], max, NN_W3J_E3NN_033, s.mem, NULL), PL_OK);
+        for (int i = 0; i < s.file->n; i++) {
+            s.t = &s.file->t[i];
+            s.want = golden_get(s.file, &s.n, s.mem, "%s", s.t->name);
+            if (!tensor_check(&s))
+                fail_msg("%s: no test knows the tensor %s", *name, s.t->name);
         }
+        print_message("%s: %d tensors\n", *name, s.file->n);
     }
 }
 
@@ -191,11 +219,7 @@ static void generators_turn_the_harmonics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(harmonics_agree_with_the_reference, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(harmonics_of_zero_axes_and_tiny_vectors_agree, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(coupling_tensors_agree_with_the_reference, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(pairwise_bases_agree_with_the_reference, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(fused_layouts_agree_with_the_reference, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(every_stored_harmonic_coupling_and_basis_agrees, open_arena, close_arena),
         cmocka_unit_test(sign_conventions_differ_in_the_known_triples),
         cmocka_unit_test(generators_turn_the_harmonics),
     };

@@ -1,27 +1,145 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "golden/golden.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <zlib.h>
+
+enum { NAMES = 512, NAME = 256 };
+
+static const char *const kinds[] = { "b1_bases_", "b2_conv_", "b3_attn_", "b3_norm_", "b3_linear", "b4_", "molecules_" };
+static const char *const endings[] = { ".safetensors.gz", ".safetensors" };
+static const char weights[] = "_weights"; /* of a case, in a file of their own */
+static char names[NAMES][NAME]; /* of all files of a known kind, endings cut off, sorted */
+static int n_names;
+
+/* Cuts the ending off. False: not a file with tensors. */
+static bool stem(char *name)
+{
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = strlen(name), m = strlen(endings[i]);
+        if (n > m && !strcmp(name + n - m, endings[i])) {
+            name[n - m] = '\0';
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool known(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strncmp(name, kinds[i], strlen(kinds[i])))
+            return true;
+    return false;
+}
+
+static bool is_weights(const char *name)
+{
+    size_t n = strlen(name), m = strlen(weights);
+
+    return n > m && !strcmp(name + n - m, weights);
+}
+
+static bool listed(const char *name, size_t len)
+{
+    for (int i = 0; i < n_names; i++)
+        if (strlen(names[i]) == len && !strncmp(names[i], name, len))
+            return true;
+    return false;
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+
+static void folder_list(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *e;
+
+    if (!dir) {
+        fprintf(stderr, "golden: cannot read %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+    while ((e = readdir(dir))) {
+        char *name = names[n_names];
+        if (e->d_name[0] == '.' || !strncmp(e->d_name, "README", 6))
+            continue;
+        snprintf(name, NAME, "%s", e->d_name);
+        if (!stem(name) || !known(name) || ++n_names == NAMES) {
+            fprintf(stderr, "golden: %s/%s is of no kind that a test knows\n", path, e->d_name);
+            exit(1);
+        }
+    }
+    closedir(dir);
+    if (!n_names) {
+        fprintf(stderr, "golden: no tensors in %s\n", path);
+        exit(1);
+    }
+    qsort(names, (size_t)n_names, NAME, by_text);
+    for (int i = 0; i < n_names; i++)
+        if (is_weights(names[i]) && !listed(names[i], strlen(names[i]) - strlen(weights))) {
+            fprintf(stderr, "golden: %s/%s: the case that these weights belong to is not there\n", path, names[i]);
+            exit(1);
+        }
+}
 
 const char *golden_folder(void)
 {
     static char path[4096]; /* filled once, before any test runs */
-    const char *shared = getenv("MOLSIEVE_SHARED");
+    const char *golden = getenv("MOLSIEVE_GOLDEN"), *shared = getenv("MOLSIEVE_SHARED");
 
-    snprintf(path, sizeof path, "%s/golden", shared ? shared : "../shared");
-    if (access(path, R_OK)) {
-        fprintf(stderr, "skipped: no golden tensors in %s (set MOLSIEVE_SHARED)\n", path);
-        exit(77);
-    }
+    if (path[0])
+        return path;
+    snprintf(path, sizeof path, "%s/golden", shared && *shared ? shared : "");
+    if (golden && *golden)
+        snprintf(path, sizeof path, "%s", golden);
+    else if (!shared || !*shared || access(path, R_OK))
+        snprintf(path, sizeof path, "%s", MOLSIEVE_TESTS "/data/golden");
+    folder_list(path);
     return path;
+}
+
+const char *const *golden_names(const char *prefix, pl_arena *mem)
+{
+    const char **out = PL_NEW(mem, const char *, NAMES + 1);
+    int n = 0;
+
+    golden_folder();
+    assert_non_null(out);
+    for (int i = 0; i < n_names; i++)
+        if (!strncmp(names[i], prefix, strlen(prefix)) && !is_weights(names[i]) && (!i || strcmp(names[i], names[i - 1])))
+            out[n++] = names[i];
+    return out;
+}
+
+/* A whole file, unpacked when it is packed. */
+static pl_bytes file_read(const char *path, pl_arena *mem)
+{
+    size_t room = 1 << 20, n = 0;
+    char *data = malloc(room), *copy;
+    gzFile f = gzopen(path, "rb");
+    int got = 0;
+
+    while (f && data && (got = gzread(f, data + n, (unsigned)(room - n))) > 0)
+        if ((n += (size_t)got) == room)
+            data = realloc(data, room *= 2);
+    if (!f || !data || got < 0 || gzclose(f) != Z_OK)
+        fail_msg("cannot read %s", path);
+    copy = PL_NEW(mem, char, n + 1);
+    assert_non_null(copy);
+    memcpy(copy, data, n);
+    free(data);
+    return (pl_bytes){ copy, n };
 }
 
 const nn_tensors *golden_open(const char *name, pl_arena *mem)
@@ -31,8 +149,10 @@ const nn_tensors *golden_open(const char *name, pl_arena *mem)
     pl_error err = { 0 };
 
     snprintf(path, sizeof path, "%s/%s.safetensors", golden_folder(), name);
-    if (nn_tensors_read(&all, path, mem, &err))
-        fail_msg("%s: %s", err.where, err.text);
+    if (access(path, R_OK))
+        snprintf(path, sizeof path, "%s/%s.safetensors.gz", golden_folder(), name);
+    if (nn_tensors_parse(&all, file_read(path, mem), mem, &err))
+        fail_msg("%s: %s", path, err.text);
     return all;
 }
 

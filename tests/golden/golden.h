@@ -8,10 +8,15 @@
 #include "models/safetensors.h"
 #include "models/se3.h"
 
-/* The folder with the golden files; ends the program with 77 when there is none. */
+/* The folder with the golden files: $MOLSIEVE_GOLDEN, else $MOLSIEVE_SHARED/golden if it exists, else
+ * tests/data/golden. Exits with 1 if it cannot be read or has a file of a kind that no test knows. */
 const char *golden_folder(void);
 
-/* $MOLSIEVE_SHARED/golden/NAME.safetensors; a failed read fails the test. */
+/* The names, without ".safetensors" or ".safetensors.gz", of the cases in the folder that begin with `prefix`,
+ * sorted. Weights of a case are no case. Allocated in mem, NULL-terminated. */
+const char *const *golden_names(const char *prefix, pl_arena *mem);
+
+/* NAME.safetensors or NAME.safetensors.gz in the folder; a failed read fails the test. */
 const nn_tensors *golden_open(const char *name, pl_arena *mem);
 
 /* The tensor called by the format, as doubles in the arena; it must exist. */

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,18 @@ static const int32_t *graph_starts(model_file *f, pl_arena *mem)
     return first;
 }
 
+/* The tensors of the file that the metadata name. */
+static const nn_tensors *weights_of(const nn_tensors *f, pl_arena *mem)
+{
+    const char *file = nn_tensors_meta(f, "weights"), *dot = file ? strchr(file, '.') : NULL;
+    char name[256];
+
+    if (!file)
+        return f;
+    snprintf(name, sizeof name, "%.*s", dot ? (int)(dot - file) : (int)strlen(file), file);
+    return golden_open(name, mem);
+}
+
 void model_file_open(model_file *f, const char *name, pl_arena *mem)
 {
     const nn_tensors *weights;
@@ -66,7 +79,7 @@ void model_file_open(model_file *f, const char *name, pl_arena *mem)
     conf = conf_of(f->file);
     if (nn_se3_plan(&f->model, &conf, mem, &err))
         fail_msg("%s", err.text);
-    weights = nn_tensors_meta(f->file, "weights") ? golden_open("b4_default_full_weights", mem) : f->file;
+    weights = weights_of(f->file, mem);
     f->w = golden_params(weights, f->model, weights == f->file ? "w." : "", mem);
     f->target = golden_get(f->file, &n, mem, "in.target");
     f->n_graphs = (int32_t)n;

@@ -6,6 +6,8 @@
 #include "models/engine.h"
 #include "models/ref/ref.h"
 
+enum { MODEL_LARGE = 1 << 20 }; /* parameters; the oracle needs minutes above that */
+
 typedef struct model_file {
     const nn_tensors *file;
     nn_se3 *model;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each precision of each operation costs in accuracy: the default model, against the
- * oracle in double. Prints the table of docs/decisions/0014-bf16.md. */
+/* What each precision of each operation costs in accuracy: every stored network, against the
+ * oracle in double. Prints, for the default network, the table of docs/decisions/0014-bf16.md. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,15 +61,14 @@ static const struct {
     { "all bf16", NN_PREC_BF16, NN_PREC_BF16, NN_PREC_BF16, 0.5, 1.0 },
 };
 
-static void the_default_model_has_the_error_of_each_format(void **state)
+static void errors_check(const char *name, pl_arena *mem)
 {
-    pl_arena *mem = pl_arena_new(1 << 22);
     model_file f;
     result want;
-    (void)state;
 
-    model_file_open(&f, "b4_default_full", mem);
+    model_file_open(&f, name, mem);
     want = run(&f, &nn_engine_ref, &(nn_engine_conf){ .threads = 1, .radial = NN_RADIAL_EXACT }, mem);
+    print_message("%s\n", name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         nn_engine_conf conf = { .threads = 2, .radial = NN_RADIAL_EXACT, .width = 0.01, .of_radial = rows[i].radial, .of_contract = rows[i].contract,
                                 .of_linear = rows[i].linear };
@@ -80,13 +79,25 @@ static void the_default_model_has_the_error_of_each_format(void **state)
         if (!(y <= rows[i].y) || !(grad <= rows[i].grad))
             fail_msg("%s: errors %g of y, %g of the gradient", rows[i].name, y, grad);
     }
-    pl_arena_free(mem);
+}
+
+static void every_stored_network_has_the_error_of_each_format(void **state)
+{
+    pl_arena *list = pl_arena_new(1 << 16);
+    (void)state;
+
+    for (const char *const *name = golden_names("b4_", list); *name; name++) {
+        pl_arena *mem = pl_arena_new(1 << 22);
+        errors_check(*name, mem);
+        pl_arena_free(mem);
+    }
+    pl_arena_free(list);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_default_model_has_the_error_of_each_format),
+        cmocka_unit_test(every_stored_network_has_the_error_of_each_format),
     };
 
     golden_folder();

@@ -3,11 +3,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "toy.h"
+#include "unit/statements.h"
 
 static void refused_memory_stops_a_run_that_can_go_on(void **state)
 {
@@ -47,8 +50,59 @@ static void refused_memory_stops_a_run_that_can_go_on(void **state)
     toy_remove(place);
 }
 
+/* ---- what is not from an arena ---- */
+
+static atomic_long countdown; /* the n-th call from now is refused; 0: none */
+
+void *__real_calloc(size_t n, size_t size);
+char *__real_strdup(const char *s);
+void *__wrap_calloc(size_t n, size_t size);
+char *__wrap_strdup(const char *s);
+
+static bool refuse(void) { return atomic_load(&countdown) > 0 && atomic_fetch_sub(&countdown, 1) == 1; }
+
+void *__wrap_calloc(size_t n, size_t size) { return refuse() ? NULL : __real_calloc(n, size); }
+char *__wrap_strdup(const char *s) { return refuse() ? NULL : __real_strdup(s); }
+
+static void every_state_that_is_refused_ends_the_run_or_is_gone_without(void **state)
+{
+    char dir[256];
+    int refused = 0, without = 0;
+    toy t;
+
+    (void)state;
+    toy_directory(dir);
+    for (long nth = 1; nth < 200; nth++) {
+        pl_error err = { 0 };
+        pl_code code;
+        toy_make(&t, dir, 1);
+        t.conf[1].offset = nth;
+        atomic_store(&countdown, nth);
+        code = toy_run(&t, 1, &err);
+        if (atomic_exchange(&countdown, 0) > 0) {
+            assert_int_equal(code, PL_OK);
+            toy_free(&t);
+            break;
+        }
+        assert_true(code == PL_OK || code == PL_ENOMEM);
+        assert_true(code == PL_OK || strstr(err.text, "memory") != NULL);
+        refused += code == PL_ENOMEM;
+        without += code == PL_OK; /* progress and the heartbeat may be missing */
+        toy_free(&t);
+    }
+    print_message("%d refused, %d times gone without\n", refused, without);
+    assert_true(refused > 10 && without >= 2);
+    toy_make(&t, dir, 1);
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+    toy_remove(dir);
+    assert_int_equal(statements_left, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(refused_memory_stops_a_run_that_can_go_on) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(refused_memory_stops_a_run_that_can_go_on),
+                                        cmocka_unit_test(every_state_that_is_refused_ends_the_run_or_is_gone_without) };
     return cmocka_run_group_tests_name("plan, refused memory", tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "pipeline/base/log.h"
 #include "pipeline/claim.h"
 #include "toy.h"
 
@@ -89,6 +90,47 @@ static void a_claim_beats_and_is_gone_when_dropped(void **state)
     pl_claim_drop(NULL);
 }
 
+static int waits; /* how often somebody said that it waits for a sign of life */
+
+static void count_waits(void *ctx, pl_level level, const char *line)
+{
+    (void)ctx;
+    waits += level == PL_WARN && strstr(line, "waiting up to 1 s for a sign of its life") != NULL;
+}
+
+/* The boot of the machine tells a process that died from one of another machine of the same name. */
+static void a_claim_names_the_boot_and_a_dead_one_of_this_boot_costs_no_wait(void **state)
+{
+    char boot[64] = "", text[700], want[700];
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    pid_t dead = fork();
+    pl_claim *c;
+
+    (void)state;
+    if (dead == 0)
+        _exit(0);
+    (void)waitpid(dead, NULL, 0);
+    assert_non_null(f);
+    assert_non_null(fgets(boot, sizeof boot, f));
+    (void)fclose(f);
+    boot[strcspn(boot, "\n")] = '\0';
+    (void)snprintf(text, sizeof text, "host here, pid %ld, since then\nboot %s, beat 0000000003\n", (long)dead, boot);
+    write_claim(text);
+    pl_log_to(count_waits, NULL, PL_WARN);
+    assert_int_equal(take_slowly(&c), PL_OK);
+    assert_int_equal(waits, 0);
+    read_claim(text);
+    (void)snprintf(want, sizeof want, "host here, pid 1, since today\nboot %s, beat 0000000000\n", boot);
+    assert_string_equal(text, want);
+    pl_claim_drop(c);
+    (void)snprintf(text, sizeof text, "host here, pid %ld, since then\nboot another, beat 0000000003\n", (long)dead);
+    write_claim(text);
+    assert_int_equal(take(&c, NULL), PL_OK);
+    assert_int_equal(waits, 1);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    pl_claim_drop(c);
+}
+
 /* A process that takes the claim and lives until it is killed. */
 static pid_t other(const char *who)
 {
@@ -120,7 +162,7 @@ static void a_living_claim_of_another_host_is_respected_a_dead_one_is_not(void *
     (void)state;
     assert_int_equal(take(&c, &err), PL_ELOCK);
     assert_null(c);
-    assert_non_null(strstr(err.text, "screen is in use from elsewhere, held by host there, pid 7, slurm job 9, since today; wait"));
+    assert_non_null(strstr(err.text, "screen is in use by another host, held by host there, pid 7, slurm job 9, since today; wait"));
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, 0);
     assert_int_equal(take(&c, &err), PL_OK);
@@ -220,7 +262,7 @@ static void what_is_no_claim_is_left_as_it_is(void **state)
     (void)state;
     write_claim("three years of work");
     assert_int_equal(take(&c, &err), PL_EIO);
-    assert_non_null(strstr(err.text, "no claim of a run"));
+    assert_non_null(strstr(err.text, "not a lock file of molsieve"));
     read_claim(text);
     assert_string_equal(text, "three years of work");
     (void)snprintf(target, sizeof target, "%s.target", path);
@@ -246,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_claim_beats_and_is_gone_when_dropped, make, drop),
+        cmocka_unit_test_setup_teardown(a_claim_names_the_boot_and_a_dead_one_of_this_boot_costs_no_wait, make, drop),
         cmocka_unit_test_setup_teardown(a_living_claim_of_another_host_is_respected_a_dead_one_is_not, make, drop),
         cmocka_unit_test_setup_teardown(who_was_taken_for_dead_ends_at_once_when_it_wakes, make, drop),
         cmocka_unit_test_setup_teardown(a_dead_claim_is_taken_over_once, make, drop),

@@ -31,6 +31,7 @@ static const pl_opt opts[] = {
     { "--workers", 'j', "N", "how many" },
     { "--dry-run", 'n', NULL, "do nothing" },
     { "--keep-going", 'k', NULL, "go on" },
+    { "--log", 0, "FILE", "where to" },
     { 0 }
 };
 
@@ -58,7 +59,8 @@ static const pl_cmd cmd_echo = { .name = "echo", .args = "[WORD ...]", .help = "
                                  .opts = opts, .run = echo };
 static const pl_cmd cmd_fail = { .name = "fail", .args = "X", .help = "fails", .min_args = 1, .run = failing };
 static const pl_cmd cmd_load = { .name = "load", .args = "FILE", .help = "loads", .min_args = 1, .run = loading };
-static const pl_cmd *const commands[] = { &cmd_echo, &cmd_fail, &cmd_load, NULL };
+static const pl_cmd cmd_two = { .name = "two", .args = "", .help = "wants two", .min_args = 2, .run = echo };
+static const pl_cmd *const commands[] = { &cmd_echo, &cmd_fail, &cmd_load, &cmd_two, NULL };
 
 static void details(pl_text *out) { pl_text_add(out, "commit abc\n"); }
 
@@ -155,6 +157,59 @@ static void help_and_version_are_results_on_stdout(void **unused)
     assert_string_equal(out, "molsieve 1.2.3\ncommit abc\n");
 }
 
+static void help_of_the_program_and_of_a_command_is_whole(void **unused)
+{
+    static const char app_help[] =
+        "molsieve: molecule files in, ranked and queryable results out; stop it any time, run it again\n\n"
+        "usage: molsieve COMMAND [arguments]\n\n"
+        "  echo        say it again\n  fail        fails\n  load        loads\n  two         wants two\n\n"
+        "Start with:  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n"
+        "More:        molsieve help COMMAND | STAGE | yaml | exit-codes;  molsieve --version [-v]\n";
+    static const char echo_help[] = "usage: molsieve echo [WORD ...]\n\nsay it again\n\nAbout it.\n\nOptions:\n"
+        "  -j, --workers N             how many\n  -n, --dry-run               do nothing\n  -k, --keep-going            go on\n"
+        "      --log FILE              where to\n";
+
+    (void)unused;
+    assert_int_equal(run("-h", NULL), 0);
+    assert_string_equal(out, app_help);
+    assert_string_equal(err, "");
+    assert_int_equal(run(NULL, NULL), 2);
+    assert_string_equal(out, "");
+    assert_string_equal(err, app_help);
+    assert_int_equal(run("echo", "-h", NULL), 0);
+    assert_string_equal(out, echo_help);
+    assert_int_equal(run("fail", "--help", NULL), 0);
+    assert_string_equal(out, "usage: molsieve fail X\n\nfails\n");
+    assert_int_equal(run("echo", "--", "-h", NULL), 0);
+    assert_string_equal(out, "<-h>");
+}
+
+static void each_mistake_of_options_has_its_answer(void **unused)
+{
+    static const char usage[] = "usage: molsieve echo [WORD ...]\nmore: molsieve help echo\n";
+    static const char *const cases[][2] = {
+        { "-j", "-j needs a value: N" }, { "-nj", "-j needs a value: N" }, { "--workers", "--workers needs a value: N" },
+        { "--log", "--log needs a value: FILE" }, { "-nz", "unknown option '-nz'" }, { "--wrokers=3", "unknown option '--wrokers', did you mean '--workers'?" },
+        { "--hlep", "unknown option '--hlep', did you mean '--help'?" }, { "--keep-going=1", "--keep-going takes no value" },
+        { "--", NULL }, { "-n", NULL }, { "-", NULL },
+    };
+    char want[300];
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("echo", cases[i][0], NULL), cases[i][1] ? 2 : 0);
+        (void)snprintf(want, sizeof want, "molsieve: echo: %s\n%s", cases[i][1] ? cases[i][1] : "", usage);
+        assert_string_equal(err, cases[i][1] ? want : "");
+    }
+    assert_int_equal(run("fail", NULL), 2);
+    assert_string_equal(err, "molsieve: fail: an argument is missing\nusage: molsieve fail X\nmore: molsieve help fail\n");
+    assert_int_equal(run("two", "1", NULL), 2);
+    assert_string_equal(err, "molsieve: two: more arguments are needed\nusage: molsieve two\nmore: molsieve help two\n");
+    assert_int_equal(run("two", "1", "2", NULL), 0);
+    assert_int_equal(run("nothing", NULL), 2);
+    assert_string_equal(err, "molsieve: no command 'nothing'; see molsieve --help\n");
+}
+
 static void an_error_is_printed_once_with_its_place_and_its_status(void **unused)
 {
     (void)unused;
@@ -191,6 +246,8 @@ int main(void)
         cmocka_unit_test(options_are_read_in_every_gnu_way),
         cmocka_unit_test(wrong_use_is_status_2_on_stderr_with_the_nearest_name),
         cmocka_unit_test(help_and_version_are_results_on_stdout),
+        cmocka_unit_test(help_of_the_program_and_of_a_command_is_whole),
+        cmocka_unit_test(each_mistake_of_options_has_its_answer),
         cmocka_unit_test(an_error_is_printed_once_with_its_place_and_its_status),
         cmocka_unit_test(workflows_are_loaded_with_overrides_or_all_problems_printed),
     };

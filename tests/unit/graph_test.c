@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "chem/graph_block.h"
+#include "chem/wire.h"
 #include "made_mol.h"
 
 static pl_arena *mem;
@@ -53,6 +54,144 @@ static void bad_molecules_are_refused_with_a_reason(void **state)
     expect_refused(&m, radius, PL_EINPUT, "geometry: atom 4");
     m.xyz[3][1] = 1e6f;
     expect_refused(&m, radius, PL_EINPUT, "geometry: atom 4");
+}
+
+/* One number of a good molecule is another; what is said, or NULL where it is still good. */
+static void expect_mol(const ch_mol *m, const char *text)
+{
+    pl_error err = { 0 };
+    pl_code code = ch_mol_check(m, &err);
+
+    if (text == NULL && code == PL_OK)
+        return;
+    assert_int_equal(code, PL_EINPUT);
+    assert_string_equal(err.text, text ? text : "");
+}
+
+static void each_fault_of_a_molecule_is_named_with_its_place(void **state)
+{
+    uint8_t z[3] = { 6, 118, 1 }, order[2] = { 1, CH_AROMATIC_DOUBLE };
+    uint16_t isotope[3] = { 0, CH_MASS_MAX, 0 };
+    float xyz[3][3] = { { 0 }, { 1, 0, 0 }, { 0, 0, 2 } };
+    int32_t bond[2][2] = { { 0, 1 }, { 0, 2 } };
+    ch_mol m = { .n_atoms = 3, .n_bonds = 2, .z = z, .xyz = xyz, .bond = bond, .order = order, .isotope = isotope };
+
+    (void)state;
+    expect_mol(&m, NULL);
+    z[1] = 119, expect_mol(&m, "atom 2 has atomic number 119");
+    z[1] = 0, expect_mol(&m, "atom 2 has atomic number 0");
+    z[1] = 1, isotope[2] = CH_MASS_MAX + 1, expect_mol(&m, "atom 3 has the mass number 1000");
+    m.isotope = NULL, expect_mol(&m, NULL);
+    xyz[2][2] = INFINITY, expect_mol(&m, "atom 3 has no finite position");
+    m.xyz = NULL, expect_mol(&m, NULL);
+    order[1] = CH_AROMATIC_DOUBLE + 1, expect_mol(&m, "bond 2 has order 6");
+    order[1] = 0, expect_mol(&m, "bond 2 has order 0");
+    order[1] = 1, bond[1][1] = 1, expect_mol(&m, "bond 2 is a repetition or out of order");
+    bond[0][1] = 2, expect_mol(&m, "bond 2 is a repetition or out of order");
+    bond[0][0] = 1, expect_mol(&m, "bond 2 is a repetition or out of order");
+    bond[0][0] = 2, expect_mol(&m, "bond 1 joins atoms 3 and 3 of 3");
+    bond[0][0] = 0, bond[0][1] = 3, expect_mol(&m, "bond 1 joins atoms 1 and 4 of 3");
+    bond[0][0] = -1, bond[0][1] = 1, expect_mol(&m, "bond 1 joins atoms 0 and 2 of 3");
+    m.n_bonds = 0, expect_mol(&m, NULL);
+    m.n_atoms = 0, expect_mol(&m, NULL);
+    m.n_bonds = -1, expect_mol(&m, "0 atoms and -1 bonds");
+    m.n_bonds = CH_MOL_MAX_BONDS + 1, expect_mol(&m, "0 atoms and 2097153 bonds");
+    m.n_bonds = 0, m.n_atoms = -1, expect_mol(&m, "-1 atoms and 0 bonds");
+    m.n_atoms = CH_MOL_MAX_ATOMS + 1, expect_mol(&m, "1048577 atoms and 0 bonds");
+}
+
+/* With and without positions and isotopes; every shorter text is refused. */
+static void a_molecule_comes_back_from_the_wire_and_never_half_of_it(void **state)
+{
+    uint16_t isotope[9] = { 0, 13, 2, 0, 0, CH_MASS_MAX, 0, 0, 1 };
+    float(*xyz)[3];
+    ch_mol m = made_mol(9, 9, 3, mem), back;
+
+    (void)state;
+    xyz = m.xyz;
+    for (int how = 0; how < 4; how++) {
+        pl_text text = { 0 };
+        ch_wire in;
+        m.xyz = how & 1 ? xyz : NULL;
+        m.isotope = how & 2 ? isotope : NULL;
+        ch_wire_put_mol(&text, &m);
+        in = ch_wire_of(text.s, text.len);
+        assert_int_equal(ch_wire_mol(&back, &in, mem, NULL), PL_OK);
+        assert_ptr_equal(in.at, text.s + text.len);
+        assert_true(back.n_atoms == 9 && back.n_bonds == m.n_bonds);
+        assert_memory_equal(back.z, m.z, 9);
+        assert_memory_equal(back.charge, m.charge, 9);
+        assert_memory_equal(back.bond, m.bond, (size_t)m.n_bonds * sizeof *m.bond);
+        assert_memory_equal(back.order, m.order, (size_t)m.n_bonds);
+        assert_true((back.xyz != NULL) == ((how & 1) != 0) && (back.isotope != NULL) == ((how & 2) != 0));
+        if (how & 1)
+            assert_memory_equal(back.xyz, xyz, 9 * sizeof *xyz);
+        if (how & 2)
+            assert_memory_equal(back.isotope, isotope, sizeof isotope);
+        for (size_t n = 0; n < text.len; n++) {
+            pl_error err = { 0 };
+            in = ch_wire_of(text.s, n);
+            assert_int_equal(ch_wire_mol(&back, &in, mem, &err), PL_EINPUT);
+            assert_string_equal(err.text, "internal: a molecule is cut short");
+        }
+        pl_text_free(&text);
+    }
+}
+
+static void one_bad_molecule_of_several_refuses_all(void **state)
+{
+    ch_mol m[3] = { made_mol(4, 9, 1, mem), made_mol(5, 9, 2, mem), made_mol(6, 9, 3, mem) };
+    const ch_mol *back;
+    int32_t n;
+
+    (void)state;
+    for (int bad = 0; bad <= 3; bad++) {
+        pl_text text = { 0 };
+        pl_error err = { 0 };
+        uint8_t was = bad < 3 ? m[bad].z[2] : 0;
+        ch_wire in;
+        if (bad < 3)
+            m[bad].z[2] = 0;
+        ch_wire_put_mols(&text, m, 3);
+        in = ch_wire_of(text.s, text.len);
+        n = 7;
+        assert_int_equal(ch_wire_mols(&back, &n, &in, mem, &err), bad < 3 ? PL_EINPUT : PL_OK);
+        assert_int_equal(n, bad < 3 ? 0 : 3);
+        assert_string_equal(err.text, bad < 3 ? "atom 3 has atomic number 0" : "");
+        if (bad < 3)
+            m[bad].z[2] = was;
+        pl_text_free(&text);
+    }
+    assert_true(back[0].n_atoms == 4 && back[1].n_atoms == 5 && back[2].n_atoms == 6);
+    assert_memory_equal(back[2].bond, m[2].bond, (size_t)m[2].n_bonds * sizeof *m[2].bond);
+    {
+        pl_text text = { 0 };
+        ch_wire in;
+        pl_error err = { 0 };
+        ch_wire_put_mols(&text, m, 3);
+        in = ch_wire_of(text.s, text.len - 1);
+        assert_int_equal(ch_wire_mols(&back, &n, &in, mem, &err), PL_EINPUT);
+        in = ch_wire_of("\xff\xff\xff\xff", 4);
+        assert_int_equal(ch_wire_mols(&back, &n, &in, mem, &err), PL_EINPUT);
+        assert_string_equal(err.text, "internal: molecules are cut short");
+        pl_text_free(&text);
+    }
+}
+
+static void settings_of_graphs_are_refused_at_their_edges(void **state)
+{
+    ch_mol m = made_mol(4, 9, 1, mem);
+    ch_graph g;
+
+    (void)state;
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 0 }, PL_ECONFIG, "cutoff 0 is not a distance");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1.1e5f }, PL_ECONFIG, "cutoff 110000 is not a distance");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 0 }, PL_ECONFIG, "k 0 is less than 1");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_neighbours = -1 }, PL_ECONFIG, "a limit is negative");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = -1 }, PL_ECONFIG, "a limit is negative");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_edges = -1 }, PL_ECONFIG, "a limit is negative");
+    assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 1 }, mem, NULL), PL_OK);
+    assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1e5f, .max_atoms = 4 }, mem, NULL), PL_OK);
 }
 
 static void coinciding_atoms_are_found_for_every_kind_of_edges(void **state)
@@ -245,6 +384,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bad_molecules_are_refused_with_a_reason, fresh, done),
+        cmocka_unit_test_setup_teardown(each_fault_of_a_molecule_is_named_with_its_place, fresh, done),
+        cmocka_unit_test_setup_teardown(a_molecule_comes_back_from_the_wire_and_never_half_of_it, fresh, done),
+        cmocka_unit_test_setup_teardown(one_bad_molecule_of_several_refuses_all, fresh, done),
+        cmocka_unit_test_setup_teardown(settings_of_graphs_are_refused_at_their_edges, fresh, done),
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),
         cmocka_unit_test_setup_teardown(a_single_atom_is_a_graph_without_edges, fresh, done),

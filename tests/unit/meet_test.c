@@ -208,9 +208,9 @@ static void a_rank_that_never_comes_is_named_by_all(void **state)
             if (i != 2)
                 rank_start(&b->rank[i]);
         }
-        check_end(&b->rank[0], 7, "1 of 4 ranks did not come within 1 s: rank 2");
-        check_end(&b->rank[1], 7, "1 of 4 ranks did not come within 1 s: rank 2");
-        check_end(&b->rank[3], 7, "did not come within 1 s: rank 2");
+        check_end(&b->rank[0], 7, "1 of 4 ranks did not connect within 1 s: rank 2");
+        check_end(&b->rank[1], 7, "1 of 4 ranks did not connect within 1 s: rank 2");
+        check_end(&b->rank[3], 7, "did not connect within 1 s: rank 2");
     }
 }
 
@@ -224,7 +224,7 @@ static void without_rank_0_the_others_say_where_they_looked(void **state)
     assert_non_null(strstr(b->end[1].text, b->folder));
     masters_set(b);
     rank_start(&b->rank[2]);
-    check_end(&b->rank[2], 7, "nobody answers there");
+    check_end(&b->rank[2], 7, "no process answers there");
     strcpy(b->rank[2].launch.host, "no.such.host.invalid");
     rank_start(&b->rank[2]);
     check_end(&b->rank[2], 7, "no.such.host.invalid");
@@ -338,7 +338,7 @@ static void a_rank_of_another_size_is_refused(void **state)
     b->rank[1].launch.size = 2;
     rank_start(&b->rank[1]); /* it waits for rank 0 */
     rank_start(&b->rank[0]);
-    check_end(&b->rank[1], 2, "rank 1 of 2 came to rank 0 of 3");
+    check_end(&b->rank[1], 2, "rank 1 of 2 connected to rank 0 of 3");
     check_end(&b->rank[0], 7, "2 of 3 ranks");
 }
 

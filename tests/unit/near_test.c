@@ -2,6 +2,7 @@
 /* Small parts of chem/ by themselves: neighbours against all pairs, the tail of QM9's xyz files, the worker's environment. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "chem/chem.h"
 #include "chem/child.h"
 #include "chem/neighbour.h"
 #include "chem/record.h"
@@ -222,6 +224,54 @@ static void the_worker_gets_its_own_few_variables_and_no_other(void **state)
             fail_msg("%s is passed on: %s", unwanted[i], told);
 }
 
+/* Some programs start others with SIGCHLD ignored: then nobody can wait for a child, and the wait must end all the same. */
+static void a_child_that_cannot_be_waited_for_is_ended(void **state)
+{
+    void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+    ch_child c = { 0 };
+    pl_error err = { 0 };
+    int by = 7;
+    double cpu = 7;
+
+    (void)state;
+    assert_int_equal(ch_child_start(&c, "/bin/cat", 1, &err), PL_OK);
+    (void)alarm(60); /* a wait without end ends the test */
+    ch_child_end(&c, false, &by, &cpu);
+    (void)alarm(0);
+    assert_int_equal(c.pid, 0);
+    (void)signal(SIGCHLD, before);
+}
+
+static void a_worker_that_is_gone_or_no_worker_is_named(void **state)
+{
+    ch_worker_opts opts = { .program = "/nowhere/molsieve-chem" };
+    ch_worker *w = NULL;
+    ch_worker_info info;
+    char path[100], want[300];
+    pl_error err = { 0 };
+    FILE *f;
+
+    (void)state;
+    assert_int_equal(ch_worker_open(&w, &opts, &err), PL_ECONFIG);
+    assert_null(w);
+    (void)snprintf(path, sizeof path, "%s/no-worker", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("#!/bin/sh\nexit 3\n", f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+    opts.program = path;
+    assert_int_equal(ch_worker_open(&w, &opts, &err), PL_OK);
+    assert_int_not_equal(ch_worker_hello(w, &info, &err), PL_OK);
+    (void)snprintf(want, sizeof want, "%s does not work: ", path);
+    if (strncmp(err.text, want, strlen(want)) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(unlink(path), 0);
+    assert_int_not_equal(ch_worker_hello(w, &info, &err), PL_OK);
+    assert_null(strstr(err.text, "speaks another protocol"));
+    ch_worker_close(w);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
@@ -231,6 +281,8 @@ int main(void)
         CASE(what_follows_the_atoms_belongs_to_a_frame_of_qm9),
         CASE(blank_lines_between_frames_are_no_records),
         CASE(a_count_without_a_comment_is_a_problem),
+        CASE(a_child_that_cannot_be_waited_for_is_ended),
+        CASE(a_worker_that_is_gone_or_no_worker_is_named),
         CASE(the_worker_gets_its_own_few_variables_and_no_other),
     };
     return cmocka_run_group_tests_name("near", tests, NULL, NULL);

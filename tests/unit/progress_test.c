@@ -56,6 +56,21 @@ static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
     assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
 }
 
+/* The line stands there while the stage works, whatever the buffer of the file. */
+static void what_is_drawn_is_seen_at_once(void **state)
+{
+    char text[8192] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, false, NULL);
+
+    (void)state;
+    pl_progress_start(p, "read", NULL, 7, 10, false);
+    assert_string_equal(text, "\r\033[Kread      7 of 10 items  70 %");
+    pl_progress_free(p);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, "\r\033[Kread      7 of 10 items  70 %\r\033[K");
+}
+
 static void what_an_earlier_run_did_is_not_in_the_rate(void **state)
 {
     struct timespec moment = { 0, 300000000 };
@@ -163,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
+        cmocka_unit_test(what_is_drawn_is_seen_at_once),
         cmocka_unit_test(what_an_earlier_run_did_is_not_in_the_rate),
         cmocka_unit_test(of_several_stages_the_last_is_told_in_full),
         cmocka_unit_test(a_line_fits_a_usual_terminal),

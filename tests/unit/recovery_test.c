@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -101,6 +102,57 @@ static void a_lock_inherited_from_a_dead_holder_is_waited_for(void **state)
     pl_lock_drop(&lock);
     (void)close(pipes[0]);
     (void)close(pipes[1]);
+}
+
+static bool network; /* what statfs says of every file system */
+
+int __real_statfs(const char *path, struct statfs *out);
+int __wrap_statfs(const char *path, struct statfs *out);
+
+int __wrap_statfs(const char *path, struct statfs *out)
+{
+    int rc = __real_statfs(path, out);
+
+    if (network)
+        out->f_type = 0x6969; /* NFS */
+    return rc;
+}
+
+static void on_a_network_a_lock_is_a_claim_for_other_hosts_too(void **state)
+{
+    pl_error err = { 0 };
+    pl_lock lock;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        network = i == 1;
+        assert_int_equal(pl_lock_take(&lock, dir, &err), PL_OK);
+        assert_int_equal(access(in_dir(".lock.host"), F_OK), network ? 0 : -1);
+        pl_lock_drop(&lock);
+        assert_int_not_equal(access(in_dir(".lock.host"), F_OK), 0);
+    }
+    network = false;
+}
+
+static void a_run_on_a_network_is_told_what_is_safe(void **state)
+{
+    int64_t wal;
+    pl_error err = { 0 };
+    pl_store *s = NULL;
+    toy t;
+
+    (void)state;
+    network = true;
+    toy_make(&t, dir, 1);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, &err), PL_OK);
+    assert_true(s->network);
+    assert_int_equal(pl_db_int(s->db, &wal, &err, "SELECT journal_mode='wal' FROM pragma_journal_mode"), PL_OK);
+    assert_int_equal(wal, 0);
+    pl_store_close(s);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(toy_sound(&t));
+    network = false;
+    toy_free(&t);
 }
 
 /* ---- files that survive a power cut ---- */
@@ -280,6 +332,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_live_holder_is_reported_without_waiting),
         CASE(a_lock_inherited_from_a_dead_holder_is_waited_for),
+        CASE(on_a_network_a_lock_is_a_claim_for_other_hosts_too),
+        CASE(a_run_on_a_network_is_told_what_is_safe),
         CASE(a_file_is_synced_before_and_its_folder_after_the_rename),
         CASE(a_copy_of_results_is_synced_before_and_its_folder_after_the_rename),
         CASE(keep_going_ends_at_errors_of_disk_memory_and_program),

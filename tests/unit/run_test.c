@@ -374,7 +374,7 @@ static void deleted_features_are_made_again_only_when_they_are_read(void **state
         assert_int_equal(plan[i].state, PL_STEP_DONE);
     change_offset(&t);
     plan_of(&t, plan);
-    assert_string_equal(plan[0].reason, "its blocks in features.db are gone");
+    assert_string_equal(plan[0].reason, "its blocks are missing in features.db");
     must_run(&t, 2);
     toy_digest(&t, before);
     assert_string_equal(before, after);

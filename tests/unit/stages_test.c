@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <sqlite3.h>
@@ -419,6 +420,55 @@ static void a_file_that_grows_while_it_is_read_is_read_again(void **state)
 
 /* ---- how long a job has ---- */
 
+/* What two messages of each level look like on standard error and in the file. */
+static void logged(st_log log, const char *on_stderr, const char *in_file)
+{
+    char path[] = "/tmp/molsieve_log_XXXXXX", got[2][1000];
+    const pl_workflow wf = { .workdir = "/nowhere", .storage = { .results = "/nowhere/r.db", .features = "/nowhere/f.db" } };
+    int kept = dup(STDERR_FILENO), fd = mkstemp(path);
+    FILE *screen = tmpfile(), *file;
+    pl_error err = { 0 };
+
+    assert_true(kept >= 0 && fd >= 0 && screen != NULL);
+    (void)dup2(fileno(screen), STDERR_FILENO);
+    assert_int_equal(st_log_open(&log, &wf, path, &err), PL_OK);
+    pl_log(PL_ERROR, "one \"%d\"", 1);
+    pl_log(PL_WARN, "two");
+    pl_log(PL_INFO, "three");
+    pl_log(PL_DEBUG, "four");
+    st_log_close(&log);
+    pl_log(PL_ERROR, "after");
+    (void)dup2(kept, STDERR_FILENO);
+    (void)close(kept);
+    rewind(screen);
+    got[0][fread(got[0], 1, 999, screen)] = '\0';
+    file = fdopen(fd, "r");
+    got[1][fread(got[1], 1, 999, file)] = '\0';
+    (void)fclose(screen);
+    (void)fclose(file);
+    (void)unlink(path);
+    for (int i = 0; i < 2; i++) /* times are left out */
+        for (char *at; (at = strstr(got[i], "Z ")) != NULL || (at = strstr(got[i], "Z\"")) != NULL;)
+            memmove(at - 19, at + 1, strlen(at));
+    assert_string_equal(got[0], on_stderr);
+    assert_string_equal(got[1], in_file);
+}
+
+static void a_line_of_the_log_has_time_level_and_message(void **state)
+{
+    static const char text[] = " error one \"1\"\n warn  two\n info  three\n", warn[] = " error one \"1\"\n warn  two\n";
+    static const char all[] = " error one \"1\"\n warn  two\n info  three\n debug four\n";
+    static const char json[] = "{\"time\":\"\",\"level\":\"error\",\"message\":\"one \\\"1\\\"\"}\n"
+                               "{\"time\":\"\",\"level\":\"warn\",\"message\":\"two\"}\n";
+
+    (void)state;
+    logged((st_log){ .max = PL_INFO }, text, text);
+    logged((st_log){ .max = PL_WARN }, warn, warn);
+    logged((st_log){ .max = PL_DEBUG }, all, all);
+    logged((st_log){ .max = PL_WARN, .json = true }, json, json);
+    logged((st_log){ .max = PL_INFO, .tty = true }, "\r\033[Kerror: one \"1\"\n\r\033[Kwarn: two\n\r\033[Kthree\n", text);
+}
+
 static void auto_keeps_what_the_warning_says_and_a_quarter_at_most(void **state)
 {
     static const double left[][3] = { { 7200, 300, 6900 }, { 7200, 30, 7170 }, { 60, 300, 45 }, { 60, 5, 55 }, { -9, 300, 1 } };
@@ -452,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_condition_of_any_depth_is_answered),
         cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread_or_the_interval),
         cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
+        cmocka_unit_test(a_line_of_the_log_has_time_level_and_message),
         cmocka_unit_test(auto_keeps_what_the_warning_says_and_a_quarter_at_most),
         cmocka_unit_test(a_split_file_that_changes_under_its_key_is_refused),
     };

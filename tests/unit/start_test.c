@@ -135,19 +135,19 @@ static void what_must_be_alike_is_named(void **state)
     assert_int_equal(nn_start_check(&other, &conf, &err), PL_OK);
     other.channels = 16;
     assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
-    assert_string_equal(err.text, "model.channels is 16 here and 8 there");
+    assert_string_equal(err.text, "model.channels is 16 here and 8 in the start model");
     other = conf;
     other.fusion = NN_FUSE_NONE;
     assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
-    assert_string_equal(err.text, "model.fusion is none here and full there");
+    assert_string_equal(err.text, "model.fusion is none here and full in the start model");
     other = conf;
     other.parity = NN_PARITY_NATURAL;
     assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
-    assert_string_equal(err.text, "model.parity is natural here and both there");
+    assert_string_equal(err.text, "model.parity is natural here and both in the start model");
     other = conf;
     other.edge_features = 0;
     assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
-    assert_string_equal(err.text, "model.bonds is 0 here and 1 there");
+    assert_string_equal(err.text, "model.bonds is 0 here and 1 in the start model");
     pl_arena_free(mem);
 }
 

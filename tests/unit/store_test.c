@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "pipeline/stop.h"
+#include "pipeline/sums.h"
 #include "toy.h"
 
 static toy t;
@@ -357,7 +358,7 @@ static void one_who_reads_is_named_and_waited_for_until_a_stop(void **state)
     assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
     pl_db_patient(s->db);
     start_reader(&r);
-    (void)snprintf(want, sizeof want, "pid %ld; this run goes on", (long)r.pid);
+    (void)snprintf(want, sizeof want, "pid %ld; this run waits", (long)r.pid);
     pl_log_to(let_go, &r, PL_INFO);
     assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(1,10)", &err), PL_OK);
     pl_log_to(NULL, NULL, PL_ERROR);
@@ -466,6 +467,72 @@ static void the_digest_sees_content_and_not_order(void **state)
     assert_string_not_equal(a, c);
     assert_string_not_equal(a, d);
     assert_int_equal(strlen(a), 64);
+}
+
+/* Computed from the definition in another language: who keeps a digest compares it for years. */
+static void the_digest_of_known_rows_is_a_known_one(void **state)
+{
+    static const char *const digest[][2] = { { "all", "SELECT 1,2.5,NULL,'x',x'00ff',''" }, { "two", "SELECT 7 UNION SELECT 9" }, { NULL, NULL } };
+    pl_schema known = toy_schema;
+    char a[65];
+
+    (void)state;
+    known.digest = digest;
+    assert_int_equal(reopen(&known, NULL), PL_OK);
+    assert_int_equal(pl_store_digest(s, a, NULL), PL_OK);
+    assert_string_equal(a, "bb34541221bdc1de01bc63481fab3bd5773342401eb9033b36cc6e00eb8b99e9");
+}
+
+static void rows_of_a_table_that_came_later_are_summed_too(void **state)
+{
+    pl_text report = { 0 };
+    pl_error err = { 0 };
+    int n = 0, before = 0;
+
+    (void)state;
+    assert_int_equal(pl_sums_check(s->db, &before, &report, &err), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a,b)", &err), PL_OK);
+    assert_int_equal(pl_sums_add(s->db, "later", &err), PL_OK);
+    assert_int_equal(pl_sums_fill(s->db, &err), PL_OK); /* the list of tables has changed */
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO later VALUES(1,'x'),(2,'y'),(3,'z'); UPDATE later SET b='w' WHERE a=2;"
+                                       "DELETE FROM later WHERE a=1", &err), PL_OK);
+    assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_OK);
+    assert_int_equal(n, before + 1);
+    assert_string_equal(pl_text_str(&report), "");
+    assert_int_equal(pl_db_exec(s->db, "UPDATE row_sum SET n=n+1 WHERE tbl='later'", &err), PL_OK);
+    assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
+    assert_string_equal(pl_text_str(&report), "table later has not the rows that were written\n");
+    assert_string_equal(err.text, "rows are not those that were written");
+    pl_text_reset(&report);
+    assert_int_equal(pl_db_exec(s->db, "DELETE FROM row_sum WHERE tbl='later'", &err), PL_OK);
+    assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
+    assert_string_equal(pl_text_str(&report), "1 tables are not in row_sum\n");
+    pl_text_free(&report);
+}
+
+static void a_good_database_is_said_to_be_good_in_every_point(void **state)
+{
+    char want[1400];
+    pl_text report = { 0 };
+    bool good = false;
+
+    (void)state;
+    pl_store_close(s);
+    s = NULL;
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
+    assert_true(good);
+    (void)snprintf(want, sizeof want, "good %s: sound\n"
+                   "good rows of 13 tables are those that were written\ngood every row that is pointed at is there\n"
+                   "good stages that are done have all their units\ngood units of a stage follow each other without a gap\n"
+                   "good every number belongs to a committed unit\ngood every committed unit has all its numbers\n"
+                   "good every committed unit of square has all its rows\ngood %s: sound\n"
+                   "good blocks of stage count: 3 checksums hold\ngood blocks of stage square: 3 checksums hold\n",
+                   t.wf.storage.results, t.wf.storage.features);
+    assert_string_equal(pl_text_str(&report), want);
+    pl_text_free(&report);
 }
 
 static void a_copy_is_whole_and_old_or_new(void **state)
@@ -580,6 +647,7 @@ static void metrics_are_replaced_and_never_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(a_good_database_is_said_to_be_good_in_every_point), /* first: what the judge said of another is kept */
         CASE(a_new_store_says_what_it_is),
         CASE(a_truncate_journal_can_be_asked_for),
         CASE(a_newer_database_is_refused_untouched),
@@ -597,6 +665,8 @@ int main(void)
         CASE(a_flipped_bit_in_a_block_is_seen),
         CASE(a_row_without_its_unit_is_seen),
         CASE(the_digest_sees_content_and_not_order),
+        CASE(the_digest_of_known_rows_is_a_known_one),
+        CASE(rows_of_a_table_that_came_later_are_summed_too),
         CASE(a_copy_is_whole_and_old_or_new),
         CASE(pruning_removes_only_what_no_stage_uses),
         CASE(a_files_hash_follows_its_content_and_not_its_time),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fake_stages.h"
+#include "pipeline/workflow_parts.h"
 
 typedef struct fixture {
     char folder[64], file[96];
@@ -91,6 +92,8 @@ static void says(fixture *f, const char *text)
         fail_msg("not said: %s\nsaid:\n%s", text, pl_text_str(&f->report));
 }
 
+#include "settings_said.h"
+
 #define HEAD "format: 1\nstages:\n  read:\n  graph:\n"
 
 static void defaults_come_from_the_table(void **state)
@@ -154,11 +157,41 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
     says(f, "none.txt: No such file or directory");
     says(f, "w.yaml:14:15: stages.graph.targets.0.name: required but not given");
     says(f, "w.yaml:15:22: stages.graph.fractions: 1.5 is outside");
-    says(f, "w.yaml:16:12: stages.graph.label: a list stands here; allowed: text");
-    says(f, "w.yaml:17:15: stages.graph.elements: a map stands here; allowed: a list of texts");
+    says(f, "w.yaml:16:12: stages.graph.label: found a list; allowed: text");
+    says(f, "w.yaml:17:15: stages.graph.elements: found a map; allowed: a list of texts");
     assert_int_equal(f->problems.n, 16);
     for (int i = 1; i < f->problems.n; i++)
         assert_true(f->problems.list[i - 1].line <= f->problems.list[i].line);
+}
+
+/* Every type of setting with every kind of value: what is said of each, in a line; "" where it is read. */
+static void each_type_of_setting_says_what_it_expects(void **state)
+{
+    static const char *const settings[] = { "unit", "cutoff", "neighbours.max", "neighbours.edges", "cpu_limit", "memory", "strict",
+                                            "label", "file", "elements", "fractions", "targets", "by_name" };
+    static const char *const values[] = { "[]", "{}", "null", "''", "x", "-1", "1e99", "no", "'true'" };
+    fixture *f = *state;
+    pl_text all = { 0 };
+    size_t same = 0;
+
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            char set[96], *one[] = { set };
+            const char *report;
+            (void)snprintf(set, sizeof set, "stages.graph.%s=%s", settings[i], values[k]);
+            (void)load(f, HEAD, one, 1);
+            report = pl_text_str(&f->report);
+            if (strstr(report, f->folder) != NULL)
+                report = strstr(report, f->folder) + strlen(f->folder);
+            if (strncmp(report, "command line: stages.graph.", 27) == 0)
+                report += 27;
+            pl_text_addf(&all, "%s %s -> %s%s", settings[i], values[k], report, report[0] ? "" : "\n");
+        }
+    for (size_t i = 0; expected_of_settings[i] == pl_text_str(&all)[i] && expected_of_settings[i] != '\0'; i++)
+        same = i + 1;
+    if (strcmp(pl_text_str(&all), expected_of_settings) != 0)
+        fail_msg("settings_said.h differs at: %.400s", pl_text_str(&all) + same);
+    pl_text_free(&all);
 }
 
 static void variables_and_the_environment_are_put_in(void **state)
@@ -178,7 +211,7 @@ static void variables_and_the_environment_are_put_in(void **state)
                         "stages:\n  read:\n", NULL, 0));
     says(f, "w.yaml:2:11: ${vars.b}: vars.b is set further down; move it up");
     says(f, "${vars.bb}: no such variable under vars, did you mean 'b'?");
-    says(f, "${env:MOLSIEVE_TEST_Y}: the environment has no");
+    says(f, "${env:MOLSIEVE_TEST_Y}: the environment variable MOLSIEVE_TEST_Y is not set");
     says(f, "${x}: not known");
     says(f, "${ without a }");
 }
@@ -209,6 +242,35 @@ static void overrides_win_and_are_named_as_command_line(void **state)
     says(f, "command line: stages.graph.cutoff.x=1: there is nothing called 'x' to set");
     says(f, "command line: stages.graph.label=[1: not YAML");
     says(f, "command line: stages.graph.cutoff: 99 is outside 0.5..20 Angstrom");
+}
+
+static void a_bare_word_where_settings_belong_is_answered_with_an_example(void **state)
+{
+    fixture *f = *state;
+
+    assert_null(load(f, "format: 1\ninputs: [lib.smi]\nstages: {read: {}, graph: {targets: [gap]}}\n", NULL, 0));
+    says(f, "w.yaml:2:10: inputs.0: settings are expected here, such as path: lib.smi\n");
+    says(f, "w.yaml:3:38: stages.graph.targets.0: settings are expected here, such as name: gap\n");
+    assert_int_equal(f->problems.n, 2);
+}
+
+static void words_that_yaml_takes_for_something_else_are_quoted(void **state)
+{
+    static const char *const cases[][2] = {
+        { "plain", "plain" }, { "a/b.c_d+e-f", "a/b.c_d+e-f" }, { "1a", "1a" }, { "e", "\"e\"" }, { "x1e5", "x1e5" },
+        { "true", "\"true\"" }, { "False", "\"False\"" }, { "YES", "\"YES\"" }, { "no", "\"no\"" }, { "on", "\"on\"" },
+        { "off", "\"off\"" }, { "y", "\"y\"" }, { "N", "\"N\"" }, { "null", "\"null\"" }, { "~", "\"~\"" }, { "", "\"\"" },
+        { "1e5", "\"1e5\"" }, { "2026-11-24", "\"2026-11-24\"" }, { "-x", "\"-x\"" }, { "+x", "\"+x\"" }, { ".x", "\".x\"" },
+        { "a b", "\"a b\"" }, { "a:b", "\"a:b\"" }, { "a\"b", "\"a\\\"b\"" }, { "n${x}m${", "\"n$${x}m$${\"" }, { "\xc3\xa9", "\"\xc3\xa9\"" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_text out = { 0 };
+        pl_yaml_add_scalar(&out, cases[i][0]);
+        assert_string_equal(pl_text_str(&out), cases[i][1]);
+        pl_text_free(&out);
+    }
 }
 
 static void stages_run_in_the_order_of_their_needs_whatever_the_file_order(void **state)
@@ -421,8 +483,11 @@ int main(void)
         TEST(defaults_come_from_the_table),
         TEST(values_with_units_words_and_lists_are_read),
         TEST(all_problems_are_reported_together_in_order_of_place),
+        TEST(each_type_of_setting_says_what_it_expects),
         TEST(variables_and_the_environment_are_put_in),
         TEST(overrides_win_and_are_named_as_command_line),
+        TEST(a_bare_word_where_settings_belong_is_answered_with_an_example),
+        TEST(words_that_yaml_takes_for_something_else_are_quoted),
         TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_patterns_come_in_name_order),

@@ -103,6 +103,16 @@ static void what_surprises_is_refused_with_its_place(void **unused)
     }
 }
 
+static void a_file_with_tabs_is_told_of_the_tabs_alone(void **unused)
+{
+    (void)unused;
+    assert_null(parse("a:\n\tb: 1\n \tc: 2\nd: e\tf\n"));
+    assert_string_equal(pl_text_str(&report), "f.yaml:2:1: a tab in the indentation: use spaces\n"
+                                              "f.yaml:3:2: a tab in the indentation: use spaces\n");
+    (void)parse("a: !!int 5\n");
+    assert_string_equal(pl_text_str(&report), "f.yaml:1:4: tags (tag:yaml.org,2002:int) are not used here: remove it\n");
+}
+
 static void bytes_that_are_not_utf8_are_refused_where_they_are(void **unused)
 {
     (void)unused;
@@ -227,6 +237,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(every_node_knows_its_place),
         TEST(what_surprises_is_refused_with_its_place),
+        TEST(a_file_with_tabs_is_told_of_the_tabs_alone),
         TEST(bytes_that_are_not_utf8_are_refused_where_they_are),
         TEST(a_byte_order_mark_and_windows_line_ends_are_fine),
         TEST(anchors_give_copies),

@@ -1,0 +1,746 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run leaves behind: every row it writes, the heartbeat, the reserve, what it logs and what it explains. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/base/log.h"
+#include "pipeline/engine.h"
+#include "pipeline/heartbeat.h"
+#include "pipeline/level.h"
+#include "toy.h"
+#include "unit/statements.h"
+
+static char dir[256];
+static pl_text answer, heard;
+
+static int make(void **state)
+{
+    (void)state;
+    toy_directory(dir);
+    pl_text_reset(&heard);
+    return dir[0] == '\0';
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    pl_log_to(NULL, NULL, PL_ERROR);
+    toy_remove(dir);
+    pl_text_free(&answer);
+    pl_text_free(&heard);
+    return statements_left;
+}
+
+static const char *in_dir(const char *name)
+{
+    static char path[300];
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+/* The rows of a query: columns with | between them, a line each. */
+static const char *rows(const char *sql)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+
+    pl_text_reset(&answer);
+    assert_int_equal(sqlite3_open_v2(in_dir("results.db"), &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    while (sqlite3_step(st) == SQLITE_ROW)
+        for (int i = 0, n = sqlite3_column_count(st); i < n; i++) {
+            const char *text = (const char *)sqlite3_column_text(st, i);
+            pl_text_addf(&answer, "%s%s", text ? text : "NULL", i + 1 < n ? "|" : "\n");
+        }
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(db);
+    return pl_text_str(&answer);
+}
+
+static void listen(void *ctx, pl_level level, const char *line)
+{
+    (void)ctx;
+    pl_text_addf(&heard, "%d %s\n", (int)level, line);
+}
+
+static void hear(const char *text)
+{
+    if (strstr(pl_text_str(&heard), text) == NULL)
+        fail_msg("not said: %s\nsaid: %s", text, pl_text_str(&heard));
+}
+
+#define UTC "'20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'"
+
+/* ---- rows ---- */
+
+static void the_row_of_a_run_has_all_that_is_known_of_it(void **state)
+{
+    static char *const argv[] = { (char *)"run", (char *)"a \"b\".yaml" };
+    pl_run_opts opts = { .workers = 2, .quiet = true, .argc = 2, .argv = argv, .command = "go", .program_version = "1.2",
+                         .git_commit = "abc", .openbabel_version = "3.1", .ranks = 4 };
+    char hex[65];
+    pl_sha256 sha;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    (void)setenv("SLURM_JOB_ID", "4711", 1);
+    (void)setenv("SLURM_ARRAY_TASK_ID", "3", 1);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL), PL_OK);
+    (void)unsetenv("SLURM_JOB_ID");
+    (void)unsetenv("SLURM_ARRAY_TASK_ID");
+    pl_sha256_start(&sha);
+    pl_sha256_add(&sha, "format: 1\n", 10);
+    pl_sha256_hex(&sha, hex);
+    assert_string_equal(rows("SELECT run_id,command,argv_json,resumed_from,state,exit_code,stop_reason,scheduler,scheduler_job_id,"
+                             "array_task,ranks,workers,seed,program_version,git_commit,openbabel_version,kernels FROM run"),
+                        "1|go|[\"run\",\"a \\\"b\\\".yaml\"]|NULL|done|0|NULL|slurm|4711|3|4|2|7|1.2|abc|3.1|{}\n");
+    assert_string_equal(rows("SELECT config_yaml||'|'||(config_sha256 GLOB replace(hex(zeroblob(32)),'0','[0-9a-f]')) FROM run"),
+                        "format: 1\n|1\n");
+    (void)rows("SELECT config_sha256 FROM run");
+    assert_memory_equal(pl_text_str(&answer), hex, 64);
+    assert_string_equal(rows("SELECT started_utc GLOB " UTC ", ended_utc GLOB " UTC ", started_utc<=ended_utc, length(host)>0,"
+                             " host<>'?', sqlite_version=sqlite_version() FROM run"), "1|1|1|1|1|1\n");
+    toy_free(&t);
+}
+
+static void a_run_says_which_one_it_continues_and_why_that_ended(void **state)
+{
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 6);
+    t.conf[1].fail_at = 3;
+    assert_int_equal(toy_run(&t, 1, &err), PL_EINPUT);
+    t.conf[1].fail_at = 0;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_string_equal(rows("SELECT run_id,command,argv_json,resumed_from,state,exit_code,stop_reason,scheduler,scheduler_job_id,"
+                             "array_task,ranks,workers,program_version,git_commit FROM run ORDER BY 1"),
+                        "1|run|[]|NULL|failed|1|unit 3 is meant to fail|NULL|NULL|NULL|1|1|unknown|NULL\n"
+                        "2|run|[]|1|done|0|NULL|NULL|NULL|NULL|1|1|unknown|NULL\n"
+                        "3|run|[]|NULL|done|0|NULL|NULL|NULL|NULL|1|1|unknown|NULL\n");
+    toy_free(&t);
+}
+
+static void a_run_that_died_is_lost_and_the_next_continues_it(void **state)
+{
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    assert_int_equal(toy_ended(toy_start(dir, 4, 0, "count.unit.after_commit:2")), 137);
+    toy_make(&t, dir, 4);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_string_equal(rows("SELECT run_id,resumed_from,state,exit_code,stop_reason,ended_utc IS NULL FROM run ORDER BY 1"),
+                        "1|NULL|lost|NULL|the process ended without a word|1\n2|1|done|0|NULL|0\n");
+    toy_free(&t);
+}
+
+static void rows_of_units_and_stages_say_what_was_done(void **state)
+{
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 3);
+    t.conf[0].fail_every = 5;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_string_equal(rows("SELECT stage_id,unit,first,last,n_ok,n_failed,run_id,wall_s>=0 AND wall_s<60 FROM unit ORDER BY 1,2"),
+                        "1|0|1|8|7|1|1|1\n1|1|9|16|6|2|1|1\n1|2|17|24|7|1|1|1\n"
+                        "2|0|1|7|7|0|1|1\n2|1|9|14|6|0|1|1\n2|2|17|23|7|0|1|1\n");
+    assert_string_equal(rows("SELECT stage_id,name,state,n_units,n_blocks,run_id,code_version,extra_json,created_utc GLOB " UTC ","
+                             "done_utc GLOB " UTC ", wall_s>=0 AND wall_s<60 FROM stage ORDER BY 1"),
+                        "1|count|done|3|3|1|1|{}|1|1|1\n2|square|done|3|3|1|1|{}|1|1|1\n3|walk|done|0|0|1|1|{\"seed\":7}|1|1|1\n");
+    assert_string_equal(rows("SELECT needs_json='{\"square\":\"'||(SELECT key FROM stage WHERE name='square')||'\"}',"
+                             "params_json LIKE '%\"units\":3%', json_extract(params_json,'$.fail_at') IS NULL FROM stage WHERE "
+                             "name='walk'"), "1|1|1\n");
+    assert_string_equal(rows("SELECT run_id,level,stage,message,at_utc GLOB " UTC " FROM event ORDER BY event_id"),
+                        "1|info|count|never run|1\n1|info|square|never run|1\n1|further|count|done|1\n1|further|square|done|1\n"
+                        "1|info|walk|never run|1\n1|further|walk|done|1\n");
+    assert_string_equal(rows("SELECT record_id,code,message,run_id,stage,attempt FROM failure ORDER BY 1"),
+                        "5|toy|meant to fail|1|count|1\n10|toy|meant to fail|1|count|1\n15|toy|meant to fail|1|count|1\n"
+                        "20|toy|meant to fail|1|count|1\n");
+    toy_free(&t);
+}
+
+static void events_and_metrics_have_all_their_columns(void **state)
+{
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    {
+        pl_env env = { .step = &t.step[2], .run_id = 1 };
+        assert_int_equal(pl_store_open(&env.store, &t.wf, &toy_schema, &err), PL_OK);
+        pl_log_to(listen, NULL, PL_DEBUG);
+        for (int level = PL_ERROR; level <= PL_DEBUG; level++)
+            assert_int_equal(pl_event_add(&env, level, "level \x1b %d", level), PL_OK);
+        pl_further_add(&env, "step %d", 5);
+        assert_int_equal(pl_metric_add(&env, 10, 0.5, "valid", "mae", 1.5, &err), PL_OK);
+        assert_int_equal(pl_metric_add(&env, 11, 0.75, "train", "loss", 2, &err), PL_OK);
+        assert_int_equal(pl_metric_add(&env, 11, 0.75, "train", "loss", NAN, &err), PL_EBUG);
+        assert_string_equal(err.text, "metric loss of train is not a number");
+        pl_store_close(env.store);
+    }
+    assert_string_equal(pl_text_str(&heard), "0 walk: level   0\n1 walk: level   1\n2 walk: level   2\n3 walk: level   3\n");
+    assert_string_equal(rows("SELECT run_id,level,stage,message FROM event WHERE event_id>6 ORDER BY event_id"),
+                        "1|error|walk|level   0\n1|warn|walk|level   1\n1|info|walk|level   2\n1|debug|walk|level   3\n"
+                        "1|further|walk|step 5\n");
+    assert_string_equal(rows("SELECT stage,step,epoch,split,name,value,run_id,at_utc GLOB " UTC " FROM metric ORDER BY step"),
+                        "walk|10|0.5|valid|mae|1.5|1|1\nwalk|11|0.75|train|loss|2.0|1|1\n");
+    toy_free(&t);
+}
+
+static void a_stage_that_runs_again_leaves_nothing_of_before(void **state)
+{
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    t.conf[0].fail_every = 5;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    t.conf[0].fail_every = 7;
+    pl_log_to(listen, NULL, PL_INFO);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    hear("2 stage count: runs again: fail_every: 5 -> 7\n");
+    hear("results.previous.db until the new ones are complete\n");
+    assert_null(strstr(pl_text_str(&heard), "stage square: runs again"));
+    assert_string_equal(rows("SELECT record_id FROM failure ORDER BY 1"), "7\n14\n");
+    assert_string_equal(rows("SELECT name,run_id,n_units FROM stage ORDER BY stage_id"), "count|2|2\nsquare|2|2\nwalk|2|0\n");
+    assert_string_equal(rows("SELECT count(*),min(run_id) FROM unit"), "4|2\n");
+    assert_string_equal(rows("SELECT message FROM event WHERE run_id=2 AND level='info' ORDER BY event_id"),
+                        "fail_every: 5 -> 7\nneeds count, which runs again\nneeds square, which runs again\n");
+    toy_free(&t);
+}
+
+/* ---- how it was computed ---- */
+
+static const char *level_now;
+
+static const char *level_of(const pl_step *step, pl_arena *mem)
+{
+    (void)mem, (void)step;
+    return level_now;
+}
+
+static const char advice[] = "the same molecule may get another number from the seventh digit on; `kernels` in the stage's settings "
+                             "pins the set of kernels (`molsieve help score`)";
+
+static void another_way_of_computing_is_told_where_a_stage_goes_on(void **state)
+{
+    pl_stage square = toy_square;
+    char want[600];
+    const char *levels;
+    pl_error err = { 0 };
+    pl_store *s = NULL;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 6);
+    square.level = level_of;
+    t.wf.step[1].stage = &square;
+    t.conf[1].fail_at = 2;
+    level_now = "avx512";
+    assert_int_equal(toy_run(&t, 1, &err), PL_EINPUT);
+    t.conf[1].fail_at = 4;
+    assert_int_equal(toy_run(&t, 1, &err), PL_EINPUT);
+    assert_string_equal(rows("SELECT count(*) FROM event WHERE level='warn'"), "0\n");
+    t.conf[1].fail_at = 0;
+    level_now = "avx2";
+    pl_log_to(listen, NULL, PL_WARN);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    (void)snprintf(want, sizeof want, "3|warn|square|computed on avx512 before, now on avx2: %s\n", advice);
+    assert_string_equal(rows("SELECT run_id,level,stage,message FROM event WHERE level='warn'"), want);
+    assert_string_equal(rows("SELECT run_id,kernels FROM run ORDER BY 1"),
+                        "1|{\"square\":\"avx512\"}\n2|{\"square\":\"avx512\"}\n3|{\"square\":\"avx2\"}\n");
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, &err), PL_OK);
+    assert_int_equal(pl_levels_of(s, 2, &levels, t.mem, &err), PL_OK);
+    assert_string_equal(levels, "avx2; avx512");
+    assert_int_equal(pl_levels_of(s, 1, &levels, t.mem, &err), PL_OK);
+    assert_string_equal(levels, "");
+    pl_text_reset(&heard);
+    assert_int_equal(pl_levels_compare(&t.wf, s, 3, &err), PL_OK);
+    pl_store_close(s);
+    (void)snprintf(want, sizeof want, "1 square    shards were computed on avx2 and avx512: %s\n", advice);
+    assert_string_equal(pl_text_str(&heard), want);
+    (void)snprintf(want, sizeof want, "3|warn|square|shards were computed on avx2 and avx512: %s\n", advice);
+    assert_string_equal(rows("SELECT run_id,level,stage,message FROM event ORDER BY event_id DESC LIMIT 1"), want);
+    toy_free(&t);
+}
+
+static void levels_of_stages_are_one_object(void **state)
+{
+    pl_stage count = toy_count, walk = toy_walk;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 1);
+    assert_string_equal(pl_levels_json(&t.wf, t.mem), "{}");
+    level_now = "a\"b";
+    count.level = walk.level = level_of;
+    t.wf.step[0].stage = &count;
+    t.wf.step[2].stage = &walk;
+    assert_string_equal(pl_levels_json(&t.wf, t.mem), "{\"count\":\"a\\\"b\",\"walk\":\"a\\\"b\"}");
+    toy_free(&t);
+}
+
+/* ---- the reserve for a full disk ---- */
+
+static off_t size_of(const char *name)
+{
+    struct stat at;
+
+    return stat(in_dir(name), &at) == 0 ? at.st_size : -1;
+}
+
+static void put(const char *name, const char *bytes, size_t n)
+{
+    FILE *f = fopen(in_dir(name), "w");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void a_megabyte_is_kept_for_the_last_words_and_given_up_on_a_full_disk(void **state)
+{
+    pl_error err = { 0 };
+    char zeros[5000] = "";
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 1);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_int_equal(size_of(".reserve"), 1 << 20);
+    put(".reserve", zeros, sizeof zeros); /* begun by one that was killed */
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_int_equal(size_of(".reserve"), 1 << 20);
+    t.wf.limits.disk_free_min = 1e18;
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    assert_int_equal(size_of(".reserve"), -1);
+    zeros[4999] = 'x';
+    put(".reserve", zeros, sizeof zeros); /* somebody else's */
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    assert_int_equal(size_of(".reserve"), 5000);
+    toy_free(&t);
+}
+
+static off_t logs[2]; /* bytes of both -wal files when walk begins */
+
+static pl_code look_at_logs(void *state, pl_env *env, pl_error *err)
+{
+    logs[0] = size_of("results.db-wal");
+    logs[1] = size_of("features.db-wal");
+    return toy_walk.open(state, env, err);
+}
+
+static void databases_are_whole_without_their_logs_and_have_statistics_after_each_stage(void **state)
+{
+    pl_stage walk = toy_walk;
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    walk.open = look_at_logs;
+    t.wf.step[2].stage = &walk;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(logs[0] >= 0 && logs[0] < 100000); /* of what was written since */
+    assert_int_equal(logs[1], 0);
+    assert_string_equal(rows("SELECT DISTINCT tbl FROM sqlite_stat1 WHERE tbl IN('number','square') ORDER BY 1"),
+                        "number\nsquare\n");
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK); /* rows() was the last to close: a run of its own */
+    assert_true(size_of("results.db-wal") == -1 && size_of("features.db-wal") == -1 && size_of("features.db") > 0);
+    assert_true(size_of("results.db-shm") == -1 && size_of("features.db-shm") == -1);
+    t.conf[1].offset = 1;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(size_of("results.db-wal") == -1 && size_of("features.db-wal") == -1);
+    toy_free(&t);
+}
+
+static void too_little_free_space_is_said_with_both_sizes(void **state)
+{
+    pl_error err = { 0 };
+    char want[400];
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 1);
+    t.wf.limits.disk_free_min = 2.5e15;
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    (void)snprintf(want, sizeof want, "%s: only ", t.wf.storage.results);
+    assert_memory_equal(err.text, want, strlen(want));
+    assert_non_null(strstr(err.text, " free, limits.disk_free_min is 2.5 PB; free some space and run again, nothing is lost"));
+    t.wf.limits.disk_free_min = 1;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(pl_disk_free(in_dir("not/yet/there.db")) > 0 && pl_disk_free("") > 0 && pl_disk_free("not there") > 0);
+    toy_free(&t);
+}
+
+/* ---- limits ---- */
+
+static pl_code limited(double fraction, int64_t count, int64_t units, int64_t fail_every, const char *want)
+{
+    pl_error err = { 0 };
+    pl_code code;
+    toy t;
+
+    toy_make(&t, dir, units);
+    t.conf[0].fail_every = fail_every;
+    t.wf.limits.max_fraction = fraction;
+    t.wf.limits.max_count = count;
+    code = toy_run(&t, 1, &err);
+    if (want != NULL)
+        assert_string_equal(err.text, want);
+    toy_free(&t);
+    toy_remove(dir);
+    return code;
+}
+
+static void limits_of_failures_hold_at_their_edges(void **state)
+{
+    (void)state;
+    assert_int_equal(limited(1, 3, 3, 8, NULL), PL_OK);
+    assert_int_equal(limited(1, 2, 3, 8, "3 of 24 failed, more than limits.failures.max_count (toy 3); see `molsieve failures`, "
+                                         "raise the limit or use --keep-going"), PL_ELIMIT);
+    assert_int_equal(limited(1, 0, 3, 8, "1 of 8 failed, more than limits.failures.max_count (toy 1); see `molsieve failures`, raise "
+                                         "the limit or use --keep-going"), PL_ELIMIT);
+    assert_int_equal(limited(0.5, -1, 6, 2, NULL), PL_OK); /* exactly the half */
+    assert_int_equal(limited(0.1, -1, 19, 8, NULL), PL_OK); /* 19 failures are too few to judge */
+    assert_int_equal(limited(0.1, -1, 20, 8, "20 of 160 failed, more than limits.failures.max_fraction (toy 20); see `molsieve "
+                                             "failures`, raise the limit or use --keep-going"), PL_ELIMIT);
+    assert_int_equal(limited(-1, -1, 20, 2, NULL), PL_OK);
+}
+
+/* ---- what is said ---- */
+
+static void the_log_of_a_run_names_its_stages_and_their_items(void **state)
+{
+    pl_run_opts opts = { .workers = 1 };
+    pl_error err = { 0 };
+    char was[300], now[300];
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    t.conf[0].fail_every = 5;
+    pl_log_to(listen, NULL, PL_DEBUG);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK);
+    hear("3 stage count: never run\n");
+    hear("2 count     done in 0.");
+    hear("s: 16 numbers, 3 failed\n");
+    hear("s: 13 numbers\n");
+    hear("2 walk      done in 0.");
+    assert_null(strstr(pl_text_str(&heard), "0 failed"));
+    assert_null(strstr(pl_text_str(&heard), "database"));
+    pl_text_reset(&heard);
+    t.wf.step[1].stage = &(pl_stage){ .name = "square", .help = "", .scope = PL_PER_UNIT, .version = 2, .fields = toy_square.fields,
+        .conf_size = toy_square.conf_size, .state_size = toy_square.state_size, .worker_size = toy_square.worker_size,
+        .needs = toy_square.needs, .open = toy_square.open, .next = toy_square.next, .worker_open = toy_square.worker_open,
+        .work = toy_square.work, .commit = toy_square.commit, .close = toy_square.close, .reset_sql = toy_square.reset_sql };
+    t.conf[1].fail_at = 1;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
+    assert_string_equal(err.where, "stage square");
+    hear("2 square    failed after 0.");
+    hear("s: 7 items\n"); /* a stage that does not name them */
+    (void)snprintf(was, sizeof was, "%s", t.wf.storage.results);
+    (void)snprintf(now, sizeof now, "2 old results are kept in %.*s.previous.db until the new ones are complete\n",
+                   (int)strlen(was) - 3, was);
+    hear(now);
+    toy_free(&t);
+}
+
+static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
+{
+    pl_run_opts opts = { .workers = 1, .quiet = true, .command = "go" };
+    static const char *const says[] = {
+        "{\"host\":\"", "\",\"pid\":", ",\"job\":\"pbs 12.server task 4\",\"run_id\":1,\"command\":\"go\",\"state\":\"failed\",\"reason\":\""
+        "unit 1 is meant to fail\",\"started_utc\":\"20", "Z\",\"at_utc\":\"20",
+        ",\"stages\":[{\"stage\":\"count\",\"state\":\"done\",\"item\":\"numbers\",\"note\":\"\",\"done\":16,\"total\":16},{\"stage\":\"square\","
+        "\"state\":\"running\",\"item\":\"numbers\",\"note\":\"\",\"done\":8,\"total\":", "],\"crc32\":\"" };
+    pl_error err = { 0 };
+    pl_bytes file;
+    char *text;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &(pl_run_opts){ .workers = 1, .quiet = true, .until = "count" }, t.mem, &err), PL_OK);
+    assert_int_equal(unlink(t.wf.storage.results), 0); /* begins anew: both stages in one pass */
+    (void)unlink(t.wf.storage.features);
+    t.conf[1].fail_at = 1;
+    (void)setenv("PBS_JOBID", "12.server", 1);
+    (void)setenv("PBS_ARRAY_INDEX", "4", 1);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
+    (void)unsetenv("PBS_JOBID");
+    (void)unsetenv("PBS_ARRAY_INDEX");
+    assert_int_equal(pl_file_read(&file, in_dir("heartbeat.json"), t.mem, &err), PL_OK);
+    assert_true(pl_heartbeat_holds(file));
+    text = pl_strndup(t.mem, file.data, file.len);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        if (strstr(text, says[i]) == NULL)
+            fail_msg("%s\nnot in: %s", says[i], text);
+    for (size_t i = 0; i + 30 < file.len; i += 7) { /* a flipped bit is seen */
+        text[i] ^= 4;
+        assert_false(pl_heartbeat_holds((pl_bytes){ text, file.len }));
+        text[i] ^= 4;
+    }
+    assert_false(pl_heartbeat_holds((pl_bytes){ text, file.len - 1 }));
+    assert_false(pl_heartbeat_holds((pl_bytes){ text, 5 }));
+    assert_false(pl_heartbeat_holds((pl_bytes){ "", 0 }));
+    assert_true(pl_heartbeat_holds((pl_bytes){ "{\"a\":[]}", 8 })); /* of an older version, without a sum */
+    assert_true(pl_heartbeat_holds((pl_bytes){ "{\"a\":[]}\n", 9 }));
+    toy_free(&t);
+}
+
+/* ---- plans and what explains them ---- */
+
+static void explained(toy *t, const char *stage, const char *want)
+{
+    pl_store *s = NULL;
+    pl_text out = { 0 };
+    pl_error err = { 0 };
+
+    (void)pl_store_open_read(&s, t->wf.storage.results, &toy_schema, &err);
+    assert_int_equal(pl_plan_keys(&t->wf, s, t->mem, &err), PL_OK);
+    assert_int_equal(pl_explain(&t->wf, s, stage, &out, t->mem, &err), PL_OK);
+    if (strncmp(pl_text_str(&out), want, strlen(want)) != 0)
+        fail_msg("%s\nwanted: %s", pl_text_str(&out), want);
+    pl_text_free(&out);
+    pl_store_close(s);
+}
+
+static void keys_of(toy *t, int i, const char *label, const char *fmt, char out[512])
+{
+    (void)snprintf(out, 512, fmt, t->step[i].key, label);
+}
+
+static void explain_says_what_differs_setting_by_setting(void **state)
+{
+    pl_error err = { 0 };
+    char key[65], want[512];
+    pl_stage walk = toy_walk;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    explained(&t, "count", "count will run: never run\nsettings in the key: {");
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    keys_of(&t, 0, "", "count done, reused: done: 16 numbers in 2 units\ncount: key %.12s, as stored: nothing that matters has changed\n"
+            "settings in the key: {", want);
+    explained(&t, "count", want);
+    (void)snprintf(key, sizeof key, "%s", t.step[1].key);
+    t.conf[1].offset = 5;
+    t.conf[1].rows = 9;
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
+    (void)snprintf(want, sizeof want, "square will run again: offset: 0 -> 5 (and 1 more)\nsquare: key %.12s -> %.12s, 2 differences\n"
+                   "  offset: 0 -> 5\n  rows: 8 -> 9\nsettings in the key: {", key, t.step[1].key);
+    explained(&t, "square", want);
+    t.conf[1].rows = 8;
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
+    (void)snprintf(want, sizeof want, "square will run again: offset: 0 -> 5\nsquare: key %.12s -> %.12s, 1 difference\n  offset: 0 -> 5\n",
+                   key, t.step[1].key);
+    explained(&t, "square", want);
+    (void)snprintf(key, sizeof key, "%s", t.step[2].key);
+    walk.version = 4;
+    t.wf.step[2].stage = &walk;
+    t.wf.step[2].needs[0] = 0;
+    t.conf[1].offset = 0;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    toy_make(&t, dir, 2);
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
+    explained(&t, "walk", "walk will run again: the stage itself: version 4 -> 1 (and 2 more)\n");
+    toy_free(&t);
+}
+
+static void estimates_are_asked_of_what_has_one_and_is_not_done(void **state)
+{
+    pl_step_plan plan[3];
+    pl_error err = { 0 };
+    pl_store *s = NULL;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_steps(&t.wf, NULL, plan, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_estimate(&t.wf, NULL, plan, t.mem, &err), PL_OK);
+    assert_int_equal(plan[0].estimate.n_items, 16);
+    assert_int_equal(plan[0].estimate.n_units, 2);
+    assert_int_equal(plan[1].estimate.n_items, -1); /* square has none */
+    assert_int_equal(plan[2].estimate.n_units, -1);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_int_equal(pl_store_open_read(&s, t.wf.storage.results, &toy_schema, &err), PL_OK);
+    assert_int_equal(pl_plan_steps(&t.wf, s, plan, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_estimate(&t.wf, s, plan, t.mem, &err), PL_OK);
+    assert_int_equal(plan[0].state, PL_STEP_DONE);
+    assert_int_equal(plan[0].estimate.n_items, -1);
+    pl_store_close(s);
+    toy_free(&t);
+}
+
+static void needs_that_changed_are_named(void **state)
+{
+    pl_error err = { 0 };
+    pl_text out = { 0 };
+    pl_stage_row row;
+    pl_store *s = NULL;
+    int n = 0;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    t.conf[0].offset = 3;
+    t.wf.step[2].n_needs = 2;
+    t.wf.step[2].needs[0] = 0;
+    t.wf.step[2].needs[1] = 1;
+    assert_int_equal(pl_store_open_read(&s, t.wf.storage.results, &toy_schema, &err), PL_OK);
+    assert_int_equal(pl_plan_keys(&t.wf, s, t.mem, &err), PL_OK);
+    assert_int_equal(pl_stage_row_get(s, "walk", &row, t.mem, &err), PL_OK);
+    assert_int_equal(pl_row_diff(&row, &t.wf, &t.wf.step[2], &out, &n, t.mem, &err), PL_OK);
+    assert_string_equal(pl_text_str(&out), "needs count, which it did not use before\nneeds square, whose result changed\n");
+    assert_int_equal(n, 2);
+    pl_text_reset(&out);
+    t.wf.step[2].n_needs = 0;
+    assert_int_equal(pl_row_diff(&row, &t.wf, &t.wf.step[2], &out, &n, t.mem, &err), PL_OK);
+    assert_string_equal(pl_text_str(&out), "no longer uses square\n");
+    assert_int_equal(n, 1);
+    pl_text_free(&out);
+    pl_store_close(s);
+    toy_free(&t);
+}
+
+static void stages_that_are_not_there_are_named_with_those_that_are(void **state)
+{
+    static const struct { pl_run_opts opts; const char *text; } cases[] = {
+        { { .until = "cuont" }, "--until cuont: this workflow has no such stage, did you mean count; its stages: count, square, walk" },
+        { { .from = "elsewhere" }, "--from elsewhere: this workflow has no such stage; its stages: count, square, walk" },
+        { { .force = "wall" }, "--force wall: this workflow has no such stage, did you mean walk; its stages: count, square, walk" },
+    };
+    pl_step_plan plan[3];
+    bool wanted[3];
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 1);
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, NULL), PL_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_error err = { 0 };
+        assert_int_equal(pl_plan_steps_with(&t.wf, NULL, &cases[i].opts, plan, wanted, t.mem, &err), PL_ECONFIG);
+        assert_string_equal(err.text, cases[i].text);
+    }
+    toy_free(&t);
+}
+
+static void from_a_stage_runs_it_and_all_after_it_once(void **state)
+{
+    static char *const argv[] = { (char *)"--from", (char *)"square" };
+    pl_run_opts opts = { .workers = 1, .quiet = true, .from = "square", .argc = 2, .argv = argv };
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 4);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    t.conf[1].fail_at = 2;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
+    assert_string_equal(rows("SELECT stage,message FROM event WHERE run_id=2 AND event_id=7"), "square|asked for\n");
+    t.conf[1].fail_at = 0;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK); /* the same command goes on */
+    assert_string_equal(rows("SELECT stage_id,run_id,count(*) FROM unit GROUP BY 1,2 ORDER BY 1,2"), "1|1|4\n2|2|2\n2|3|2\n");
+    assert_string_equal(rows("SELECT count(*) FROM stage WHERE state='done'"), "3\n");
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK); /* it was done: given once more, it runs again */
+    assert_string_equal(rows("SELECT run_id,count(*) FROM unit GROUP BY 1 ORDER BY 1"), "1|4\n4|4\n");
+    toy_free(&t);
+}
+
+static void a_fresh_directory_takes_along_what_lies_in_the_old_one(void **state)
+{
+    pl_error err = { 0 };
+    char want[300];
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 1);
+    t.wf.storage.features = "/elsewhere/features.db";
+    (void)snprintf(want, sizeof want, "%s-2", dir);
+    assert_int_equal(pl_mkdirs(want, &err), PL_OK);
+    assert_int_equal(pl_workflow_fresh(&t.wf, t.mem, &err), PL_OK);
+    (void)snprintf(want, sizeof want, "%s-3", dir);
+    assert_string_equal(t.wf.workdir, want);
+    (void)snprintf(want, sizeof want, "%s-3/results.db", dir);
+    assert_string_equal(t.wf.storage.results, want);
+    assert_string_equal(t.wf.storage.features, "/elsewhere/features.db");
+    t.wf.workdir = "/a/run";
+    t.wf.storage.results = "/a/run-other/results.db";
+    assert_int_equal(pl_workflow_fresh(&t.wf, t.mem, &err), PL_OK);
+    assert_string_equal(t.wf.workdir, "/a/run"); /* it is not there: fresh already */
+    assert_string_equal(t.wf.storage.results, "/a/run-other/results.db");
+    toy_free(&t);
+}
+
+static void numbers_of_workers_come_from_the_command_then_the_workflow_then_the_machine(void **state)
+{
+    pl_workflow wf = { .workers = 3 };
+
+    (void)state;
+    assert_int_equal(pl_workers(&wf, &(pl_run_opts){ .workers = 2 }), 2);
+    assert_int_equal(pl_workers(&wf, &(pl_run_opts){ .workers = 0 }), 3);
+    wf.workers = 4095;
+    assert_int_equal(pl_workers(&wf, &(pl_run_opts){ .workers = 0 }), 4095);
+    wf.workers = 1;
+    assert_int_equal(pl_workers(&wf, &(pl_run_opts){ .workers = 0 }), 1);
+    for (int64_t n = -1; n < 5000; n += 4097 - (n >= 0)) {
+        wf.workers = n;
+        if (n <= 0 || n >= 4096)
+            assert_in_range(pl_workers(&wf, &(pl_run_opts){ .workers = 0 }), 1, 4095);
+    }
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_row_of_a_run_has_all_that_is_known_of_it),
+        CASE(a_run_says_which_one_it_continues_and_why_that_ended),
+        CASE(a_run_that_died_is_lost_and_the_next_continues_it),
+        CASE(rows_of_units_and_stages_say_what_was_done),
+        CASE(events_and_metrics_have_all_their_columns),
+        CASE(a_stage_that_runs_again_leaves_nothing_of_before),
+        CASE(another_way_of_computing_is_told_where_a_stage_goes_on),
+        CASE(levels_of_stages_are_one_object),
+        CASE(a_megabyte_is_kept_for_the_last_words_and_given_up_on_a_full_disk),
+        CASE(databases_are_whole_without_their_logs_and_have_statistics_after_each_stage),
+        CASE(too_little_free_space_is_said_with_both_sizes),
+        CASE(limits_of_failures_hold_at_their_edges),
+        CASE(the_log_of_a_run_names_its_stages_and_their_items),
+        CASE(the_heartbeat_tells_what_is_done_and_how_it_ended),
+        CASE(explain_says_what_differs_setting_by_setting),
+        CASE(estimates_are_asked_of_what_has_one_and_is_not_done),
+        CASE(needs_that_changed_are_named),
+        CASE(stages_that_are_not_there_are_named_with_those_that_are),
+        CASE(from_a_stage_runs_it_and_all_after_it_once),
+        CASE(a_fresh_directory_takes_along_what_lies_in_the_old_one),
+        CASE(numbers_of_workers_come_from_the_command_then_the_workflow_then_the_machine),
+    };
+    return cmocka_run_group_tests_name("written", tests, NULL, NULL);
+}
