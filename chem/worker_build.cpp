@@ -230,7 +230,7 @@ static bool is_other_bond(const OBCisTransStereo::Config &wanted, const OBCisTra
     return wanted.specified && found.specified && wanted != found;
 }
 
-// Whether the positions have the centres and double bonds that the molecule defines. The library's builder inverts some.
+// Whether the positions have the stereocentres and double bonds that the molecule defines. Open Babel's builder inverts some.
 static bool keeps_stereo(const OBMol &built)
 {
     OBMol wanted = built, found = built;
