@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-    PER_CHARGE = 1000000, /* costs: the sum of |charge| comes before shells, these before places, these beside lengths */
+    PER_CHARGE = 1000000, /* costs in order of rank: sum of |charge|, shells, then elements with bond lengths */
     EXTENDED = 100000,
     PER_SQUARE_ANGSTROM = 10000,
     DEGREE_MAX = 8,
-    OPEN_MAX = 24,     /* bonds between what is assigned and what is not: two bits each in a key */
+    OPEN_MAX = 24,     /* bonds between assigned and other atoms: two bits each in a key        */
     CHARGE_SPAN = 20,  /* partial sums of charges from -20 to 20                                 */
     PATTERN_MAX = 128, /* ways to give the bonds of one atom their orders                        */
     SHELL_MAX = 12
@@ -22,8 +22,8 @@ typedef struct shell {
     uint8_t z;
     int8_t charge;
     uint8_t valence, unpaired;
-    bool cation;  /* too few electrons: only where all atoms together are a cation       */
-    int32_t cost; /* beside that of the charge                                         */
+    bool cation;  /* too few electrons: allowed only if the molecule is a cation         */
+    int32_t cost; /* in addition to the cost of the charge                             */
 } shell;
 
 /* clang-format off */
@@ -58,19 +58,19 @@ static const shell shells[] = {
 
 /* clang-format on */
 
-/* What of an assignment the rest still has to know: two bits for each open bond, then the sum of charges, then unpaired electrons. */
+/* The part of an assignment that matters for the remaining atoms: two bits per open bond, the sum of charges, unpaired electrons. */
 typedef struct partial {
     uint64_t key;
     int64_t cost;
-    int32_t from;     /* index in the step before      */
-    uint16_t pattern; /* of the atom that came last    */
+    int32_t from;     /* index in the previous step    */
+    uint16_t pattern; /* of the last atom              */
     uint8_t shell;    /* index in its list             */
 } partial;
 
 typedef struct atom_step {
     int32_t atom, first, n_kept;   /* partials[first .. first + n_kept)                 */
     int32_t bond[DEGREE_MAX];      /* free bonds that open here                         */
-    uint8_t slot[DEGREE_MAX];      /* where their order stands in the key               */
+    uint8_t slot[DEGREE_MAX];      /* position of their order in the key                */
     uint64_t closing;              /* the slots of free bonds that end here, both bits  */
     int n_open, n_fixed, n_shells, n_patterns; /* fixed: bonds that can only be single  */
     const shell *shells[SHELL_MAX];
@@ -81,7 +81,7 @@ typedef struct atom_step {
 
 typedef struct search {
     const ch_skeleton *s;
-    int32_t *first, *incident; /* bonds of each atom, end to end */
+    int32_t *first, *incident; /* bonds of each atom, concatenated */
     uint8_t *most;             /* [n_bonds] highest order that both ends allow */
     int8_t *slot_of;           /* [n_bonds] -1: not open */
     bool *done;                /* [n_atoms] */
@@ -90,7 +90,7 @@ typedef struct search {
     int32_t n_partials, cap;
     int32_t *table; /* hash table over the partials of one step; -1: free */
     uint32_t table_size;
-    uint32_t slots_used; /* a bit for each */
+    uint32_t slots_used; /* bit mask */
 } search;
 
 enum { CHARGE_AT = 2 * OPEN_MAX, UNPAIRED_AT = CHARGE_AT + 6 };
@@ -123,14 +123,14 @@ static void list_bonds(search *w)
             w->first[s->bond[b][e] + 1]++;
     for (int32_t a = 0; a < s->n_atoms; a++)
         w->first[a + 1] += w->first[a];
-    for (int32_t b = s->n_bonds - 1; b >= 0; b--) /* from the end, so that first[] stays where it belongs */
+    for (int32_t b = s->n_bonds - 1; b >= 0; b--) /* backwards, so that first[] ends at the first bond */
         for (int e = 0; e < 2; e++)
             w->incident[--w->first[s->bond[b][e] + 1]] = b;
     memmove(w->first, w->first + 1, (size_t)s->n_atoms * sizeof *w->first);
     w->first[s->n_atoms] = 2 * s->n_bonds;
 }
 
-/* Orders that the rules of both ends leave. */
+/* The bond orders that the rules of both atoms allow. */
 static ch_bonding bound_orders(search *w)
 {
     const ch_skeleton *s = w->s;
@@ -204,7 +204,7 @@ static bool take_slot(search *w, atom_step *t, int32_t b)
     return true;
 }
 
-/* All orders of the bonds that open, up to the sum that some shell can use. */
+/* All combinations of orders of the bonds that open, up to the sum that some shell can use. */
 static bool list_patterns(const search *w, atom_step *t, int high)
 {
     for (uint32_t code = 0; code < 1u << 2 * t->n_open; code++) {
@@ -309,7 +309,7 @@ static ch_bonding keep(search *w, atom_step *t, const partial *p)
     return CH_BONDING_OK;
 }
 
-/* The key and cost after this atom; false when it leaves what is allowed. */
+/* The key and cost after this atom; false if they exceed the limits. */
 static bool extend(const search *w, const atom_step *t, const partial *before, const shell *kind, int pattern, partial *out)
 {
     uint64_t key = before->key & (((uint64_t)1 << CHARGE_AT) - 1) & ~t->closing;
@@ -402,7 +402,7 @@ static void release(search *w)
         free(all[i]);
 }
 
-/* From the last atom back to the first. */
+/* Traces the best assignment back from the last atom to the first. */
 static void write_result(const search *w, int32_t last, uint8_t *order, int8_t *formal)
 {
     for (int32_t b = 0; b < w->s->n_bonds; b++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only (the worker and its test use it) */
-/* What positions say: which atoms are connected, and whether orders agree with lengths and angles. */
+/* Which atoms are connected according to their positions, and whether bond orders agree with lengths and angles. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,18 +8,18 @@
 #include "chem/bonding.h"
 
 typedef struct pair {
-    double excess; /* distance less radii, Angstrom */
+    double excess; /* distance minus radii, Angstrom */
     int32_t a, b;
 } pair;
 
-/* Neighbours are at most this much farther than their radii say. Distances across a ring of four with sulfur come near to a bond. */
+/* Maximum distance of neighbours beyond the sum of their radii. Distances across a four-membered ring with sulfur come close to a bond. */
 static const double tolerance = 0.45, tolerance_large = 0.3;
-/* Atoms that are neither connected nor have a common neighbour are farther apart than radii and this. Of 2,500 molecules of QM9 and those of
+/* Minimum distance beyond the radii of atoms that are neither connected nor have a common neighbour. Of 2,500 molecules of QM9 and those of
  * minidrugbank none is below 0.9, of 761 of the MMFF94 validation none below 0.88, of 1,000 ligands of the PDB the three below 0.65 are wrong. */
 static const double loose = 0.6;
-static const double loose_ions = 1.0; /* of two parts with charges: contacts of salts are longer, hydrogen bonds included */
+static const double loose_ions = 1.0; /* the same between two charged parts: contacts in salts are longer, including hydrogen bonds */
 static const double bent_below = 125;       /* degrees; QM9 has 139 and benzyne 127, rings of six without hydrogens 120 somewhere */
-static const double nearest_distance = 0.4; /* nearer atoms are the same atom twice */
+static const double nearest_distance = 0.4; /* closer atoms are duplicates of one atom */
 
 /* clang-format off */
 /* Covalent radii in picometres. crystal: Cordero et al., Dalton Trans. 2008, 2832. Then those of single, double and triple bonds:
@@ -43,7 +43,7 @@ static size_t row_of(int z)
     return i;
 }
 
-/* Of a pair: 0.01 times the sum of crystal radii, which is a single bond. */
+/* Length of a single bond of the pair: 0.01 times the sum of the crystal radii, Angstrom. */
 static double single_length(int z, int other) { return 0.01 * (radii[row_of(z)].crystal + radii[row_of(other)].crystal); }
 
 static double distance(const double p[3], const double q[3])
@@ -135,7 +135,7 @@ ch_bonding ch_bonding_connect(int32_t n_atoms, const uint8_t *z, const double (*
     return end;
 }
 
-/* ---- does what was found fit the positions? ---- */
+/* ---- do the bonds fit the positions? ---- */
 
 static double angle(const double at[3], const double p[3], const double q[3])
 {
@@ -147,7 +147,7 @@ static double angle(const double at[3], const double p[3], const double q[3])
     return acos(fmax(-1, fmin(1, dot))) * 180 / acos(-1);
 }
 
-/* Of a carbon with two neighbours; the last two bonds that were seen. */
+/* For a carbon with two neighbours: the last two bonds found. */
 typedef struct ends {
     int32_t n, at[2];
 } ends;
@@ -171,7 +171,7 @@ static void mark_near(const ch_skeleton *s, int32_t a, uint8_t *reached)
                     reached[s->bond[b][!e]] = (uint8_t)(far + 1);
 }
 
-/* Connected atoms get one number; q[] of that number becomes the charge of the part. */
+/* Connected atoms get the same number; q[number] becomes the charge of the part. */
 static void mark_parts(const ch_skeleton *s, const int8_t *formal, int32_t *part, int32_t *q)
 {
     bool changed = true;
@@ -191,7 +191,7 @@ static void mark_parts(const ch_skeleton *s, const int8_t *formal, int32_t *part
         q[part[a]] += formal[a];
 }
 
-/* Hydrogens make bonds to other molecules, and ions of metals have no bonds. */
+/* Exceptions: hydrogens form hydrogen bonds to other molecules, and metal ions have no bonds. */
 static bool may_be_loose(int z) { return z != 1 && ch_bonding_valence(z) > 0; }
 
 static bool is_loose(const ch_skeleton *s, int32_t a, int32_t b, const int32_t *part, const int32_t *q)

@@ -11,7 +11,7 @@
 #include "chem/exchange.h"
 #include "pipeline/base/text.h"
 
-enum { HELLO_S = 30 }; /* CPU seconds of the worker's own test */
+enum { HELLO_S = 30 }; /* CPU seconds for the worker's self-test */
 
 struct ch_worker {
     char program[PATH_MAX];
@@ -80,12 +80,12 @@ static pl_code find_program(ch_worker *w, pl_error *err)
         if (snprintf(w->program, sizeof w->program, "%s", named) < (int)sizeof w->program &&
             is_program(w->program))
             return PL_OK;
-        return pl_fail(err, PL_ECONFIG, "the chemistry worker %s is not a program", named);
+        return pl_fail(err, PL_ECONFIG, "the chemistry worker %s is not an executable file", named);
     }
     if (on_path(w->program, sizeof w->program))
         return PL_OK;
     return pl_fail(err, PL_ECONFIG, "molsieve-chem is neither beside this program nor in PATH; "
-                                    "set MOLSIEVE_CHEM to where it is");
+                                    "set MOLSIEVE_CHEM to its path");
 }
 
 pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *err)
@@ -107,7 +107,7 @@ pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *er
     w->link.program = w->program;
     code = find_program(w, err);
     if (code == PL_OK && stat(w->program, &w->link.is) != 0)
-        code = pl_fail(err, PL_ECONFIG, "the chemistry worker %s is gone", w->program);
+        code = pl_fail(err, PL_ECONFIG, "the chemistry worker %s no longer exists", w->program);
     if (code != PL_OK)
         ch_worker_close(w);
     else
@@ -123,7 +123,7 @@ void ch_worker_close(ch_worker *w)
     free(w);
 }
 
-/* ---- one request, put together in w->link.request ----------------------- */
+/* ---- one request, assembled in w->link.request ----------------------- */
 
 static void request_begin(ch_worker *w, enum ch_op op) { ch_request_begin(&w->link.request, op); }
 
@@ -141,7 +141,7 @@ static pl_code exchange(ch_worker *w, ch_outcome *o, pl_error *err)
     return ch_exchange(&w->link, &work, err);
 }
 
-/* The same with a budget of its own: the caller's is for molecules. */
+/* The same with its own budget: the caller's is for molecules. */
 static pl_code exchange_start(ch_worker *w, ch_outcome *o, enum ch_op op, pl_error *err)
 {
     const ch_worker_opts asked = w->link.opts;
@@ -158,11 +158,11 @@ static pl_code exchange_start(ch_worker *w, ch_outcome *o, enum ch_op op, pl_err
 
 static pl_code other_protocol(const ch_worker *w, pl_error *err)
 {
-    return pl_fail(err, PL_ECONFIG, "%s speaks another protocol", w->program);
+    return pl_fail(err, PL_ECONFIG, "%s is of another version than this program; install both from one build", w->program);
 }
 
-/* Before the first real request: the child's own test. Without it a missing
- * table of the library would look like bad molecules. */
+/* Runs the child's self-test before the first real request. Without it, a missing
+ * data table of Open Babel would look like bad molecules. */
 static pl_code ensure_tested(ch_worker *w, pl_error *err)
 {
     ch_outcome o = { 0 };
@@ -248,7 +248,7 @@ static void prepared_clear(ch_prepared *out)
                           .alerts = "", .geometry = "", .energy = NAN, .code = CH_INTERNAL };
 }
 
-/* ---- records: all of them read, then those built that have to be -------- */
+/* ---- records: first all are read, then structures are built ------------- */
 
 typedef struct batch {
     const ch_input *in;
@@ -258,7 +258,7 @@ typedef struct batch {
     pl_arena *mem;
 } batch;
 
-/* What the outcome says; `code` is what reading its body gave. */
+/* Fills `out` from an outcome; `code` is the result of reading its body. */
 static pl_code fill_outcome(ch_prepared *out, const ch_outcome *o, pl_code code, pl_arena *mem, pl_error *err)
 {
     if (code != PL_OK && code != PL_EINPUT)
@@ -267,7 +267,7 @@ static pl_code fill_outcome(ch_prepared *out, const ch_outcome *o, pl_code code,
     out->signal = o->signal;
     out->attempts = o->attempts;
     out->cpu_s += o->cpu_s;
-    out->message = pl_strdup(mem, code == PL_OK ? o->message : "the worker's answer is no molecule");
+    out->message = pl_strdup(mem, code == PL_OK ? o->message : "the worker's answer is not a valid molecule");
     if (out->message == NULL)
         return pl_fail(err, PL_ENOMEM, "a prepared molecule");
     if (out->code != CH_OK) {
@@ -344,7 +344,7 @@ static pl_code find_one(const batch *b, const ch_known *known, ch_prepared *p, b
     return code;
 }
 
-/* The records that were read, need a structure, and have none that is known. */
+/* Selects the records that were read, need a structure, and have none in ch_known. */
 static pl_code find_known(batch *b, int32_t n, const ch_known *known, int32_t *n_build, pl_error *err)
 {
     pl_code code = PL_OK;

@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-enum { POLL_MS = 200 }; /* how long a stop flag may go unseen when no signal interrupts us */
+enum { POLL_MS = 200 }; /* maximum delay until a stop flag is noticed, if no signal interrupts poll */
 
 static double now_s(void)
 {
@@ -40,8 +40,8 @@ static bool is_for_worker(const char *variable)
     return false;
 }
 
-/* Little environment, so that a result does not depend on the user's, and one
- * OpenMP thread: their number changes energies in the last bits, and spinning
+/* A minimal environment, so that results do not depend on the user's, and one
+ * OpenMP thread: the number of threads changes the last bits of energies, and spinning
  * threads slow a busy machine a hundredfold. */
 static char **environment(void)
 {
@@ -62,8 +62,8 @@ static char **environment(void)
     return env;
 }
 
-/* Signals meant for the program must not end the worker under a molecule: it
- * starts with them blocked. It goes when its stdin ends. */
+/* Signals sent to the program must not end the worker during a molecule, so it
+ * starts with them blocked. It exits when its stdin ends. */
 static void set_signals(posix_spawnattr_t *attr)
 {
     static const int meant_for_us[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP };
@@ -136,7 +136,7 @@ pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl
     pair[1] = above_standard(pair[1]);
     if (pair[0] < 0 || pair[1] < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) != 0)
         bad = errno;
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* without it accounting lacks what the builders computed, no more */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* if it fails, only the CPU time of the builders is missing in the accounting */
     if (bad == 0)
         bad = spawn(&c->pid, program, pair[1], memory_bytes, env);
     free(env);
@@ -154,12 +154,12 @@ pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl
 
 /* ---- waiting ---- */
 
-/* What a wait ends at: the stop flag, or wall_s in which the child used no CPU. On a
- * machine with too much to do a child may wait longer for a processor than it computes. */
+/* A wait ends at the stop flag, or after wall_s in which the child used no CPU. On an overloaded
+ * machine a child may wait longer for a processor than it computes. */
 typedef struct patience {
     pid_t pid;
-    double wall_s, idle_s; /* waited since it was seen at work   */
-    long ticks;            /* of CPU by then                      */
+    double wall_s, idle_s; /* waited since the child last worked */
+    long ticks;            /* CPU time at that moment             */
     const atomic_int *stop;
 } patience;
 
@@ -168,7 +168,7 @@ static patience patience_of(const ch_child *c, double wall_s, const atomic_int *
     return (patience){ .pid = c->pid, .wall_s = wall_s, .ticks = -1, .stop = stop };
 }
 
-/* 0 when nobody says. */
+/* 0 if it cannot be read. */
 static long ticks_of(long pid)
 {
     char path[64], line[1024], *after;
@@ -186,7 +186,7 @@ static long ticks_of(long pid)
     return (long)(user + system);
 }
 
-/* The first child of a process; 0: none, or nobody says. */
+/* The first child of a process; 0: none, or it cannot be read. */
 static long child_of(long pid)
 {
     char path[64];
@@ -213,7 +213,7 @@ static long ticks_of_family(long pid)
     return ticks_of(pid) + (nursery > 0 ? ticks_of(nursery) : 0) + (builder > 0 ? ticks_of(builder) : 0);
 }
 
-/* A wait of which most went by while this process had no processor, or was stopped, is none of the child's. */
+/* If this process itself had no processor or was stopped for most of a wait, the wait does not count against the child. */
 static void look(patience *p, double waited_s)
 {
     const long ticks = ticks_of_family(p->pid);
@@ -223,7 +223,7 @@ static void look(patience *p, double waited_s)
     p->ticks = ticks;
 }
 
-/* Until the descriptor is ready for `events`. */
+/* Waits until the descriptor is ready for `events`. */
 static ch_talk wait_ready(int fd, short events, patience *p)
 {
     while (p->stop == NULL || !*p->stop) {
@@ -233,7 +233,7 @@ static ch_talk wait_ready(int fd, short events, patience *p)
 
         if (n > 0) {
             p->idle_s = 0;
-            return CH_TALK_OK; /* also on hang-up: the call that follows will say so */
+            return CH_TALK_OK; /* also on hang-up: the next call reports it */
         }
         if (n < 0 && errno != EINTR)
             return CH_TALK_DIED;
@@ -287,7 +287,7 @@ static uint32_t read_u32(const unsigned char b[4])
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-/* Room for n bytes in the text, filled with something. */
+/* Makes room for n bytes in the text, with arbitrary content. */
 static bool text_reserve(pl_text *t, size_t n)
 {
     char *s = t->cap > n ? t->s : realloc(t->s, n + 1);
@@ -332,7 +332,7 @@ ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atom
     return t;
 }
 
-/* A dying child gets a second to finish dying of what it is dying of. */
+/* A dying child gets one second to end by itself, so that its own signal is reported. */
 static void collect(pid_t pid, bool dying, int *status, struct rusage *use)
 {
     const struct timespec pause = { 0, 5 * 1000 * 1000 };
@@ -354,7 +354,7 @@ static double seconds_of(const struct rusage *use)
            1e-6 * ((double)use->ru_utime.tv_usec + (double)use->ru_stime.tv_usec);
 }
 
-/* One that dies with its parent and has become ours: its CPU seconds, 0 if somebody else collects it. */
+/* CPU seconds of a builder that ended with its parent and was reparented to this process; 0 if another process reaps it. */
 static double collect_orphan(pid_t pid)
 {
     const struct timespec pause = { 0, 1000 * 1000 };

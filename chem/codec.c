@@ -113,7 +113,7 @@ static const unsigned char *take(void *to, const unsigned char *from, size_t n)
     return from + n;
 }
 
-/* The molecule in these bytes; `len` is what the index gives it. */
+/* Unpacks the molecule in these bytes; `len` is its length according to the index. */
 static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_arena *mem, pl_error *err)
 {
     mol_header h;
@@ -143,7 +143,7 @@ static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_aren
     if (!h.has_xyz)
         m->xyz = NULL;
     code = ch_mol_check(m, err);
-    return code == PL_EINPUT ? pl_fail(err, PL_EDATA, "a stored molecule breaks its promises") : code;
+    return code == PL_EINPUT ? pl_fail(err, PL_EDATA, "block of molecules: a molecule in it is not valid") : code;
 }
 
 static pl_code get_all(ch_block_item *items, const unsigned char *base, const header *h, pl_arena *mem,

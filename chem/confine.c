@@ -24,7 +24,7 @@ enum { ARCH = 0 }; /* no filter: system calls have other numbers there */
 
 /* ---- seccomp ---- */
 
-/* Never an argument that matters. The frequent ones first. */
+/* Allowed with any arguments. Frequent calls come first. */
 static const int allowed[] = {
     __NR_read, __NR_write, __NR_mmap, __NR_munmap, __NR_brk, __NR_madvise, __NR_mprotect, __NR_mremap,
     __NR_setitimer, __NR_wait4, __NR_close, __NR_getppid, __NR_rt_sigreturn, __NR_clock_gettime, __NR_pipe2,
@@ -43,13 +43,13 @@ static const int allowed[] = {
 #ifdef __NR_faccessat2
     __NR_faccessat2,
 #endif
-#ifdef __NR_fork /* calls that only older processors have */
+#ifdef __NR_fork /* calls that only older architectures have */
     __NR_fork, __NR_vfork, __NR_pipe, __NR_dup2, __NR_poll, __NR_stat, __NR_lstat, __NR_access, __NR_readlink, __NR_time,
     __NR_arch_prctl,
 #endif
 };
 
-/* Allowed with this value of an argument alone; -1: the process that is confined. F_SETOWN and F_SETSIG would let it
+/* Allowed only with this value of an argument; -1: the pid of the confined process. F_SETOWN and F_SETSIG would let it
  * send signals to others. */
 static const struct {
     int call, arg, value;
@@ -58,7 +58,7 @@ static const struct {
     { __NR_fcntl, 1, F_SETFD }, { __NR_fcntl, 1, F_GETFL }, { __NR_fcntl, 1, F_SETFL },
 };
 
-/* Allowed unless one of these bits is set in an argument. */
+/* Allowed only if none of these bits is set in an argument. */
 static const struct {
     int call, arg;
     uint32_t bits;
@@ -123,7 +123,7 @@ static int filter_calls(void)
     return ARCH != 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole, 0, 0) == 0;
 }
 
-/* ---- Landlock: the numbers and structures of its interface, of which older headers lack the newer half ---- */
+/* ---- Landlock: numbers and structures of its interface, because older headers lack the newer ones ---- */
 
 enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446, ASK_VERSION = 1, PATH_BENEATH = 1 };
 enum { READ_FILE = 1 << 2, READ_FOLDER = 1 << 3 };
@@ -137,7 +137,7 @@ struct beneath {
     int32_t folder;
 } __attribute__((packed));
 
-/* All rights that the kernel's version knows are withdrawn. */
+/* Withdraws all rights that the kernel's version supports. */
 static struct ruleset rights(long version)
 {
     const int n_files = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
@@ -150,7 +150,7 @@ static void allow_reading(int set, const char *folder)
 
     if (b.folder < 0)
         return;
-    (void)syscall(ADD_RULE, set, PATH_BENEATH, &b, 0); /* refused: the folder stays closed */
+    (void)syscall(ADD_RULE, set, PATH_BENEATH, &b, 0); /* if refused, the folder stays inaccessible */
     (void)close(b.folder);
 }
 
@@ -183,7 +183,7 @@ int ch_confine(const char *const *folders)
         return in_force;
     if (close_files(folders))
         in_force |= CH_CONFINED_FILES;
-    if (filter_calls()) /* last: it forbids what comes before */
+    if (filter_calls()) /* last, because it forbids the calls above */
         in_force |= CH_CONFINED_CALLS;
     return in_force;
 }

@@ -28,13 +28,13 @@
     X(rotb, WHOLE, NULL, "rotatable bonds", "rotatable bonds", HITS, 1, "rotatable bonds")                              \
     X(rings, WHOLE, NULL, "rings", "rings", FILES, 1, "rings, smallest set of smallest rings")
 
-/* CH_D_mw, CH_D_logp, ...: places in ch_prepared.descriptor. */
+/* CH_D_mw, CH_D_logp, ...: indices of ch_prepared.descriptor. */
 #define CH_DESCRIPTOR_PLACE(name, ...) CH_D_##name,
 enum { CH_DESCRIPTORS(CH_DESCRIPTOR_PLACE) CH_N_DESCRIPTORS };
 
 typedef enum ch_shown { CH_SHOWN_FILES, CH_SHOWN_HITS, CH_SHOWN_TOP } ch_shown;
 
-/* The same table for loops; chem/descriptors.c, not in the worker. */
+/* The same table as an array (chem/descriptors.c; not in the worker). */
 typedef struct ch_descriptor {
     const char *name, *unit, *heading, *title;
     ch_shown shown;

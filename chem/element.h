@@ -1,4 +1,4 @@
-/* chem/element.h - symbols of the elements. Unknown numbers (0, above 118) are "X". */
+/* chem/element.h - symbols of the elements. Unknown numbers (0, above 118) give "X". */
 #ifndef CH_ELEMENT_H
 #define CH_ELEMENT_H
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    KILLED_MAX = 30,      /* strangers may kill a worker this often under one record, or while it starts */
-    IN_FLIGHT = 4,        /* requests with the child                                                     */
+    KILLED_MAX = 30,      /* maximum SIGKILLs from outside (e.g. the OOM killer) per record, or at start */
+    IN_FLIGHT = 4,        /* maximum requests sent to the child and not yet answered                     */
     AHEAD_MAX = 64 << 10, /* bytes of those it has not begun: they fit its socket, so sending never blocks
                              while it waits for us to read an answer */
 };
@@ -17,7 +17,7 @@ typedef struct flight {
     int32_t i;
     bool sent, refused; /* refused: too large, never sent */
     size_t bytes;
-    int killed; /* tries that did not count */
+    int killed; /* attempts that did not count */
     ch_outcome o;
 } flight;
 
@@ -50,7 +50,7 @@ static double cpu_limit(const ch_link *l, const flight *f)
 
 static double wall_limit(const ch_link *l, const flight *f) { return 4 * cpu_limit(l, f) + l->opts.wall_slack_s; }
 
-/* What the child had in hand goes to the next one. */
+/* Requests that the child has not answered go to the next one. */
 static void drop_child(ch_link *l, flights *q, bool dying)
 {
     ch_outcome *o = &q->at[0].o;
@@ -82,7 +82,7 @@ static void read_answer(ch_link *l, flights *q)
 
     if (!in.ok || status >= CH_N_STATUS) {
         drop_child(l, q, false);
-        set_status(o, CH_INTERNAL, "the worker's answer makes no sense");
+        set_status(o, CH_INTERNAL, "the worker's answer is malformed");
         return;
     }
     o->cpu_s += cpu_s > l->child_cpu_s ? cpu_s - l->child_cpu_s : 0;
@@ -92,7 +92,7 @@ static void read_answer(ch_link *l, flights *q)
     o->body = in;
     o->answered = true;
     if (status == CH_MEMORY || status == CH_INTERNAL)
-        drop_child(l, q, false); /* its state is not to be trusted */
+        drop_child(l, q, false); /* its state may be corrupt */
     o->signal = by_signal;
 }
 
@@ -110,7 +110,7 @@ static void read_death(ch_link *l, flights *q, ch_talk how)
         (void)snprintf(text, sizeof text, "more than %g CPU seconds", limit);
         set_status(o, CH_TIMEOUT, text);
     } else if (how == CH_TALK_GARBLED) {
-        set_status(o, CH_INTERNAL, "the worker's answer makes no sense");
+        set_status(o, CH_INTERNAL, "the worker's answer is malformed");
     } else {
         (void)snprintf(text, sizeof text, "the chemistry worker was ended by signal %d (%s)", o->signal,
                        o->signal ? strsignal(o->signal) : "it left by itself");
@@ -129,7 +129,7 @@ static ch_talk send_one(ch_link *l, flights *q, flight *f)
     return ch_child_send(&l->child, &l->request, wall_limit(l, &q->at[0]), l->opts.stop);
 }
 
-/* Whatever the child may have by now. *how: DIED is no news yet, it may have answered before. */
+/* Sends all requests that the child may have now. *how: on DIED still read its answers, it may have answered before. */
 static pl_code send_due(ch_link *l, flights *q, const ch_work *work, ch_talk *how, pl_error *err)
 {
     size_t ahead = 0;
@@ -168,7 +168,7 @@ static pl_code start_child(ch_link *l, pl_error *err)
     return code;
 }
 
-/* One try of the first one. Not PL_OK: nothing to do with the record. */
+/* One attempt of the first request. Not PL_OK: an error not caused by the record. */
 static pl_code attempt(ch_link *l, flights *q, const ch_work *work, pl_error *err)
 {
     flight *f = &q->at[0];
@@ -197,8 +197,8 @@ static pl_code attempt(ch_link *l, flights *q, const ch_work *work, pl_error *er
     return PL_OK;
 }
 
-/* Twice tried if need be. A SIGKILL is never the record's doing (memory is
- * limited, the watchdog says LATE), so it does not count as a try. */
+/* Tries a request twice if necessary. A SIGKILL is never caused by the record (memory is
+ * limited, the watchdog reports LATE), so it does not count as an attempt. */
 static bool again(flight *f)
 {
     const ch_outcome *o = &f->o;
@@ -212,7 +212,7 @@ static bool again(flight *f)
     return true;
 }
 
-/* The first one leaves the queue, or goes to its end. */
+/* The first request leaves the queue, or goes to its end. */
 static pl_code settle(flights *q, const ch_work *work, pl_error *err)
 {
     flight f = q->at[0];
@@ -239,9 +239,9 @@ pl_code ch_exchange(ch_link *l, const ch_work *work, pl_error *err)
         if (code == PL_OK)
             code = settle(&q, work, err);
     }
-    if (code != PL_OK && q.n > 0 && l->child.pid != 0) { /* it may hold requests whose answers nobody wants */
+    if (code != PL_OK && q.n > 0 && l->child.pid != 0) { /* it may have requests whose answers are no longer needed */
         drop_child(l, &q, false);
-        l->lost--; /* our own doing */
+        l->lost--; /* ended by this process, not lost */
     }
     return code;
 }

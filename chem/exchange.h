@@ -1,8 +1,8 @@
-/* chem/exchange.h - requests to a worker program and what became of them; used by chem.c only.
+/* chem/exchange.h - sends requests to a worker program and collects the outcomes; used by chem.c only.
  *
- * A few requests are with the child at a time, so that it never waits for us.
- * It answers in order: when it dies, the first unanswered one is the reason and
- * the others are sent to the next child, unharmed (decision 0012). */
+ * Several requests are sent ahead, so that the child never waits.
+ * It answers in order: if it dies, the first unanswered request is taken as the cause, and
+ * the others are sent to the next child without penalty (decision 0012). */
 #ifndef CH_EXCHANGE_H
 #define CH_EXCHANGE_H
 
@@ -14,27 +14,27 @@
 
 typedef struct ch_link {
     const char *program; /* not copied */
-    struct stat is;      /* as it was found: another one must not answer the rest */
-    ch_worker_opts opts; /* all values given */
+    struct stat is;      /* the program file as first found: a replaced one must not answer the rest */
+    ch_worker_opts opts; /* defaults filled in */
     ch_child child;
-    double child_cpu_s; /* of the living child, as of its last answer */
+    double child_cpu_s; /* of the running child, as reported with its last answer */
     pl_text request, answer;
     int64_t started, requests, lost;
 } ch_link;
 
-/* What became of one request. */
+/* The outcome of one request. */
 typedef struct ch_outcome {
     ch_status status;
     char message[256];
     int signal, attempts;
     double cpu_s;
-    ch_wire body; /* rest of the answer, until the next one comes; valid when `answered` */
+    ch_wire body; /* rest of the answer, valid until the next one, and only if `answered` */
     bool answered;
 } ch_outcome;
 
-/* n requests. ask appends number i to the request that was begun; it may be
- * asked again. take gets each outcome once, in the order in which they are known:
- * one that is tried a second time comes after its followers. */
+/* n requests. ask appends the content of request i to `request`, which has been begun; it may be
+ * called again for the same i. take gets each outcome once, in the order in which they become known:
+ * a request that is tried a second time comes after later ones. */
 typedef struct ch_work {
     void *ctx;
     int32_t n;
@@ -42,11 +42,11 @@ typedef struct ch_work {
     pl_code (*take)(void *ctx, int32_t i, ch_outcome *o, pl_error *err);
 } ch_work;
 
-/* Not PL_OK: nothing to do with the requests, or what take returned. */
+/* Not PL_OK: an error that no request caused, or the value that take returned. */
 pl_code ch_exchange(ch_link *l, const ch_work *work, pl_error *err);
 void ch_link_close(ch_link *l); /* ends the child */
 
-/* An empty request: op and room for the CPU seconds. */
+/* Begins a request: writes op, and a placeholder for the CPU seconds. */
 void ch_request_begin(pl_text *request, enum ch_op op);
 
 #endif

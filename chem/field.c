@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data fields that records carry beside their molecule. */
+/* The data fields of records. */
 #include <string.h>
 #include <strings.h>
 
@@ -146,7 +146,7 @@ static void csv_fields(gather *g, const ch_reader *r, const char *s, const char 
     ch_quote quote;
 
     for (int i = 0; i < r->n_columns && ch_csv_field(&s, end, r->delimiter, &field, &quote); i++)
-        if (r->columns[i][0] != '\0') /* the row numbers that pandas puts in front have no name */
+        if (r->columns[i][0] != '\0') /* row numbers, as written by pandas, have no column name */
             field_add(g, r->columns[i], strlen(r->columns[i]), pl_text_str(&field), field.len);
     g->refused = g->refused || !pl_text_ok(&field);
     pl_text_free(&field);

@@ -9,9 +9,9 @@
 
 enum { RADIUS = 2, AROMATIC = 4 };
 
-/* An atom with what is around it: equal bonds, equal environments. */
+/* An atom and its surroundings; environments with equal bonds are equal. */
 typedef struct environment {
-    uint64_t bonds, value; /* bonds: a sum over their numbers, 0 for none */
+    uint64_t bonds, value; /* bonds: sum of their hashes, 0 for none */
     int32_t radius;
 } environment;
 
@@ -20,9 +20,9 @@ typedef struct skeleton {
     const ch_mol *mol;
     int32_t *row, *bond;
     int32_t *hydrogens;              /* [n]                                                   */
-    int32_t *up, *place, *low, *at;  /* [n] for the search of rings                           */
+    int32_t *up, *place, *low, *at;  /* [n] for the ring search                               */
     bool *ring;                      /* [n]                                                   */
-    int64_t *seen;                   /* [n_bonds] the last that took the bond in              */
+    int64_t *seen;                   /* [n_bonds] the last search that visited the bond       */
     uint64_t *colour, *next;         /* [n]                                                   */
     environment *found;              /* [n RADIUS]                                            */
 } skeleton;
@@ -70,8 +70,8 @@ static void join(skeleton *s)
         s->at[i] = s->row[i];
 }
 
-/* Depth first through all that hangs together with i. place: order of the visit, from 1; up: the bond that led there;
- * low: the first place that bonds reach from there on without that one (Tarjan 1972). Returns the last place. */
+/* Depth-first search of the component of atom i (Tarjan 1972). place: order of the visits, from 1; up: the bond to the parent;
+ * low: the lowest place reachable from there without that bond. Returns the last place. */
 static int32_t visit(skeleton *s, int32_t i, int32_t count)
 {
     s->up[i] = -1;
@@ -88,7 +88,7 @@ static int32_t visit(skeleton *s, int32_t i, int32_t count)
             i = j;
         } else if (s->up[i] >= 0) {
             const int32_t p = across(s->mol, s->up[i], i);
-            if (s->low[i] <= s->place[p]) /* another way back: the bond is of a ring */
+            if (s->low[i] <= s->place[p]) /* another path back exists: the bond is in a ring */
                 s->ring[i] = s->ring[p] = true;
             if (s->low[i] < s->low[p])
                 s->low[p] = s->low[i];
@@ -114,7 +114,7 @@ static uint64_t first_colour(const skeleton *s, int32_t i)
     return sum;
 }
 
-/* The atom takes in its neighbours; a sum does not know their order. */
+/* Hashes the atom with its neighbours; the sum does not depend on their order. */
 static uint64_t next_colour(const skeleton *s, int32_t i, int32_t radius)
 {
     uint64_t sum = 0;
@@ -126,7 +126,7 @@ static uint64_t next_colour(const skeleton *s, int32_t i, int32_t radius)
     return mix(mix((uint64_t)radius, s->colour[i]), sum);
 }
 
-/* The bonds of atom i that `stamp` has not seen. */
+/* The bonds of atom i that the search `stamp` has not visited. */
 static uint64_t bonds_of(skeleton *s, int32_t i, int64_t stamp)
 {
     uint64_t sum = 0;
@@ -149,7 +149,7 @@ static uint64_t bonds_near(skeleton *s, int32_t i, int32_t radius)
     return sum;
 }
 
-/* Of equal bonds the smaller radius comes first, then the smaller number: the paper's choice of the one that stays. */
+/* Of environments with equal bonds the smaller radius comes first, then the smaller number; the first is kept, as in the paper. */
 static int by_bonds(const void *a, const void *b)
 {
     const environment *x = a, *y = b;
@@ -168,7 +168,7 @@ static void add(ch_fingerprint *out, uint64_t value)
     out->word[bit / 64] |= UINT64_C(1) << bit % 64;
 }
 
-/* One round: every atom's number grows by a bond, and each environment that has bonds is noted. How many are by now. */
+/* One round: extends every atom's environment by one bond and stores each environment that has bonds. Returns how many are stored. */
 static size_t grow(skeleton *s, int32_t radius, size_t n)
 {
     for (int32_t i = 0; i < s->mol->n_atoms; i++) {
@@ -208,7 +208,7 @@ pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem,
     return PL_OK;
 }
 
-/* Of the two edges of a bond the one that stands for the pair. */
+/* Of the two edges of a bond, the one that represents the pair. */
 static bool is_bond(const ch_graph *g, int32_t e)
 {
     return g->pair_edge[g->pair[e]] == e && g->type[g->pair[e]] != CH_PAIR_NOT_BONDED;

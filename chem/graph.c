@@ -6,9 +6,9 @@
 #include "chem/neighbour.h"
 
 static const float APART = 0.01f; /* Angstrom: closer atoms coincide                    */
-static const float FAR = 1e5f;    /* Angstrom: beyond, float32 no longer knows distances */
+static const float FAR = 1e5f;    /* Angstrom: beyond this, float32 is too coarse for distances */
 
-/* ---- what can be wrong ---- */
+/* ---- checks ---- */
 
 static pl_code check_opts(const ch_graph_opts *o, pl_error *err)
 {
@@ -87,7 +87,7 @@ static pl_code all_rows(ch_neighbours *out, int32_t n, pl_arena *mem, pl_error *
     return code;
 }
 
-/* Atoms that coincide are found for every kind of edges, bonded or not. */
+/* Coinciding atoms are an error for every kind of edges, bonded or not. */
 static pl_code check_apart(const ch_mol *mol, pl_arena *mem, pl_error *err)
 {
     ch_neighbours near;
@@ -109,7 +109,7 @@ static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph
     return code;
 }
 
-/* Before the lists are made: what knn, full and bonds will need is known. */
+/* Checks the limit before the lists are made: the number of edges of knn, full and bonds is known. */
 static int64_t edges_ahead(const ch_mol *mol, const ch_graph_opts *o)
 {
     int64_t n = mol->n_atoms;
@@ -158,8 +158,8 @@ typedef struct build {
     float (*vec)[3], *dist;
 } build;
 
-/* Rows are walked in the order of dst; the entries `dst` of every other row are
- * met in order too, so one cursor a row finds all reverse edges in O(edges). */
+/* Rows are visited in the order of dst, so the entries `dst` of every other row are
+ * needed in order too: one cursor per row finds all reverse edges in O(edges). */
 static pl_code find_reverse(int32_t *rev, const ch_neighbours *nb, pl_arena *mem, pl_error *err)
 {
     int32_t *cursor = PL_NEW(mem, int32_t, nb->n);
@@ -232,11 +232,11 @@ static void mark_bonds(const build *b, const ch_neighbours *nb, const ch_mol *mo
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the complete graph ---- */
 
 static pl_code build_alloc(build *b, int32_t n, int32_t n_edges, pl_arena *mem, pl_error *err)
 {
-    size_t e = (size_t)n_edges + 1; /* a lone atom has none, and NULL means refused */
+    size_t e = (size_t)n_edges + 1; /* + 1: a single atom has no edges, and an allocation of 0 would be NULL */
 
     b->z = PL_NEW(mem, uint8_t, n);
     b->charge = PL_NEW(mem, int8_t, n);

@@ -1,17 +1,16 @@
-/* chem/graph.h - a molecule as the neighbour list a network reads.
+/* chem/graph.h - a molecule as the neighbour list that a network reads.
  *
- * Edges are directed, src -> dst, and carry no duplicates and no loops. They
+ * Edges are directed, src -> dst, without duplicates and loops. They
  * are grouped by dst and ordered by src inside a group, so that a sum over
  * neighbours always runs in the same order and gives the same bits. The two
- * directions of a pair of atoms share one pair entry, which holds what both
- * have in common: kind of bond, distance, and the vector of the pair's edge,
- * the one with src < dst where it exists. The other direction has exactly the
- * negated vector.
+ * directions of a pair of atoms share one pair entry: kind of bond, distance,
+ * and the vector of the pair's edge (the edge with src < dst if it exists).
+ * The vector of the other direction is exactly the negative.
  *
  * Which edges:
- *   radius  every pair closer than or at the cutoff, both directions. With
- *           max_neighbours an atom keeps its nearest ones (equal distances: the
- *           lower index) and an edge stays only if both atoms keep it: the
+ *   radius  every pair at or within the cutoff, both directions. With
+ *           max_neighbours each atom keeps its nearest neighbours (equal distances:
+ *           the lower index), and an edge remains only if both atoms keep it: the
  *           result is symmetric and no atom has more than max_neighbours.
  *   bonds   every bond, both directions.
  *   knn     each atom receives from its k nearest (same tie rule); not symmetric.
@@ -19,7 +18,7 @@
  * radius and bonds take O(n) by a cell list, knn and full O(n^2).
  *
  * Units: Angstrom. Ownership: a built graph lives in the arena it was built in
- * and borrows nothing; a graph out of a block (chem/graph_block.h) borrows it. */
+ * and borrows nothing; a graph read from a block (chem/graph_block.h) borrows the block. */
 #ifndef CH_GRAPH_H
 #define CH_GRAPH_H
 
@@ -58,7 +57,7 @@ typedef struct ch_graph {
     const uint16_t *src;      /* [n_edges]    atom the edge leaves                */
     const int32_t *rev;       /* [n_edges]    the edge dst -> src, or -1          */
     const int32_t *pair;      /* [n_edges]    pair of the edge                    */
-    const int32_t *pair_edge; /* [n_pairs]    the pair's edge; grows with p       */
+    const int32_t *pair_edge; /* [n_pairs]    the pair's edge; increases          */
     const uint8_t *type;      /* [n_pairs]    CH_PAIR_*                           */
     const float (*vec)[3];    /* [n_pairs][3] xyz[dst] - xyz[src] of the pair's edge */
     const float *dist;        /* [n_pairs]    |vec|, > 0                          */
@@ -73,8 +72,8 @@ typedef struct ch_graph {
 pl_code ch_graph_build(ch_graph *out, const ch_mol *mol, const ch_graph_opts *opts,
                        pl_arena *mem, pl_error *err);
 
-/* EDATA when a promise above is broken: which, and where. Reads nothing out of
- * bounds whatever the arrays hold, as long as they have the stated lengths. */
+/* EDATA, with the place, if g does not have the properties above. Never reads out of
+ * bounds, whatever the arrays contain, as long as they have the stated lengths. */
 pl_code ch_graph_check(const ch_graph *g, pl_error *err);
 
 #endif

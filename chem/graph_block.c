@@ -19,7 +19,7 @@ typedef struct header {
 
 static_assert(sizeof(header) == 48, "the header has no holes");
 
-/* Where each section starts; the order of the file. */
+/* Offsets of the sections, in the order of the file. */
 enum section {
     S_ID, S_NODE_AT, S_EDGE_AT, S_PAIR_AT, S_ROW, S_REV, S_PAIR, S_PAIR_EDGE, S_VEC, S_DIST, S_SRC,
     S_TYPE, S_Z, S_CHARGE, S_END

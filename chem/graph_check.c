@@ -28,7 +28,7 @@ static pl_code check_nodes(const ch_graph *g, pl_error *err)
     return PL_OK;
 }
 
-/* Is e, which arrives at i, sorted into its row and in step with its reverse and pair? */
+/* Whether edge e into atom i is sorted within its row and consistent with its reverse edge and pair. */
 static bool edge_good(const ch_graph *g, int32_t i, int32_t e)
 {
     int32_t s = g->src[e], r = g->rev[e], p = g->pair[e];

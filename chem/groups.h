@@ -1,27 +1,27 @@
-/* chem/groups.h - acids and bases and how strong they are.
+/* chem/groups.h - acidic and basic groups and their pKa.
  * SPDX-License-Identifier: GPL-2.0-only
  *
  * Our own table, from general chemistry: SMARTS whose first atom gives or takes the proton, and the pKa in water at
- * 25 degrees, rounded, of the compound that is named or the usual one of such compounds (as collected by Perrin 1965,
+ * 25 degrees Celsius, rounded, of the named compound or the usual value of such compounds (as collected by Perrin 1965,
  * Serjeant and Dempsey 1979, Prankerd 2007 and in the CRC Handbook). They are values of groups, not of the molecule at
- * hand. Of a base it is the pKa of its cation.
+ * hand. For a base it is the pKa of the conjugate acid.
  *
- * Of an atom the first row that matches counts, so special groups stand before general ones, and rows with low (for
- * acids high) values keep an atom from a later row. Acids match only with a hydrogen, bases only without a charge:
- * rows with a charged neighbour are for the second step of a group. Acids must not depend on whether a base
- * has its proton, or the other way round, else a higher pH could give a higher charge. Hydrogens may be atoms. */
+ * For each atom the first matching row counts, so special groups precede general ones, and rows with very low (for
+ * acids very high) values protect an atom from later rows. Acids match only with a hydrogen, bases only without a charge:
+ * rows with a charged neighbour are for the second step of a group. The pattern of an acid must not depend on whether a base
+ * is protonated, nor the reverse, else a higher pH could give a higher charge. Patterns must match with explicit hydrogens, too. */
 #ifndef CH_GROUPS_H
 #define CH_GROUPS_H
 
 typedef struct ch_group {
     const char *name, *smarts;
     double pka;
-    const char *from; /* what the value is of */
+    const char *from; /* the compound that has this pKa */
 } ch_group;
 
 #define NITRO "N(~[OX1])~[OX1]"
 #define HALOGEN "[F,Cl,Br,I]"
-/* An amine with nothing but hydrogen and saturated carbon around it, and one on an aromatic ring. */
+/* An amine bonded only to hydrogen and saturated carbon, and an amine on an aromatic ring. */
 #define AMINE "[NX3;+0;!$(N[!$([CX4]);!#1])"
 #define ANILINE "[NX3;+0;$(Nc);!$(N[!$([CX4]);!$(c);!#1]);!$(Nc:[#7,#8,#16]);!$(Nc1ccncc1)"
 /* An amino group on an aromatic ring, not an amide. */

@@ -12,8 +12,8 @@
 #include "pipeline/base/file.h"
 #include "pipeline/base/sha256.h"
 
-/* Blocks are full unless the file ends in them: where one begins, and so what damage costs, does not depend on
- * what is asked for. */
+/* Every block is full, except at the end of the file: so the start of a block, and what is lost by damage, does not depend on
+ * the sizes of the reads. */
 enum { BLOCK = 128 << 10, GZIP_ONLY = 16 + MAX_WBITS };
 
 struct ch_gunzip {
@@ -21,11 +21,11 @@ struct ch_gunzip {
     char *path;
     unsigned char *in, *out; /* BLOCK bytes each */
     z_stream z;
-    const unsigned char *at; /* bytes unpacked and not yet given */
+    const unsigned char *at; /* bytes decompressed and not yet returned */
     size_t left;
-    int64_t given, taken; /* bytes: of the unpacked file, of the file */
+    int64_t given, taken; /* bytes returned of the decompressed file; bytes read of the file itself */
     bool started, gzip, inside /* a member */, ended, padded, hashing;
-    pl_sha256 sha; /* of the first sha.n_bytes of the file */
+    pl_sha256 sha; /* hash of the first sha.n_bytes of the file */
     char damage[128];
     const atomic_int *stop;
 };
@@ -84,7 +84,7 @@ static void set_damage(ch_gunzip *g, const char *why)
     g->ended = true;
 }
 
-/* Bytes that are read a second time, after a seek back, are in the hash already. */
+/* Bytes read again after a backward seek are already in the hash. */
 static void hash_new(ch_gunzip *g, const unsigned char *read, int64_t n)
 {
     int64_t known = (int64_t)g->sha.n_bytes - g->taken;
@@ -93,7 +93,7 @@ static void hash_new(ch_gunzip *g, const unsigned char *read, int64_t n)
         pl_sha256_add(&g->sha, read + known, (size_t)(n - known));
 }
 
-/* The next bytes of the file, behind those that are still there; none at its end. */
+/* Appends the next bytes of the file to the input that is left; none at its end. */
 static pl_code take(ch_gunzip *g, pl_error *err)
 {
     ssize_t got;
@@ -130,7 +130,7 @@ static pl_code start(ch_gunzip *g, pl_error *err)
     return PL_OK;
 }
 
-/* Between members: over zeros to the next one, or the end. There is at least a byte. */
+/* Between members: skips zeros up to the next member or the end. At least one byte is left. */
 static void find_member(ch_gunzip *g)
 {
     char why[80];
@@ -142,7 +142,7 @@ static void find_member(ch_gunzip *g)
     }
     if (g->z.avail_in == 0)
         return;
-    g->inside = !g->padded && *g->z.next_in == 0x1f; /* whether the second byte fits is for zlib to say */
+    g->inside = !g->padded && *g->z.next_in == 0x1f; /* zlib checks the second byte */
     if (g->inside)
         return;
     (void)snprintf(why, sizeof why, "what follows the compressed data is not gzip, from byte %lld on",
@@ -150,7 +150,7 @@ static void find_member(ch_gunzip *g)
     set_damage(g, why);
 }
 
-/* One step within a member. `from`: of g->out, where the member begins; what it has from there goes with the damage. */
+/* One step within a member. `from`: where the member begins in g->out; if it is damaged, its bytes from there are dropped. */
 static pl_code inflate_some(ch_gunzip *g, size_t *from, pl_error *err)
 {
     int got = inflate(&g->z, Z_NO_FLUSH);
@@ -162,7 +162,7 @@ static pl_code inflate_some(ch_gunzip *g, size_t *from, pl_error *err)
         *from = BLOCK - g->z.avail_out;
         (void)inflateReset(&g->z);
     } else if (got != Z_OK && got != Z_BUF_ERROR) {
-        set_damage(g, g->z.msg ? g->z.msg : "the stream makes no sense");
+        set_damage(g, g->z.msg ? g->z.msg : "the compressed data are not valid");
         g->z.avail_out = (unsigned)(BLOCK - *from);
     }
     return PL_OK;
@@ -228,7 +228,7 @@ pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *
     return code;
 }
 
-/* As when it was opened. */
+/* Resets the reader to the state after opening. */
 static pl_code rewind_to(ch_gunzip *g, int64_t offset, pl_error *err)
 {
     if (lseek(g->fd, (off_t)offset, SEEK_SET) != (off_t)offset)
@@ -240,7 +240,7 @@ static pl_code rewind_to(ch_gunzip *g, int64_t offset, pl_error *err)
     g->inside = g->gzip;
     g->ended = g->padded = false;
     g->damage[0] = '\0';
-    if (offset == 0) /* what is read now counts, not what was read before */
+    if (offset == 0) /* start the hash again with what is read now */
         pl_sha256_start(&g->sha);
     return PL_OK;
 }

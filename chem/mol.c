@@ -48,7 +48,7 @@ static pl_code bonds_check(const ch_mol *mol, pl_error *err)
             return pl_fail(err, PL_EINPUT, "bond %d joins atoms %lld and %lld of %d", b + 1, (long long)i + 1,
                            (long long)j + 1, mol->n_atoms);
         if (before != NULL && (before[0] > i || (before[0] == i && before[1] >= j)))
-            return pl_fail(err, PL_EINPUT, "bond %d is a repetition or out of order", b + 1);
+            return pl_fail(err, PL_EINPUT, "bond %d is a duplicate or out of order", b + 1);
         if (mol->order[b] < 1 || mol->order[b] > CH_AROMATIC_DOUBLE)
             return pl_fail(err, PL_EINPUT, "bond %d has order %d", b + 1, mol->order[b]);
     }

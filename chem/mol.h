@@ -1,8 +1,8 @@
 /* chem/mol.h - a molecule as plain arrays.
  *
- * An open struct, so that loops over atoms and bonds stay plain loops.
- * Hydrogens are atoms like others, none is implied. Units: Angstrom, elementary charge. Ownership: the arrays live in the arena
- * the molecule was allocated in. Positions are NULL when there is no 3D. */
+ * The struct is public, so that code can loop over atoms and bonds directly.
+ * All hydrogens are explicit atoms. Units: Angstrom, elementary charge. Ownership: the arrays live in the arena
+ * the molecule was allocated in. xyz is NULL if there is no 3D structure. */
 #ifndef CH_MOL_H
 #define CH_MOL_H
 
@@ -15,7 +15,7 @@
 enum {
     CH_MOL_MAX_ATOMS = 1 << 20, /* sanity limit of every reader of molecules */
     CH_MOL_MAX_BONDS = 1 << 21,
-    CH_MASS_MAX = 999 /* three digits: what SMILES and MDL files have room for */
+    CH_MASS_MAX = 999 /* three digits: the limit of SMILES and MDL files */
 };
 
 typedef struct ch_mol {
@@ -25,14 +25,14 @@ typedef struct ch_mol {
     float (*xyz)[3];   /* [n_atoms][3] position; NULL if no 3D     */
     int32_t (*bond)[2]; /* [n_bonds][2] begin < end, sorted        */
     uint8_t *order;    /* [n_bonds]    ch_order                    */
-    uint16_t *isotope; /* [n_atoms]    mass number, 0: as in nature; NULL if all are */
+    uint16_t *isotope; /* [n_atoms]    mass number, 0: natural mixture; NULL: all 0 */
 } ch_mol;
 
-/* Zeroed arrays, positions included, isotopes not. EINPUT for counts that are negative or above the limits. */
+/* Allocates zeroed arrays, including xyz but not isotope. EINPUT for counts that are negative or above the limits. */
 pl_code ch_mol_alloc(ch_mol *out, int32_t n_atoms, int32_t n_bonds, pl_arena *mem, pl_error *err);
 
-/* EINPUT when a promise above is broken: which atom or bond, and how. A zero
- * atom molecule is fine; positions must be finite. */
+/* EINPUT, naming the atom or bond, if an array breaks the rules above or a position is not
+ * finite. A molecule without atoms is valid. */
 pl_code ch_mol_check(const ch_mol *mol, pl_error *err);
 
 #endif

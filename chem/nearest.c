@@ -20,7 +20,7 @@ static int64_t common(const ch_fingerprint *a, const ch_fingerprint *b)
 
 static bool is_more(const ch_near *a, const ch_near *b) { return a->both * b->either > b->both * a->either; }
 
-/* The search goes on for what is more alike than the last of a full list, or than nothing. */
+/* Sets the bar for the search: the similarity of the last entry of a full list, otherwise 0. */
 static void bar_set(ch_nearest *s)
 {
     const ch_near none = { 0, 1, -1 }, bar = s->n == CH_NEAREST ? s->near[CH_NEAREST - 1] : none;
@@ -39,7 +39,7 @@ static void put(ch_nearest *s, ch_near one)
     s->near[k] = one;
 }
 
-/* One of these eight at least is more alike than the bar. */
+/* At least one of these eight is more similar than the bar. */
 static void take(ch_nearest *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
 {
     const ch_near none = { 0, 1, -1 };

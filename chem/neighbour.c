@@ -33,7 +33,7 @@ typedef struct cells {
     int32_t dims[3];
     int32_t *cell_of;    /* [n]                                     */
     int32_t *start;      /* [cells+1] atoms of c: atom[start[c]]... */
-    int32_t *atom;       /* [n], growing inside a cell              */
+    int32_t *atom;       /* [n], ascending within a cell            */
 } cells;
 
 static void box_of(const float (*xyz)[3], int32_t n, double lo[3], double hi[3])
@@ -47,8 +47,8 @@ static void box_of(const float (*xyz)[3], int32_t n, double lo[3], double hi[3])
     }
 }
 
-/* Cells no smaller than the cutoff, and no more of them than a few per atom:
- * far-flung atoms must not cost memory. Returns the number of cells. */
+/* Cells are no smaller than the cutoff, and there are at most a few per atom, so that
+ * atoms far apart do not need much memory. Returns the number of cells. */
 static int32_t choose_cells(cells *c, const double hi[3], int32_t n)
 {
     double total;
@@ -126,8 +126,8 @@ typedef struct search {
     float cutoff, apart;
 } search;
 
-/* Atoms within the cutoff of i: counted, and appended to the rows of those
- * atoms when nb->src is there. *close: an atom that coincides with i, or -1. */
+/* Counts the atoms within the cutoff of i, or, if nb->src is allocated, appends i to the rows of
+ * those atoms. *close: an atom that coincides with i, or -1. */
 static int32_t visit(const search *s, int32_t i, ch_neighbours *nb, int32_t *fill, int32_t *close)
 {
     int32_t near[27], n_near = around(s->c, s->c->cell_of[i], near), found = 0;
@@ -188,7 +188,7 @@ typedef struct best {
 
 static bool nearer(best a, best b) { return a.d < b.d || (a.d == b.d && a.j < b.j); }
 
-/* Inserts into `list`, sorted, of at most k. */
+/* Inserts into the sorted `list` of at most k entries. */
 static int32_t keep_best(best *list, int32_t n, int32_t k, best x)
 {
     int32_t at = n < k ? n : k - 1;
@@ -250,8 +250,8 @@ static void mark_nearest(const ch_neighbours *nb, const float (*xyz)[3], int32_t
     }
 }
 
-/* Both directions of an entry are in the list; walking the rows in order meets
- * the entries of every other row in order, so one cursor a row finds them. */
+/* Both directions of an entry are in the list. Visiting the rows in order needs
+ * the entries of every other row in order, so one cursor per row finds them. */
 static void drop_unkept(ch_neighbours *nb, const uint8_t *keep, int32_t *cursor)
 {
     int32_t to = 0, from = 0;

@@ -1,8 +1,8 @@
-/* chem/neighbour.h - who is near whom: the part of a graph before edges have
- * pairs. Used by chem/graph.c only.
+/* chem/neighbour.h - neighbour lists of atoms: the first step of building a graph,
+ * before pairs are assigned. Used by chem/graph.c only.
  *
- * Distances are those that the graph stores: the vector is rounded to float32
- * first, so that "closer than the cutoff" means the same everywhere and is
+ * Distances equal those that the graph stores: the vector is first rounded to
+ * float32, so that "closer than the cutoff" means the same everywhere and is
  * exactly symmetric. Units: Angstrom. */
 #ifndef CH_NEIGHBOUR_H
 #define CH_NEIGHBOUR_H
@@ -13,7 +13,7 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-/* Neighbours of atom i: src[row[i]] .. src[row[i+1]-1], growing. */
+/* Neighbours of atom i: src[row[i]] .. src[row[i+1]-1], ascending. */
 typedef struct ch_neighbours {
     int32_t n;      /* atoms   */
     int32_t *row;   /* [n+1]   */
@@ -30,15 +30,15 @@ float ch_distance(const float (*xyz)[3], int32_t i, int32_t j);
 pl_code ch_near_radius(ch_neighbours *out, const float (*xyz)[3], int32_t n, float cutoff,
                        float apart, int64_t max_edges, pl_arena *mem, pl_error *err);
 
-/* The k nearest, ties to the lower index. */
+/* The k nearest of each atom; of equal distances the lower index first. */
 pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_t k,
                     pl_arena *mem, pl_error *err);
 
-/* Keeps an entry if it is among the `most` nearest of both its atoms. In place. */
+/* Keeps an entry only if each of its two atoms is among the `most` nearest of the other. In place. */
 pl_code ch_near_limit(ch_neighbours *nb, const float (*xyz)[3], int32_t most, pl_arena *mem,
                       pl_error *err);
 
-/* Room for `row[n]` entries after row[i] has been filled with counts at i+1. */
+/* Turns the counts in row[i+1] into offsets and allocates src with row[n] entries. */
 pl_code ch_near_rows(ch_neighbours *nb, pl_arena *mem, pl_error *err);
 
 #endif

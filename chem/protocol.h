@@ -1,14 +1,14 @@
-/* chem/protocol.h - what molsieve and molsieve-chem say to each other.
+/* chem/protocol.h - the messages between molsieve and molsieve-chem.
  * SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only (both programs include it)
  *
  * Over stdin and stdout of the worker, little-endian. Requests may be sent before
  * earlier ones are answered; the worker finishes and answers one before it reads
- * the next, so when it dies the first that has no answer is the one it died of.
+ * the next, so if it dies, the first request without an answer is the cause.
  *
- *   message  = u32 bytes of what follows, then it
+ *   message  = u32 number of bytes that follow, then these bytes
  *   request  = u32 op, f64 CPU seconds for this request (0: no limit), then
  *     hello    -
- *     version  -        answered without loading the library's tables
+ *     version  -        answered without loading Open Babel's tables
  *     reads    str format
  *     prepare  opts; rules; str format; str text
  *     build    opts; str smiles
@@ -25,51 +25,52 @@
  *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo;
  *              f64 of each descriptor; f64 energy; mol (also when the status is not ok);
  *              geometry "build" and no atoms: `build` this SMILES for the rest
- *     build    str geometry; f64 energy; mol; i32 n, then n times mol: others of it, by growing energy
- *     list     i32 n, then n times str molecule, str why it is none (then only its title is there)
+ *     build    str geometry; f64 energy; mol; i32 n, then n times mol: the other conformers, by increasing energy
+ *     list     i32 n, then n times str molecule, str why it is not a molecule (then molecule has only its title)
  *     write, svg   str
- *     rules    i32 n, then n times i32 rule (from 0) that is no SMARTS, i32 column (from 1)
+ *     rules    i32 n, then n times i32 rule (from 0) that is not a valid SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
  *              force_field, steps, neutralise, n_structures; u64 seed; f64 ph (< 0: none), window,
  *              structure_s
- *   rules    = str, lines of a SMARTS, a blank and a name; empty: no alerts
+ *   rules    = str, one rule per line: SMARTS, a blank, a name; empty: no alerts
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
  *              f32 xyz[n][3] if it has them; i32 bond[m][2]; u8 order[m];
- *              u16 isotope[n] (mass number, 0: as in nature) if it has them
+ *              u16 isotope[n] (mass number, 0: natural mixture) if it has them
  *
- * A worker that overruns its CPU seconds dies of SIGPROF. It ends when its
- * stdin ends, or within a second after its parent is gone. */
+ * A worker that exceeds its CPU seconds dies of SIGPROF. It ends when its
+ * stdin ends, or within a second after its parent has ended. */
 #ifndef CH_PROTOCOL_H
 #define CH_PROTOCOL_H
 
 #include "chem/descriptors.h"
 
-/* "8 mw logp ...": programs with other descriptors do not understand each other. */
+/* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
 #define CH_PROTOCOL_VERSION "9" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
-/* Of what the answers say: raised when an unchanged request would get another one. In the keys of stages and of kept
- * structures, there called "protocol" as long as it was the same. Not raised for a new descriptor: its name is in the key. */
+/* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
+ * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
+ * in the key. */
 #define CH_ANSWERS_VERSION "8"
 
-/* Of the groups of chem/groups.h and how they are charged; in the keys of stages that ask for a pH. */
+/* Version of chem/groups.h and of how groups are charged; part of the keys of stages that set a pH. */
 #define CH_GROUPS_VERSION "1"
 
-enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; a longer one is not sent or believed */
+enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; longer messages are neither sent nor accepted */
 
 enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_WRITE, CH_OP_SVG, CH_OP_BUILD,
              CH_OP_VERSION, CH_OP_RULES };
 
 enum ch_mol_has { CH_HAS_XYZ = 1, CH_HAS_ISOTOPE = 2 };
 
-/* Of a bond. One of aromatic rings says how the Kekule structure draws it. */
+/* Order of a bond. In aromatic rings it also says how the Kekule structure draws the bond. */
 enum ch_order { CH_SINGLE = 1, CH_DOUBLE, CH_TRIPLE, CH_AROMATIC_SINGLE, CH_AROMATIC_DOUBLE };
 
 static inline int ch_order_drawn(int order) { return order < CH_AROMATIC_SINGLE ? order : order - CH_TRIPLE; }
 
-/* Why a record has no molecule. The names (ch_status_name) are what the
- * database keeps; append only. */
+/* Why a record has no molecule. The database stores the names (ch_status_name);
+ * add new ones only at the end. */
 typedef enum ch_status {
     CH_OK = 0,    /* ok                                                             */
     CH_PARSE,     /* parse: the text is not a molecule of this format               */
@@ -81,9 +82,9 @@ typedef enum ch_status {
     CH_TIMEOUT,   /* timeout: CPU or wall-clock budget spent, also on the second try */
     CH_MEMORY,    /* memory: the memory limit was reached                           */
     CH_CRASH,     /* crash: the worker died on it, twice                            */
-    CH_FORMAT,    /* format: nobody reads this format                               */
-    CH_RECORD,    /* record: the splitter already found it unusable                 */
-    CH_INTERNAL,  /* internal: an exception of the library, or a broken answer      */
+    CH_FORMAT,    /* format: no reader for this format                              */
+    CH_RECORD,    /* record: found unusable when the file was split into records    */
+    CH_INTERNAL,  /* internal: an exception in Open Babel, or a malformed answer    */
     CH_N_STATUS
 } ch_status;
 

@@ -55,7 +55,7 @@ int64_t ch_qm9_offset(const ch_qm9 *q, int32_t i)
     return (int64_t)(q->at[XYZ] + (size_t)12 * u32_at(q, ATOM, (size_t)i));
 }
 
-/* The sizes say how long the file must be; offsets must rise to the totals. */
+/* The sizes determine the length of the file; offsets must increase up to the totals. */
 static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
 {
     uint32_t head[6];
@@ -66,7 +66,7 @@ static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
     q->n_mol = head[0], q->n_atom = head[1], q->n_bond = head[2];
     if (head[3] != N_FLOAT || head[4] != N_DOUBLE || head[5] != HEAD || q->n_mol > MAX_MOLECULES ||
         q->n_atom > (uint32_t)MAX_MOLECULES * 100 || q->n_bond > (uint32_t)MAX_MOLECULES * 100)
-        return pl_fail(err, PL_EINPUT, "%s: the header of QM9BIN01 makes no sense", path);
+        return pl_fail(err, PL_EINPUT, "%s: the header of QM9BIN01 is not valid", path);
     const size_t n = q->n_mol, a = q->n_atom, b = q->n_bond;
     const size_t size[N_ARRAYS] = { 4 * n, 4 * (n + 1), 4 * (n + 1), n, a, a, 12 * a, 3 * b,
                                     (size_t)N_FLOAT * 4 * n, (size_t)N_DOUBLE * 8 * n };

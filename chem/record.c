@@ -71,7 +71,7 @@ static bool holds(const char *data, size_t n, const char *what)
     return memmem(data, n, what, strlen(what)) != NULL;
 }
 
-/* The heads of a table: "Name,SMILES,IC50". */
+/* Whether the line is the header of a table: "Name,SMILES,IC50". */
 static bool names_smiles(const char *line, size_t n)
 {
     char head[1024];
@@ -82,7 +82,7 @@ static bool names_smiles(const char *line, size_t n)
     return strcasestr(head, "smiles") != NULL && strpbrk(head, ",;\t") != NULL;
 }
 
-/* A guess from the first bytes, for files whose names say nothing. */
+/* Recognises the format by the first bytes, if the file name does not tell. */
 static const char *content_format(const char *data, size_t n)
 {
     const char *eol = memchr(data, '\n', n);
@@ -170,7 +170,7 @@ pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
         ch_gunzip_hash(ch_source_file(r->src));
     if (code == PL_OK)
         code = choose_format(r, format, err);
-    if (code == PL_OK && r->format == &listed) /* read as a whole: its lines may have any length */
+    if (code == PL_OK && r->format == &listed) /* read as a whole, so lines may have any length */
         ch_source_set_limit(r->src, r->file_limit);
     if (code == PL_OK && r->format->begin != NULL)
         code = r->format->begin(r, opts, err);
@@ -206,7 +206,7 @@ const char *ch_reader_guessed(const ch_reader *r) { return r->smiles_guessed ? r
 
 int64_t ch_reader_count(const ch_reader *r) { return r->qm9 ? ch_qm9_count(r->qm9) : -1; }
 
-/* ---- putting one record together ---------------------------------------- */
+/* ---- assembling one record ---------------------------------------- */
 
 static void record_clear(ch_reader *r)
 {
@@ -265,7 +265,7 @@ static void record_give(ch_reader *r, ch_record *out)
     const pl_text *raw = r->has_raw ? &r->raw : &r->text;
 
     if (r->dropped > 0) {
-        r->problem.len = 0; /* what else was noticed comes from the missing bytes */
+        r->problem.len = 0; /* other problems are due to the missing bytes */
         ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", r->text.len + r->dropped, r->limit);
     }
     *out = (ch_record){ .text = pl_text_str(&r->text), .len = r->text.len, .format = r->format->parse_as,
@@ -283,14 +283,14 @@ pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)
     code = r->format->next(r, more, err);
     if (code != PL_OK)
         return code;
-    /* What came after damage is lost, and a record that it may have cut short is not to be trusted; of a list that is
-     * for the worker to say. */
+    /* Everything after the damage is lost, and a record that may be cut short must not be used. For listed formats the
+     * worker decides that. */
     damage = ch_source_met_end(r->src) ? ch_source_damage(r->src) : NULL;
     if (damage != NULL && !r->damage_told && (!*more || (r->format != &listed && ch_source_may_be_cut(r->src)))) {
-        if (!*more && !r->begun) /* a record of its own: whoever seeks it must not find the one before */
+        if (!*more && !r->begun) /* an extra record with its own offset, so that a seek to it does not find the previous one */
             ch_source_where(r->src, &r->offset, &r->line);
         r->damage_told = *more = true;
-        pl_text_reset(&r->problem); /* half a row has other problems too */
+        pl_text_reset(&r->problem); /* an incomplete row has other problems, too */
         ch_reader_set_problem(r, "%s", damage);
     }
     if (!*more)

@@ -1,36 +1,36 @@
 /* chem/record.h - molecule files as a stream of records.
  *
- * We split records ourselves: one broken record then costs itself and never
- * its neighbours, and the count does not depend on a chemistry library.
- * Plain and gzip input (told apart by the first bytes, concatenated members
- * included), memory bounded by max_record_bytes whatever the file holds.
+ * molsieve splits files into records itself: a broken record then costs only itself,
+ * and the number of records does not depend on a chemistry library.
+ * Input is plain or gzip (recognised by the first bytes, concatenated members
+ * included); memory is bounded by max_record_bytes for any input.
  *
  * What a record is, by format
  *   smi            a line; blank lines and lines that begin with '#' are not records
- *   inchi          a line that begins with "InChI="; all others are commentary
+ *   inchi          a line that begins with "InChI="; all others are comments
  *   sdf mol mdl    up to and including the line $$$$; what follows the last
  *                  $$$$ is a record unless it is all blank. One with several M  END
  *                  before its data, or with more lines than its V2000 counts
- *                  announce, has a problem: readers would take a part of it for all
- *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are not.
+ *                  announce, has a problem: readers would silently return a part of it
+ *   mol2           from @<TRIPOS>MOLECULE to the next; comments before the first are skipped.
  *                  One with more atoms or bonds than it announces has a problem
- *   cif mmcif      from data_NAME to the next; comments before the first are not
+ *   cif mmcif      from data_NAME to the next; comments before the first are skipped
  *   xyz            a count line, a comment line, count atom lines. After a
- *                  damaged record the reader goes on at the next line that is
- *                  one whole number. Columns after the position are dropped.
- *                  QM9's original files (comment "gdb N ...") keep their atoms
- *                  only; the lines after them belong to the same record
+ *                  damaged record the reader continues at the next line that is
+ *                  a single whole number. Columns after the position are dropped.
+ *                  Of QM9's original files (comment "gdb N ...") only the atoms are
+ *                  parsed; the lines after them belong to the same record
  *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else up to END or to a
- *                  HEADER, TITLE or COMPND behind atoms, else the whole file
+ *                  HEADER, TITLE or COMPND after atoms, else the whole file
  *   csv tsv        a row (quotes may span lines); the first row names the columns.
- *                  A row with values behind the last of them has a problem
+ *                  A row with values beyond the last column has a problem
  *   anything else  the whole file is given to the chemistry worker, which lists
  *                  its molecules (opts.lister); each comes back as a record of
- *                  format sdf. A file it cannot list is one record with a problem, and
- *                  so is the end of a file in which it comes upon something it cannot read
+ *                  format sdf. A file that it cannot list is one record with a problem. If it
+ *                  stops at something that it cannot read, the rest of the file is one such record
  *
- * A record the splitter can tell is bad (too long, empty, truncated gzip) comes
- * with `problem` set and is not to be parsed; others may still fail in parsing.
+ * A record that is recognised as bad here (too long, empty, truncated gzip) has
+ * `problem` set and must not be parsed; other records may still fail in parsing.
  * "*^" exponents (Mathematica's) in xyz records are rewritten to "e".
  *
  * Numbers: ordinal is 1-based and counts every record, also bad ones. offset is
@@ -51,66 +51,66 @@ struct ch_worker;
 typedef struct ch_reader ch_reader;
 
 typedef struct ch_reader_opts {
-    const char *title_from;    /* SDF data field that holds the title; NULL: the first line   */
-    const char *smiles_column; /* csv: name, or number from 1; NULL: "smiles" by any case, else 1 */
+    const char *title_from;    /* SDF data field with the title; NULL: the first line         */
+    const char *smiles_column; /* csv: name, or number from 1; NULL: "smiles" in any case, else 1 */
     const char *title_column;  /* csv: name, or number from 1; NULL: id, name, title..., else none */
     size_t max_record_bytes;   /* 0: 1 MiB                                                     */
-    size_t max_file_bytes;     /* 0: 64 MiB; formats that only the worker can list             */
-    bool hash;                 /* for ch_reader_hash                                           */
+    size_t max_file_bytes;     /* 0: 64 MiB; for formats that only the worker can list         */
+    bool hash;                 /* compute the hash for ch_reader_hash                          */
     struct ch_worker *lister;  /* borrowed; NULL: files of such formats are one failed record  */
     const atomic_int *stop;    /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
 } ch_reader_opts;
 
 typedef struct ch_record {
-    const char *text;    /* what to parse; NUL follows, and NULs may be inside   */
+    const char *text;    /* what to parse; ends with NUL, may contain NULs       */
     size_t len;
-    const char *format;  /* what to parse it as: "smi", "sdf", "mol2", "xyz", "pdb", "cif" */
-    const char *raw;     /* as it stands in the file; equals text for most formats */
+    const char *format;  /* format to parse it as: "smi", "sdf", "mol2", "xyz", "pdb", "cif" */
+    const char *raw;     /* the bytes in the file; equal to text for most formats */
     size_t raw_len;
     int64_t ordinal;     /* 1, 2, ...                                             */
-    int64_t offset;      /* of its first byte, uncompressed                      */
-    int64_t line;        /* of its first line, from 1                            */
+    int64_t offset;      /* of the first byte, uncompressed                      */
+    int64_t line;        /* of the first line, from 1                            */
     const char *title;   /* valid UTF-8, no control characters (pl_text_add_clean); may be empty */
     const char *problem; /* NULL, or why it is unusable: "record too long: ..."  */
 } ch_record; /* borrowed from the reader until its next call */
 
 typedef struct ch_field {
-    const char *name;  /* "gap", "IC50 (nM)"; clean as a title is         */
+    const char *name;  /* "gap", "IC50 (nM)"; cleaned like a title        */
     const char *text;  /* trimmed                                         */
     double value;      /* valid if is_number                              */
-    bool is_number;    /* "*^" exponents understood; inf and nan are not  */
+    bool is_number;    /* "*^" exponents are accepted, inf and nan are not */
 } ch_field;
 
-/* format: one of the names above, any name Open Babel reads, or NULL: by the
- * name's ending (.gz stripped), else by looking at the first bytes.
- * EIO: cannot be opened. ECONFIG: a column that is not there. */
+/* format: one of the names above or any format that Open Babel reads; NULL: recognised by the
+ * file name's ending (without .gz), else by the first bytes.
+ * EIO: cannot be opened. ECONFIG: a column does not exist. */
 pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
                        const ch_reader_opts *opts, pl_error *err);
 void ch_reader_close(ch_reader *r); /* NULL is fine */
 
-/* Do we split this format ourselves? Any name of it, any letter case. */
+/* Whether molsieve itself splits this format. Accepts every name of it, in any letter case. */
 bool ch_format_is_ours(const char *name);
 
 const char *ch_reader_format(const ch_reader *r); /* "smi" ... or the worker's name for it */
-/* csv: the name of the first column, if it is taken for the SMILES because none is called so; else NULL. */
+/* csv: the name of the first column, if it is used as SMILES because no column is called "smiles"; else NULL. */
 const char *ch_reader_guessed(const ch_reader *r);
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */
 
-/* *more = false at the end of the file, and then no record. A truncated or
- * damaged gzip, or one that something else follows, ends with one record that
- * has a problem: the one that may be cut short, or one of its own. */
+/* *more = false at the end of the file: then out is not filled. A gzip file that is truncated, damaged
+ * or followed by other data ends with one record that has a problem: the record that may be cut short,
+ * or an extra one. */
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err);
 
-/* With opts.hash: SHA-256 of the file's own bytes, as this reader got them, up to where it has read ahead. At the end of
- * the records what follows them is read too, so that it is the hash of the whole file that the records came from.
- * *n: how many bytes. */
+/* With opts.hash: SHA-256 of the file's own bytes, as this reader received them, up to where it has read. With at_end, after the
+ * last record, the rest of the file is read too, so that the hash is that of the whole file from which the records came.
+ * *n: number of bytes hashed. */
 pl_code ch_reader_hash(ch_reader *r, bool at_end, int64_t *n, char out[65], pl_error *err);
 
-/* To the record that an earlier pass over the same file gave with these three
- * numbers; costs decompression, and with opts.hash reading what lies before. The next record has this ordinal. */
+/* Goes to a record, given the three numbers that an earlier pass over the same file gave for it. The next record has
+ * this ordinal. The file is decompressed, and with opts.hash read, up to there. */
 pl_code ch_reader_seek(ch_reader *r, int64_t offset, int64_t ordinal, int64_t line, pl_error *err);
 
-/* Data fields of a record this reader gave last: SDF "> <NAME>" items, extended
+/* Data fields of the record that this reader returned last: SDF "> <NAME>" items, extended
  * XYZ key=value, the second line of an original QM9 file (gdb, A, B, C, mu,
  * alpha, homo, lumo, gap, r2, zpve, U0, U, H, G, Cv; units as in the file: GHz,
  * Debye, bohr^3, Hartree, bohr^2, cal/(mol K)), csv columns. In file order. */

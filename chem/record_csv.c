@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: a header row, then a molecule a row. Quotes as in RFC 4180. */
+/* Tables: a header row, then one molecule per row. Quotes as in RFC 4180. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -34,11 +34,11 @@ bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out
             *quote = CH_QUOTE_LOOSE;
         pl_text_add_n(out, s, 1);
     }
-    *at = s + 1; /* beyond the end: that was the last field */
+    *at = s + 1; /* beyond the end after the last field */
     return true;
 }
 
-/* Of a whole row: open, else loose if one is. */
+/* The quote state of a whole row: OPEN if a field is open, else LOOSE if one is. */
 static ch_quote quotes_of(const ch_reader *r, pl_text *field)
 {
     const char *at = r->raw.s, *end = r->raw.s + r->raw.len;
@@ -49,8 +49,8 @@ static ch_quote quotes_of(const ch_reader *r, pl_text *field)
     return all;
 }
 
-/* More lines, while a quote is open. A quote that is never closed costs its own line only: the lines after it are
- * read again. So does one that seems to end where, lines later, another begins: text stands behind it. */
+/* Appends lines while a quote is open. A quote that is never closed costs only its own line: the lines after it are
+ * read again. The same holds if it seems to be closed by the start of another quote lines later: then text follows it. */
 static pl_code read_quoted(ch_reader *r, const ch_line *first, pl_text *field, pl_error *err)
 {
     const size_t first_len = r->raw.len;
@@ -80,7 +80,7 @@ static pl_code read_quoted(ch_reader *r, const ch_line *first, pl_text *field, p
     return second_offset < 0 ? PL_OK : ch_source_seek(r->src, second_offset, first_number + 1, err);
 }
 
-/* One row into r->raw, without its end. */
+/* Reads one row into r->raw, without line end. */
 static pl_code read_row(ch_reader *r, bool *more, pl_error *err)
 {
     pl_text field = { 0 };
@@ -105,7 +105,7 @@ static pl_code read_row(ch_reader *r, bool *more, pl_error *err)
     return code;
 }
 
-/* By the first line that is not blank; before it is read, because quotes may go beyond it. */
+/* Chooses the delimiter by the first line that is not blank, before that line is read, because quotes may extend beyond it. */
 static pl_code find_delimiter(ch_reader *r, pl_error *err)
 {
     const char *s, *signs = ",;\t";
@@ -181,7 +181,7 @@ static int column_of(const ch_reader *r, const char *const *names, int n)
     return found;
 }
 
-/* By name, else by number from 1. */
+/* Finds a column by name, else by number from 1. */
 static pl_code column_asked(int *out, const ch_reader *r, const char *name, const char *what, pl_error *err)
 {
     int64_t number;
@@ -213,7 +213,7 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
     if (code == PL_OK)
         code = read_row(r, &more, err);
     if (code != PL_OK || !more)
-        return code; /* an empty file: no records, and nothing to find in it */
+        return code; /* an empty file: no columns and no records */
     if (r->dropped > 0)
         return pl_fail(err, PL_ECONFIG, "%s: the first row, which names the columns, is longer than %zu bytes", r->path, r->limit);
     code = split_header(r, err);
@@ -232,8 +232,8 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
     return code;
 }
 
-/* SMILES and title of the row, with a tab between, as the SMILES reader wants it. A value behind the last name says
- * that the row is not what its author meant: 1,5 is two values. */
+/* SMILES and title of the row, separated by a tab, as the SMILES reader expects them. A value beyond the last named column means
+ * that the row was misread, for example 1,5 as two values. */
 static void take_molecule(ch_reader *r, pl_text *field)
 {
     const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
@@ -253,7 +253,7 @@ static void take_molecule(ch_reader *r, pl_text *field)
     if (n <= r->smiles_column)
         ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
     else if (used > r->n_columns)
-        ch_reader_set_problem(r, "csv: %d columns, and the first row names %d; what holds a '%c' stands in quotes", used,
+        ch_reader_set_problem(r, "csv: %d columns, but the first row names %d; put values with '%c' in quotes", used,
                               r->n_columns, r->delimiter);
     else if (r->text.len == 0)
         ch_reader_set_problem(r, "csv: no SMILES in this row");

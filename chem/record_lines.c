@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats whose records are told apart by looking at single lines. */
+/* Formats whose records are separated by single lines. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -34,7 +34,7 @@ const char *ch_word(const char **at, const char *end, size_t *n)
     return *n > 0 ? from : NULL;
 }
 
-/* Files of InChI carry other lines between (AuxInfo, structure numbers). */
+/* InChI files have other lines between (AuxInfo, structure numbers). */
 static bool is_line_record(const ch_reader *r, const ch_line *line)
 {
     if (ch_line_blank(line->s, line->len) || line->s[0] == '#')
@@ -42,7 +42,7 @@ static bool is_line_record(const ch_reader *r, const ch_line *line)
     return strcmp(r->format->name, "inchi") != 0 || ch_line_starts(line, "InChI=");
 }
 
-/* SMILES and InChI: a line, its first word and a title. */
+/* SMILES and InChI: one record per line, its first word and a title. */
 pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
 {
     ch_line line;
@@ -67,14 +67,14 @@ pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
     return PL_OK;
 }
 
-/* The line with which a record begins: of mol2, else of cif (any letter case). */
+/* Whether a line begins a record of mol2, or of cif (any letter case). */
 static bool is_header(const ch_reader *r, const ch_line *line)
 {
     return r->format->header[0] == '@' ? ch_line_starts(line, r->format->header)
                                        : line->len > 5 && strncasecmp(line->s, r->format->header, 5) == 0;
 }
 
-/* Of a mol2 record: the atoms and bonds that its third line announces, and those it has; -1: nobody says. */
+/* For a mol2 record: the numbers of atoms and bonds announced in its third line, and those found; -1: not announced. */
 typedef struct mol2_watch {
     long line, said[2], seen[2];
     int section; /* 0: atoms, 1: bonds, -1: another */
@@ -89,7 +89,7 @@ static void watch_mol2(mol2_watch *w, const ch_line *line)
     for (int k = 0; w->line == 3 && k < 2; k++)
         if ((word = ch_word(&at, end, &n)) == NULL || !ch_line_is_count(word, n, &w->said[k]))
             break;
-    if (line->len > 0 && end[-1] == '\\') /* goes on in the next one */
+    if (line->len > 0 && end[-1] == '\\') /* continues on the next line */
         w->said[0] = w->said[1] = -1;
     if (ch_line_starts(line, "@<TRIPOS>"))
         w->section = ch_line_starts(line, "@<TRIPOS>ATOM") ? 0 : ch_line_starts(line, "@<TRIPOS>BOND") ? 1 : -1;
@@ -97,7 +97,7 @@ static void watch_mol2(mol2_watch *w, const ch_line *line)
         w->seen[w->section]++;
 }
 
-/* What is announced is what Open Babel reads. */
+/* Open Babel reads only as many as are announced. */
 static void check_mol2(ch_reader *r, const mol2_watch *w)
 {
     for (int k = 0; k < 2; k++)
@@ -105,8 +105,8 @@ static void check_mol2(ch_reader *r, const mol2_watch *w)
             ch_reader_set_problem(r, "mol2: %ld %s, and the record announces %ld", w->seen[k], k ? "bonds" : "atoms", w->said[k]);
 }
 
-/* A text that no second ; ends would take all records behind it along: what is not closed at the end of the file, or
- * beyond the limit, ends before the first header in a text, and that one is read next. */
+/* A text without closing ; would include all records after it. So a record whose text is not closed by the end of the file, or
+ * by the size limit, ends before the first header inside the text, and reading continues there. */
 static pl_code end_text(ch_reader *r, const ch_line *swallowed, bool *more, pl_error *err)
 {
     *more = true;
@@ -114,7 +114,7 @@ static pl_code end_text(ch_reader *r, const ch_line *swallowed, bool *more, pl_e
     return ch_source_seek(r->src, swallowed->offset, swallowed->number, err);
 }
 
-/* From a header line to the next. Open Babel's own reader of cif leaves out every second molecule. */
+/* From a header line to the next. Open Babel's own cif reader skips every second molecule. */
 pl_code ch_next_headed(ch_reader *r, bool *more, pl_error *err)
 {
     const bool is_cif = r->format->header[0] != '@';
@@ -162,7 +162,7 @@ pl_code ch_next_headed(ch_reader *r, bool *more, pl_error *err)
 
 static bool is_pdb_atom(const ch_line *line) { return ch_line_starts(line, "ATOM  ") || ch_line_starts(line, "HETATM"); }
 
-/* What stands before the atoms of an entry: behind them the next one begins, where files were put together without END. */
+/* Lines that precede the atoms of an entry: after atoms they begin the next entry, in files concatenated without END. */
 static bool is_pdb_head(const ch_line *line)
 {
     return ch_line_starts(line, "HEADER") || ch_line_starts(line, "TITLE ") || ch_line_starts(line, "COMPND");
@@ -180,7 +180,7 @@ static void pdb_watch_title(ch_reader *r, const ch_line *line)
         ch_reader_set_title(r, line->s + 10, line->len - 10);
 }
 
-/* Drops what was gathered: it stands before the first model. */
+/* Drops the lines before the first model. */
 static void pdb_restart(ch_reader *r)
 {
     pl_text_reset(&r->text);
@@ -224,7 +224,7 @@ pl_code ch_next_pdb(ch_reader *r, bool *more, pl_error *err)
 
 /* ---- whole files, listed by the worker ---------------------------------- */
 
-/* Everything there is, up to the limit for whole files. */
+/* Reads the whole file, up to the limit for whole files. */
 static pl_code read_whole(ch_reader *r, pl_text *all, pl_error *err)
 {
     bool more = true;
@@ -265,7 +265,7 @@ static pl_code ask_worker(ch_reader *r, pl_text *all, pl_error *err)
     return PL_OK;
 }
 
-/* Asks once. A file that nobody can list becomes one failed record: nothing vanishes. */
+/* Lists the file, once. A file that cannot be listed becomes one failed record, so that no input is lost silently. */
 static pl_code list_file(ch_reader *r, pl_error *err)
 {
     pl_error why = { 0 };
@@ -316,7 +316,7 @@ pl_code ch_next_listed(ch_reader *r, bool *more, pl_error *err)
             ch_reader_set_problem(r, "%s", r->listed_problem[i]);
         *more = true;
     } else if (r->next_listed == r->n_listed && r->n_listed > 0 && r->listed_short[0] != '\0') {
-        r->next_listed++; /* what the list lacks is a record too */
+        r->next_listed++; /* the part that could not be listed is a record, too */
         ch_reader_set_problem(r, "%s", r->listed_short);
         *more = true;
     }

@@ -4,9 +4,9 @@
 
 #include "chem/reader.h"
 
-/* What the lines of a record say about where its molecule ends (CTfile formats, BIOVIA 2020: the counts line, V2000). */
+/* Where the molecule of a record ends according to its lines (CTfile formats, BIOVIA 2020: the counts line, V2000). */
 typedef struct sdf_watch {
-    long line, block_end; /* in the record, from 1; block_end: of its last atom or bond as announced, 0: nobody says */
+    long line, block_end; /* in the record, from 1; block_end: line of the last announced atom or bond, 0: unknown */
     int n_ends;           /* lines M  END before its data */
     bool foreign, data;   /* a reaction or another kind of file; "> <NAME>" has come */
     bool wanted;          /* the next line is the title */
@@ -29,7 +29,7 @@ static void sdf_watch_title(ch_reader *r, const ch_line *line, sdf_watch *w)
               memcmp(name + 1, r->title_from, n) == 0;
 }
 
-/* Three columns of a counts line; blank is 0, -1 is no number. */
+/* A number in three columns of a counts line; blank is 0; -1: not a number. */
 static long count_at(const ch_line *line, size_t column)
 {
     long n = 0;
@@ -43,7 +43,7 @@ static long count_at(const ch_line *line, size_t column)
     return n;
 }
 
-/* The fourth line of V2000. Lists and texts, which nobody writes any more, would stand behind the bonds. */
+/* The fourth line of V2000. The obsolete atom lists and texts would follow the bonds. */
 static void watch_counts(sdf_watch *w, const ch_line *line)
 {
     const long atoms = count_at(line, 0), bonds = count_at(line, 3);
@@ -52,7 +52,7 @@ static void watch_counts(sdf_watch *w, const ch_line *line)
         w->block_end = w->line + atoms + bonds;
 }
 
-/* An atom or a bond begins with three numbers, and nothing else does that can follow them. */
+/* An atom or a bond begins with three numbers; no other line that can follow them does. */
 static bool is_atom_or_bond(const ch_line *line)
 {
     const char *at = line->s, *end = line->s + line->len;
@@ -81,7 +81,7 @@ static void watch(ch_reader *r, sdf_watch *w, const ch_line *line)
     sdf_watch_title(r, line, w);
 }
 
-/* Molfiles that were put behind each other without $$$$: whoever reads the first one would lose the others. */
+/* Molfiles concatenated without $$$$: a reader would return the first one and lose the others. */
 static void check_ends(ch_reader *r, const sdf_watch *w)
 {
     if (w->n_ends > 1 && !w->foreign)
@@ -109,6 +109,6 @@ pl_code ch_next_sdf(ch_reader *r, bool *more, pl_error *err)
             break;
     }
     check_ends(r, &w);
-    *more = *more || !blank; /* blank lines after the last $$$$ are nothing */
+    *more = *more || !blank; /* blank lines after the last $$$$ are not a record */
     return PL_OK;
 }

@@ -55,7 +55,7 @@ bool ch_word_real(const char *s, size_t n, double *out)
     return pl_parse_real(plain, out);
 }
 
-/* Symbol or number, x, y, z: written again without further columns. */
+/* Symbol or atomic number, x, y, z: rewritten without further columns. */
 static bool add_atom(ch_reader *r, const ch_line *line)
 {
     const char *at = line->s, *end = line->s + line->len;
@@ -101,7 +101,7 @@ static void check_columns(ch_reader *r, const ch_line *line)
         ch_reader_set_problem(r, "xyz: columns other than species:S:1:pos:R:3 first are not understood");
 }
 
-/* charge=-1 or total_charge=-1, which the worker looks for behind the title. */
+/* charge=-1 or total_charge=-1, which the worker expects after the title. */
 static void add_charges(ch_reader *r, const ch_line *line)
 {
     const char *at = line->s, *end = line->s + line->len, *word;
@@ -139,7 +139,7 @@ static void set_comment(ch_reader *r, const ch_line *line)
     pl_text_add(&r->text, "\n");
 }
 
-/* Lines up to the next count: QM9's frequencies and names, or rubbish. */
+/* Skips lines up to the next count: QM9's frequencies and names, or other text. */
 static pl_code read_tail(ch_reader *r, bool is_qm9, bool wanted, pl_error *err)
 {
     for (;;) {
@@ -183,7 +183,7 @@ static pl_code read_atoms(ch_reader *r, long count, pl_error *err)
     return PL_OK;
 }
 
-/* The first line that is not blank, whatever it is. */
+/* The first line that is not blank. */
 static pl_code first_line(ch_reader *r, ch_line *line, bool *more, pl_error *err)
 {
     pl_code code;

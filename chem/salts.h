@@ -1,9 +1,9 @@
-/* chem/salts.h - parts of a record that come with a drug and are not the drug.
+/* chem/salts.h - counter-ions and solvents that are removed from records.
  * SPDX-License-Identifier: GPL-2.0-only
  *
  * Counter-ions, acids and bases of salts, and crystal solvents, compared by
- * canonical SMILES before the largest part is kept, so that a drug wins over a
- * bigger counter-ion (pamoate, tosylate). Our own list, from general chemistry. */
+ * canonical SMILES before the largest part is kept, so that a drug is kept rather than a
+ * larger counter-ion (pamoate, tosylate). Our own list, from general chemistry. */
 #ifndef CH_SALTS_H
 #define CH_SALTS_H
 

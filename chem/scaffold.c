@@ -6,17 +6,17 @@
 
 #include "pipeline/base/rng.h"
 
-enum { RING_MAX = 12, ROUNDS = 32, AROMATIC = 4 }; /* larger rings count as none */
+enum { RING_MAX = 12, ROUNDS = 32, AROMATIC = 4 }; /* larger rings do not count as rings */
 
 /* The heavy atoms as a graph: bonds of atom i are bond[row[i]] .. bond[row[i+1]-1]. */
 typedef struct frame {
     const ch_mol *mol;
     int32_t *row, *bond;
-    int32_t *left;    /* [n] bonds to atoms that are not cut off yet  */
-    bool *kept;       /* [n] of the scaffold                          */
+    int32_t *left;    /* [n] bonds to atoms that are not removed yet  */
+    bool *kept;       /* [n] the atom belongs to the scaffold         */
     uint64_t *colour; /* [n]                                          */
     uint64_t *link;   /* [n_bonds] colour of the bond                 */
-    int32_t *queue, *depth; /* [n] for the search of rings            */
+    int32_t *queue, *depth; /* [n] for the ring search                */
 } frame;
 
 static bool is_heavy(const ch_mol *mol, int b)
@@ -57,7 +57,7 @@ static void join(frame *f)
     }
 }
 
-/* Ends of chains, until there are none. How many atoms stay. */
+/* Removes chain ends until there are none. Returns how many atoms remain. */
 static int32_t cut_ends(frame *f)
 {
     int32_t n = 0, stay = 0;
@@ -80,7 +80,7 @@ static int32_t cut_ends(frame *f)
     return stay;
 }
 
-/* C=O and C=C of the framework's atoms, each with its first atom alone. */
+/* Adds the atoms doubly bonded to the framework (C=O, C=C), without their further neighbours. */
 static void keep_double_ends(frame *f)
 {
     int32_t n = 0;
@@ -93,7 +93,7 @@ static void keep_double_ends(frame *f)
         f->kept[f->queue[--n]] = true;
 }
 
-/* Atoms of the smallest ring through a bond of kept atoms; 0: none of at most RING_MAX. depth is 0 where nobody was. */
+/* Size of the smallest ring through a bond of kept atoms; 0: none of at most RING_MAX. depth is 0 for unvisited atoms. */
 static int ring_of(frame *f, int32_t b)
 {
     const int32_t from = f->mol->bond[b][0], to = f->mol->bond[b][1];
@@ -130,7 +130,7 @@ static void colour_first(frame *f)
     }
 }
 
-/* Each atom takes in its neighbours; a sum does not know their order. */
+/* One round of colour refinement: hashes each atom with its neighbours; the sum does not depend on their order. */
 static pl_code colour_on(frame *f, int32_t rounds, pl_arena *mem, pl_error *err)
 {
     uint64_t *next = PL_NEW(mem, uint64_t, f->mol->n_atoms + 1);

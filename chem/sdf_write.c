@@ -8,8 +8,8 @@
 
 enum { V2000_MAX = 999, TITLE_MAX = 80, VALENCE_MAX = 14 };
 
-/* One line of at most n bytes and no half of a UTF-8 character: line ends become blanks. A blank stands before
- * $$$$, which would end the record. */
+/* Writes one line of at most n bytes, without splitting a UTF-8 character; line ends become blanks. A blank is put before
+ * $$$$, which would otherwise end the record. */
 static void add_line(pl_text *out, const char *s, size_t n)
 {
     size_t len = strlen(s);
@@ -32,7 +32,7 @@ static void position(const ch_mol *mol, int i, double xyz[3])
         xyz[k] = mol->xyz ? (double)mol->xyz[i][k] : 0.0;
 }
 
-/* "%10.4f" holds -9999.9999 to 99999.9999; farther out only V3000 has room. */
+/* "%10.4f" can hold -9999.9999 to 99999.9999; larger values need V3000. */
 static bool fits_v2000(const ch_mol *mol)
 {
     for (int i = 0; i < mol->n_atoms; i++) {
@@ -45,12 +45,12 @@ static bool fits_v2000(const ch_mol *mol)
     return mol->n_atoms <= V2000_MAX && mol->n_bonds <= V2000_MAX;
 }
 
-/* ---- what an atom has ---- */
+/* ---- valences ---- */
 
 static int charge_of(const ch_mol *mol, int i) { return mol->charge[i]; }
 static int mass_of(const ch_mol *mol, int i) { return mol->isotope ? mol->isotope[i] : 0; }
 
-/* Sums of bond orders. */
+/* The sum of bond orders of each atom. */
 static void add_valences(int8_t *valence, const ch_mol *mol)
 {
     for (int b = 0; b < mol->n_bonds; b++)
@@ -60,8 +60,8 @@ static void add_valences(int8_t *valence, const ch_mol *mol)
         }
 }
 
-/* Is that what a reader expects of the element, so that it will not add hydrogens? By the neutral element with as
- * many electrons; below the second row two bonds more are fine. */
+/* Whether a reader expects this valence, so that it will not add hydrogens. Uses the neutral element with the same
+ * number of electrons; below the second row two more bonds are accepted. */
 static bool is_usual(const ch_mol *mol, int i, int valence)
 {
     static const struct {
@@ -76,7 +76,7 @@ static bool is_usual(const ch_mol *mol, int i, int valence)
     return false;
 }
 
-/* 0: a reader finds it out, else the bonds, `zero` for none. */
+/* The valence field: 0 if a reader infers it, else the number of bonds, or `zero` for none. */
 static int valence_of(const ch_mol *mol, int i, const int8_t *valence, int zero)
 {
     if (valence[i] > VALENCE_MAX || is_usual(mol, i, valence[i]))
@@ -167,14 +167,14 @@ static void add_v3000(pl_text *out, const ch_mol *mol)
 
 /* ---- the record ---- */
 
-/* Names stand between < and >, so those and line breaks cannot be part of one. */
+/* Names are written between < and >, so these and line breaks cannot be part of a name. */
 static void add_field(pl_text *out, const char *name, const char *value)
 {
     pl_text_add(out, ">  <");
     for (; *name != '\0'; name++)
         pl_text_add_n(out, strchr("<>\r\n", *name) ? "_" : name, 1);
     pl_text_add(out, ">\n");
-    if (value[0] != '\0') /* a blank line ends the item: of two the second belongs to nothing */
+    if (value[0] != '\0') /* a blank line ends the item; an empty value already is one */
         add_line(out, value, strlen(value));
     pl_text_add(out, "\n");
 }

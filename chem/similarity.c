@@ -16,7 +16,7 @@ int32_t ch_fingerprint_ones(const ch_fingerprint *f)
     return n;
 }
 
-/* Inlined in each that calls, so that every one counts bits as its processor can. */
+/* Inlined into each caller, so that each counts bits with the instructions of its processor. */
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE int32_t common(const ch_fingerprint *a, const ch_fingerprint *b)
@@ -42,7 +42,7 @@ double ch_fingerprint_alike(const ch_fingerprint *a, const ch_fingerprint *b)
 
 /* ---- folds ---------------------------------------------------------------- */
 
-/* Returns how many bits there are then. */
+/* Returns the number of bits after folding. */
 static int64_t fold(uint64_t out[CH_FOLD], const ch_fingerprint *f)
 {
     int64_t n = 0;
@@ -70,7 +70,7 @@ void ch_folds_put(ch_folds *all, int32_t i, const ch_fingerprint *f)
         to->word[w][at] = word[w];
 }
 
-/* ---- looking ----------------------------------------------------------------- */
+/* ---- search ----------------------------------------------------------------- */
 
 void ch_sought_open(ch_sought *s, const ch_fingerprint *print)
 {
@@ -80,7 +80,7 @@ void ch_sought_open(ch_sought *s, const ch_fingerprint *print)
 
 double ch_sought_alike(const ch_sought *s) { return ratio(s->both, s->either); }
 
-/* Which of eight may be more alike than the best: both / (ones + own - both) > best, as products. */
+/* Bit mask of those of eight that may be more similar than the best: both / (ones + own - both) > best, without division. */
 INLINE unsigned may_be(const ch_sought *s, const ch_folds *f)
 {
     unsigned yes = 0;
@@ -145,7 +145,7 @@ AVX512 static void look_avx512(ch_sought *s, const ch_fingerprint *all, const ch
 
 AVX2 INLINE __m256i four(const void *from) { return _mm256_loadu_si256(from); }
 
-/* Bits of each byte, by a table of those of half a byte (Mula, Kurz, Lemire, Comput. J. 2018, 61, 111). */
+/* Number of bits in each byte, by a table for half bytes (Mula, Kurz, Lemire, Comput. J. 2018, 61, 111). */
 AVX2 INLINE __m256i bits_of_bytes(__m256i v)
 {
     const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
@@ -155,7 +155,7 @@ AVX2 INLINE __m256i bits_of_bytes(__m256i v)
                            _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(v, 4), low)));
 }
 
-/* Of four, from `at` on; a byte's sum over eight words is at most 64, and numbers of bits have 32. */
+/* The same for four, from `at` on; the sum in a byte over eight words is at most 64, and bit counts fit in 32 bits. */
 AVX2 INLINE unsigned may_be_four(const ch_sought *s, const ch_folds *f, int at)
 {
     __m256i bits = _mm256_setzero_si256(), both, enough;

@@ -13,13 +13,13 @@ struct ch_source {
     ch_gunzip *file;
     char *path, *buf, *cut; /* cut: NULL until a line is too long */
     size_t cap, pos, end, limit;
-    int64_t offset, number; /* of buf[pos], and of the line there */
-    size_t last_pos;        /* where the line read last began, for unread */
+    int64_t offset, number; /* of buf[pos] in the file, and of its line */
+    size_t last_pos;        /* start of the last line, for ch_source_unread */
     int64_t last_offset;
-    /* at_end: of what is to be read; met_end: by the call for a line before; open_line: the last line has no end */
+    /* at_end: no more bytes to read; met_end: the last call for a line met the end; open_line: the last line has no line end */
     bool started, at_end, met_end, open_line, can_unread;
     char stop; /* the byte that ends a line */
-    const char *damage; /* NULL: none but that of the file */
+    const char *damage; /* NULL: none, except that of the gzip file */
 };
 
 pl_code ch_source_open(ch_source **out, const char *path, size_t line_limit, pl_error *err)
@@ -58,7 +58,7 @@ void ch_source_close(ch_source *s)
     free(s);
 }
 
-/* More bytes behind buf[end]; those before buf[pos] may go. */
+/* Reads more bytes after buf[end]; those before buf[pos] may be discarded. */
 static pl_code fill(ch_source *s, pl_error *err)
 {
     size_t got;
@@ -134,7 +134,7 @@ static pl_code find_end(ch_source *s, const char **found, pl_error *err)
     }
 }
 
-/* Reads over the rest of a line that was cut; adds its bytes to *whole. */
+/* Skips the rest of a line that was cut; adds its bytes to *whole. */
 static pl_code skip_rest(ch_source *s, size_t kept, size_t *whole, pl_error *err)
 {
     s->pos += kept;
@@ -154,7 +154,7 @@ static pl_code skip_rest(ch_source *s, size_t kept, size_t *whole, pl_error *err
     }
 }
 
-/* A line that goes on beyond the limit: what is kept moves out of the way of what follows. */
+/* A line longer than the limit: the part that is kept is copied, so that the buffer is free for the rest. */
 static pl_code cut_line(ch_source *s, ch_line *out, pl_error *err)
 {
     if (s->cut == NULL && (s->cut = malloc(s->limit)) == NULL)

@@ -1,6 +1,6 @@
-/* chem/wire.h - the bytes of chem/protocol.h, written and read by the main process.
+/* chem/wire.h - writes and reads the messages of chem/protocol.h in the main process.
  *
- * Reading never leaves the message: after the first short read `ok` is false
+ * Reading never goes beyond the message: after the first read past its end `ok` is false
  * and every value is zero or "". Little-endian hosts only, like the worker. */
 #ifndef CH_WIRE_H
 #define CH_WIRE_H
@@ -23,10 +23,10 @@ int32_t ch_wire_i32(ch_wire *in);
 double ch_wire_f64(ch_wire *in);
 const char *ch_wire_str(ch_wire *in, size_t *n); /* not NUL-terminated; borrowed */
 
-/* EINPUT when the bytes are not a molecule that ch_mol_check accepts. */
+/* EINPUT if the bytes are not a molecule that ch_mol_check accepts. */
 pl_code ch_wire_mol(ch_mol *out, ch_wire *in, pl_arena *mem, pl_error *err);
 
-/* i32 n, then n of them. */
+/* i32 n, then n molecules. */
 pl_code ch_wire_mols(const ch_mol **out, int32_t *n, ch_wire *in, pl_arena *mem, pl_error *err);
 
 void ch_wire_put_u32(pl_text *t, uint32_t x);

@@ -2,8 +2,8 @@
 // chem/worker.cpp - molsieve-chem: the one program that links Open Babel.
 //
 // Reads requests from stdin, answers on stdout (chem/protocol.h), and may die
-// at any request: the parent copes. Traps of Open Babel 3.1.1 that shape it:
-// the builder seeds itself from the clock and depends on what came before,
+// at any request: the parent restarts it. Problems of Open Babel 3.1.1 that explain its design:
+// the builder seeds itself from the clock and depends on earlier molecules,
 // MMFF94 uses OpenMP threads whose number changes the result, --gen3D's fast
 // levels return zeros, building 3D invents stereo, SMILES of thousands of atoms
 // take minutes.
@@ -38,9 +38,9 @@
 
 using namespace OpenBabel;
 
-// For the library time stands still. It gives up canonical labels after five seconds of the clock and then returns
-// others or dies: a record would have another SMILES where the process was stopped for a while, or the clock was set.
-// What takes long is ended by its CPU seconds.
+// Replaces the clock that Open Babel reads by a constant. Open Babel stops computing canonical labels after five seconds of the
+// clock and then returns other labels or crashes: if the process was suspended or the clock was set, a record would get another
+// SMILES. Long computations are ended by the limit on CPU seconds.
 extern "C" time_t time(time_t *t) noexcept
 {
     if (t != nullptr)
@@ -48,7 +48,7 @@ extern "C" time_t time(time_t *t) noexcept
     return 0;
 }
 
-// The library seeds its random numbers from this clock.
+// Open Babel seeds its random numbers from this clock.
 extern "C" int gettimeofday(timeval *__restrict t, void *__restrict) noexcept
 {
     *t = timeval();
@@ -57,8 +57,8 @@ extern "C" int gettimeofday(timeval *__restrict t, void *__restrict) noexcept
 
 namespace worker {
 
-static int confined; // ch_confined, known once the library is started
-static const int list_max = 100000; // molecules of one file that we have to hold at once
+static int confined; // sum of ch_confined; known once Open Babel is initialised
+static const int list_max = 100000; // maximum molecules of one file, which are held in memory together
 
 void fail(ch_status s, const std::string &text, int signal) { throw Failure{ s, text, signal }; }
 
@@ -95,7 +95,7 @@ struct Prepared {
     std::string smiles, inchikey, formula, removed, alerts, geometry;
     int32_t n_heavy = 0, charge = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0;
     double descriptor[CH_N_DESCRIPTORS] = {}, energy = NAN;
-    std::string mol; // as on the wire
+    std::string mol; // in the format of chem/protocol.h
 };
 
 static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules,
@@ -103,7 +103,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
 {
     OBMol mol;
     mol_read(mol, text, format);
-    mol_check_size(mol, o, 8); // whatever the parts are, this is no record for screening
+    mol_check_size(mol, o, 8); // all parts together: far too large for screening
     if (o.largest_fragment)
         p.removed = mol_keep_main_part(mol);
     mol_check_size(mol, o, 1);
@@ -113,7 +113,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     else if (o.neutralise)
         p.n_neutralised = mol_neutralise(mol, true);
     mol_check_atoms(mol);
-    // Identity comes from the input: building 3D invents stereo that it left open.
+    // The identity is that of the input: building 3D would define stereo that the input leaves undefined.
     p.smiles = canonical_smiles(mol);
     p.inchikey = inchikey(mol);
     p.formula = mol.GetFormula();
@@ -163,7 +163,7 @@ static void op_prepare(In &in, Out &out, Failure &why)
     try {
         prepare(p, text, format, rules, o);
     } catch (const Failure &f) {
-        why = f; // what is known already is still worth keeping
+        why = f; // the answer still has the values computed before the failure
         p.mol.clear();
     }
     put_prepared(out, p);
@@ -183,7 +183,7 @@ static void op_build(In &in, Out &out, Failure &)
 
 // ---- the other requests ---------------------------------------------------
 
-// Readers of formats without bonds have to find our functions (worker_bonds.cpp) and not the library's, which give no charges.
+// Tests that readers of formats without bonds call the functions in worker_bonds.cpp, not Open Babel's, which assign no charges.
 static void check_readers()
 {
     Prepared p;
@@ -228,7 +228,7 @@ static void op_rules(In &in, Out &out, Failure &)
     }
 }
 
-// The second line of an MDL text names program, date and dimension: the date would make each export differ.
+// The second line of an MDL text has program, date and dimension: because of the date, every export would differ.
 static std::string without_date(std::string s, const std::string &format)
 {
     size_t line = s.find('\n') + 1, end = s.find('\n', line);
@@ -238,7 +238,7 @@ static std::string without_date(std::string s, const std::string &format)
     return s.replace(line, end - line, "  molsieve          " + dimension);
 }
 
-// Nothing but blanks is left; the next reader finds the stream as it was.
+// Whether only blanks are left; restores the position of the stream.
 static bool only_blanks_left(std::istream &text)
 {
     const std::streampos at = text.tellg();
@@ -249,7 +249,7 @@ static bool only_blanks_left(std::istream &text)
     return end;
 }
 
-// Why the list may lack molecules; "" when the library came to the end of the text.
+// Why the list may be incomplete; "" if Open Babel reached the end of the text.
 static std::string why_short(std::istream &text, size_t n, unsigned errors_before)
 {
     text.clear();
@@ -269,7 +269,7 @@ static bool fits_columns(OBMol &mol)
     return true;
 }
 
-// V3000 has room for all digits, and the library writes six.
+// V3000 allows more digits, but Open Babel writes six.
 static std::string with_all_digits(const std::string &molfile, OBMol &mol)
 {
     std::istringstream lines(molfile);
@@ -294,7 +294,7 @@ static std::string with_all_digits(const std::string &molfile, OBMol &mol)
 static std::string listed(OBMol &mol)
 {
     if (mol.IsReaction())
-        return mol_write(mol, "rxn"); // begins with $RXN, which nobody takes for a molecule
+        return mol_write(mol, "rxn"); // begins with $RXN, so that it is not read as a molecule
     const bool digits = mol.GetDimension() == 3 && !fits_columns(mol);
     const std::string molfile = without_date(mol_write(mol, "mol", digits || mol.NumAtoms() > 999 ? "3" : ""), "mol");
     return digits ? with_all_digits(molfile, mol) : molfile;
@@ -336,7 +336,7 @@ static void op_list(In &in, Out &out, Failure &why)
     std::vector<Listed> found;
     if (!conv.SetInFormat(format.c_str()))
         fail(CH_FORMAT, "no reader for format " + format);
-    for (bool more = true; more && text.good();) { // a reader may have all in memory when nothing is left
+    for (bool more = true; more && text.good();) { // a reader may have read the whole text and still return molecules
         const bool at_end = only_blanks_left(text);
         const unsigned errors = obErrorLog.GetErrorMessageCount();
         OBMol mol;
@@ -390,7 +390,7 @@ static void op_write(In &in, Out &out, Failure &)
         int32_t a = bond[2 * i], b = bond[2 * i + 1];
         if (a < 0 || a >= n || b < 0 || b >= n || !mol.AddBond(a + 1, b + 1, ch_order_drawn(order[i]))
             || mol.NumBonds() != i + 1)
-            throw Malformed(); // Open Babel puts off a bond that is there already, and says that it added it
+            throw Malformed(); // Open Babel ignores a duplicate bond and still reports success
     }
     mol.EndModify();
     mol.SetDimension(has_xyz ? 3 : 0);
@@ -434,10 +434,10 @@ void cpu_limit(double seconds)
     t.it_value.tv_sec = static_cast<time_t>(seconds);
     t.it_value.tv_usec = static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6);
     cpu_end = seconds > 0 ? cpu_now() + seconds : 0;
-    setitimer(ITIMER_PROF, &t, nullptr); // its signal ends us: nothing can stand in the way
+    setitimer(ITIMER_PROF, &t, nullptr); // its signal ends this process; nothing can block that
 }
 
-// No exception leaves it. false: the answer is good but the worker should be replaced.
+// Throws nothing. false: the answer is valid, but the worker should be replaced.
 static bool answer(const std::string &request, Out &reply)
 {
     Failure why = { CH_OK, "", 0 };
@@ -480,7 +480,7 @@ static void on_alarm(int)
         _exit(0);
 }
 
-// PR_SET_PDEATHSIG would fire when the thread that started us ends, so we look for the process instead.
+// PR_SET_PDEATHSIG would fire when the thread that started this process ends, so the parent process is checked instead.
 static void watch_parent()
 {
     struct sigaction act = {};
@@ -492,7 +492,7 @@ static void watch_parent()
     setitimer(ITIMER_REAL, &every, nullptr);
 }
 
-// The library may print; the protocol gets descriptors of its own.
+// Open Babel may print to stdout, so the protocol gets its own descriptors.
 static bool take_streams(int *in, int *out)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -501,7 +501,7 @@ static bool take_streams(int *in, int *out)
     return null >= 0 && *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
 }
 
-// What the shell left open is not for the bytes of strangers to reach.
+// Closes descriptors inherited from the shell, so that untrusted input cannot reach them.
 static void close_others()
 {
     enum { CLOSE_RANGE = 436 }; // the same on all architectures; kernels before 5.9 do not have it
@@ -522,10 +522,10 @@ static char *put_str(char *p, const char *s)
     return p + sizeof n + n;
 }
 
-// Requests for the version, before the library is started and without the heap: its state reaches the coordinates.
+// Answers version requests before Open Babel is initialised and without using the heap, whose state affects coordinates.
 static bool answer_version(int in, int out)
 {
-    const size_t head = 4 + 4 + 4 + 8; // bytes that follow, status, signal, CPU seconds
+    const size_t head = 4 + 4 + 4 + 8; // number of bytes that follow, status, signal, CPU seconds
     char request[16], reply[64 + sizeof BABEL_VERSION + sizeof CH_PROTOCOL_VERSION] = "";
     uint32_t peek[2];
     char *end = put_str(put_str(put_str(reply + head, ""), BABEL_VERSION), CH_PROTOCOL_VERSION);
@@ -540,7 +540,7 @@ static bool answer_version(int in, int out)
 static bool start_library()
 {
     static std::ostringstream nowhere;
-    nowhere.setstate(std::ios::badbit); // nothing is kept twice; messages stay in the log
+    nowhere.setstate(std::ios::badbit); // print nothing; messages stay in Open Babel's log
     obErrorLog.SetOutputStream(&nowhere);
     obErrorLog.SetOutputLevel(obWarning);
     return builder_start(&confined);

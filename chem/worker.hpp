@@ -19,7 +19,7 @@
 namespace worker {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const bool sanitized = true; // their shadow needs terabytes of address space, their reports files
+const bool sanitized = true; // sanitizers need terabytes of address space, and files for their reports
 #else
 const bool sanitized = false;
 #endif
@@ -27,7 +27,7 @@ const bool sanitized = false;
 struct Failure {
     ch_status status;
     std::string text;
-    int signal; // that ended the process which built the 3D structure; else 0
+    int signal; // that ended the process building the 3D structure; else 0
 };
 
 [[noreturn]] void fail(ch_status s, const std::string &text, int signal = 0);
@@ -81,31 +81,31 @@ public:
     void raw(const void *p, size_t n) { s.append(static_cast<const char *>(p), n); }
 };
 
-// Whole messages over a descriptor; false at its end.
+// Read or write exactly n bytes; false at the end of the file or on an error.
 bool read_all(int fd, void *to, size_t n);
 bool write_all(int fd, const char *p, size_t n);
 
-struct PrepareOpts { // what is not asked for by a request is of the worker's own test
+struct PrepareOpts { // the defaults are those of the worker's self-test
     int32_t largest_fragment = 1, max_heavy = 250, max_atoms = 1000, conformer = CH_3D_GENERATE, force_field = CH_FF_MMFF94;
     int32_t steps = 40, neutralise = 0, n_structures = 1;
     uint64_t seed = 0;
     double ph = -1;         // < 0: none
     double window = 0;      // kcal/mol
-    double structure_s = 0; // CPU of each structure but the first; 0: what is left
+    double structure_s = 0; // CPU seconds of each conformer but the first; 0: all that are left
 };
 
-// 24 bits of chance, and the next state: Knuth's MMIX.
+// Returns 24 random bits and advances the state: linear congruential generator of Knuth's MMIX.
 inline uint64_t chance(uint64_t &state)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return state >> 40;
 }
 
-// The library draws its random numbers from rand(). They begin anew with every request, and wherever they decide a
-// position, so that an answer does not depend on earlier requests.
+// Open Babel takes its random numbers from rand(). The worker seeds it again for every request, and wherever a random number
+// decides a position, so that an answer does not depend on earlier requests.
 void restart_chance(uint64_t seed);
 
-// CPU seconds of this process and its children; what the request has left; ends us when it is spent.
+// CPU seconds used by this process and its children; left to the request; a limit that ends this process.
 double cpu_now();
 double cpu_left(); // 0: no limit
 void cpu_limit(double seconds);
@@ -113,17 +113,17 @@ void cpu_limit(double seconds);
 // ---- worker_mol.cpp: molecules in two dimensions
 
 std::string number(long n);
-std::string library_said(); // its complaints since the log was cleared, on one line
+std::string library_said(); // Open Babel's messages since its log was cleared, on one line
 std::string first_word(const std::string &s);
 bool is_smiles(const std::string &format);
 
-// Options: letters that Open Babel's writer understands.
+// options: letters, as in Open Babel's documentation of the format.
 std::string mol_write(OpenBabel::OBMol &mol, const char *format, const char *options = "");
 void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
 std::string canonical_smiles(OpenBabel::OBMol &mol);
 std::string inchikey(OpenBabel::OBMol &mol);
 
-// Leaves one part; returns the SMILES of the others.
+// Keeps one part; returns the SMILES of the removed ones.
 std::string mol_keep_main_part(OpenBabel::OBMol &mol);
 
 void mol_check_atoms(OpenBabel::OBMol &mol);
@@ -132,11 +132,11 @@ void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
 bool is_metal(unsigned z);
 bool all_hydrogens_there(OpenBabel::OBMol &mol);
 
-// Adds the hydrogens that are not atoms yet, in positions that do not depend on the order of the atoms. The library places one by chance
-// where the neighbours do not determine the direction; another seed gives another direction.
+// Adds the missing hydrogens as atoms, in positions that do not depend on the order of the atoms. If the neighbours do not determine
+// a direction, Open Babel chooses one at random; another seed gives another direction.
 void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
 
-// As on the wire.
+// In the format of chem/protocol.h.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 
 // ---- worker_descriptors.cpp
@@ -145,15 +145,15 @@ void mol_describe(OpenBabel::OBMol &mol, double descriptor[CH_N_DESCRIPTORS]);
 
 // ---- worker_bonds.cpp
 
-// Around each call of a reader. Where it asked the library for bonds or their orders, bonds_complete finds them from the positions;
-// text: the record, whose xyz comment may state the charge. CH_VALENCE where the positions do not say enough. false: it asked for
-// nothing.
+// Call these before and after each call of a reader. If the reader asked Open Babel for bonds or bond orders, bonds_complete finds them
+// from the positions. text: the record, whose xyz comment may state the charge. CH_VALENCE if the positions do not determine the bonds.
+// false: the reader did not ask for bonds.
 void bonds_begin();
 bool bonds_complete(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
 
 struct Place {
     unsigned z;
-    long long far; // the sum of distances to all others, in units of 1e-5 Angstrom: whole numbers have the same sum in any order
+    long long far; // sum of the distances to all others, in units of 1e-5 Angstrom: sums of integers do not depend on the order
     double x[3];
     OpenBabel::OBAtom *atom;
 };
@@ -169,78 +169,78 @@ struct V3000 {
 };
 
 bool is_v3000(const std::string &text, const std::string &format);
-V3000 v3000_of(const std::string &text); // CH_PARSE where the library would read what is not there
+V3000 v3000_of(const std::string &text); // CH_PARSE if Open Babel would read out of bounds
 
 // ---- worker_neutral.cpp
 
-// How many atoms lost their charge. A 3D structure with all hydrogens still has all of them. balanced: the net charge
-// does not grow; else every acid and base loses its own.
+// Returns how many atoms lost their charge. A 3D structure with all hydrogens still has all of them afterwards. balanced: the absolute
+// net charge does not grow; otherwise every acid and base loses its charge.
 int mol_neutralise(OpenBabel::OBMol &mol, bool balanced);
 
-// Of one atom with formal charge 0 or, for take_proton, also 1.
-bool has_proton(OpenBabel::OBAtom &a); // of the common isotope
+// For one atom with formal charge 0 or, for take_proton, also 1.
+bool has_proton(OpenBabel::OBAtom &a); // a hydrogen of natural isotopes
 void add_proton(OpenBabel::OBAtom &a);
 void take_proton(OpenBabel::OBMol &mol, OpenBabel::OBAtom &a);
 
-int usual_valence(unsigned z); // bonds of the neutral atom; 0: acids and bases are not made of it
+int usual_valence(unsigned z); // number of bonds of the neutral atom; 0: the element is not part of acids and bases
 int sum_of_charges(OpenBabel::OBMol &mol);
-void perceive_again(OpenBabel::OBMol &mol); // after protons came and went
+void perceive_again(OpenBabel::OBMol &mol); // call it after protons were added or removed
 
 // ---- worker_protonate.cpp
 
-// Acids and bases as they are at this pH, whatever way they are drawn: chem/groups.h. How many atoms have another charge.
+// Gives acids and bases their state at this pH, independent of the drawing (chem/groups.h). Returns how many atoms changed their charge.
 int mol_protonate(OpenBabel::OBMol &mol, double ph);
 
-// ---- worker_alerts.cpp; rules are lines of a SMARTS, a blank and a name
+// ---- worker_alerts.cpp; rules: one per line, a SMARTS, a blank and a name
 
 struct BadRule {
     int32_t rule, column; // from 0; from 1
 };
-std::vector<BadRule> rules_check(const std::string &rules); // those that are no SMARTS
+std::vector<BadRule> rules_check(const std::string &rules); // the rules that are not valid SMARTS
 
-// The names of those that match, each once, in the order of the rules, with ", " between.
+// The names of the matching rules, each once, in the order of the rules, separated by ", ".
 std::string mol_alerts(const OpenBabel::OBMol &mol, const std::string &rules);
 
-// Centres and double bonds whose arrangement is open.
+// Number of stereocentres and double bonds whose stereo is undefined.
 int undefined_stereo(const OpenBabel::OBMol &mol);
 
-// ---- worker_conformers.cpp: one structure of a molecule and another
+// ---- worker_conformers.cpp: further conformers of a molecule
 
-// About each single bond where the parts of a molecule turn freely, by an angle that state gives.
+// Rotates around each rotatable bond by a random angle derived from state.
 void turn_all(OpenBabel::OBMol &mol, uint64_t state);
 
-// Chance decides between arrangements that are open, before anything is built.
+// Chooses undefined stereo at random, before the structure is built.
 void define_stereo(OpenBabel::OBMol &mol, uint64_t state);
 
 // ---- worker_relax.cpp
 
-// Down the energy of a field of the library ("MMFF94", "UFF"), so many steps at most or until its gradient is small. kcal/mol.
-// false: it does not know all atoms, or gives no number.
+// Minimises the energy of one of Open Babel's force fields ("MMFF94", "UFF") in at most `steps` steps, or until the gradient is small.
+// *energy in kcal/mol. false: the force field has no parameters for an atom, or the energy is not finite.
 bool relax(OpenBabel::OBMol &mol, const char *field, int steps, double *energy);
 
-// ---- worker_build.cpp: and in three
+// ---- worker_build.cpp: 3D structures
 
 struct Placed {
-    std::string geometry = "none"; // "input", "mmff94", "uff", "none", "build": not yet
+    std::string geometry = "none"; // "input", "mmff94", "uff", "none"; "build": still to be built
     double energy;                 // kcal/mol or NaN
     std::string mol;               // packed
-    std::vector<std::string> other; // more structures of it, by growing energy
+    std::vector<std::string> other; // the other conformers, by increasing energy
 };
 
-void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, or are far out or not finite
+void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, or positions are too large or not finite
 
-// Hydrogens and, unless the conformer is none or has to be built, checked positions.
+// Adds hydrogens and checks the positions, unless the conformer is none or must be built.
 Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);
 
-// A structure of a canonical SMILES, in a process of its own, which has so many CPU seconds (0: no limit). Not the first: with chance's arrangement
-// of open stereo, and turned.
+// Builds a structure of a canonical SMILES in a separate process with a limit in CPU seconds (0: none). If it is not the first, undefined
+// stereo is chosen at random and rotatable bonds get random angles.
 Placed build_apart(const std::string &smiles, const PrepareOpts &o, bool first, double seconds);
 
-// That, and others if they are asked for.
+// Builds the first structure, and further conformers if the options ask for them.
 Placed build_all(const std::string &smiles, const PrepareOpts &o);
 
-// Before the first molecule: loads tables, gives up what a worker does not need (ch_confined tells what is gone),
-// starts the process that builds. false: no process.
+// Call it before the first molecule: loads tables, confines the process (*confined: sum of ch_confined) and starts the process that
+// builds structures. false: that process could not be started.
 bool builder_start(int *confined);
 double cpu_built(); // CPU seconds of all builds
 

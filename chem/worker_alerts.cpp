@@ -19,11 +19,11 @@ namespace {
 struct Rule {
     OBSmartsPattern smarts;
     std::string name;
-    bool hydrogens; // it speaks of hydrogens as atoms
+    bool hydrogens; // it names hydrogen as an atom
 };
 } // namespace
 
-// "[H]", or the element number 1, also when negated: such a pattern is looked for in a molecule that has them as atoms.
+// "[H]", or the element number 1, also when negated: such a pattern is matched against the molecule with explicit hydrogens.
 static bool names_hydrogen(const std::string &smarts)
 {
     size_t at = smarts.find("#1");
@@ -32,7 +32,7 @@ static bool names_hydrogen(const std::string &smarts)
     return at != std::string::npos || smarts.find("[H]") != std::string::npos;
 }
 
-// The library draws a caret below the place.
+// The column of an error: Open Babel marks it with a caret on the next line.
 static int32_t column_of_error()
 {
     for (const std::string &m : obErrorLog.GetMessagesOfLevel(obError)) {
@@ -57,7 +57,7 @@ std::vector<BadRule> rules_check(const std::string &rules)
     return bad;
 }
 
-// Those of the last record, which are nearly always those of this one.
+// The parsed rules of the last record, which are nearly always the same for this one.
 static const std::vector<std::unique_ptr<Rule>> &rules_of(const std::string &text)
 {
     static std::string known;
@@ -83,7 +83,7 @@ static const std::vector<std::unique_ptr<Rule>> &rules_of(const std::string &tex
 std::string mol_alerts(const OBMol &mol, const std::string &text)
 {
     const std::vector<std::unique_ptr<Rule>> &rules = rules_of(text);
-    OBMol bare = mol, full; // a record with and one without hydrogens have the same alerts
+    OBMol bare = mol, full; // so that explicit hydrogens in the record do not change the alerts
     std::vector<std::string> found;
     std::string all;
     if (bare.NumHvyAtoms() > 0)

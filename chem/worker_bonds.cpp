@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_bonds.cpp - bonds of records that have positions only: xyz, pdb, cif, outputs of quantum chemistry.
 //
-// Readers of such formats call two functions of the library, ConnectTheDots and PerceiveBondOrders. What these make of 3D positions
-// depends on the order of the atoms, and they give no charges, so zwitterions become radicals. This file defines both functions, so that
-// they only note what the record lacks; then the atoms get an order of their own, and chem/bonding.h finds bonds, orders and charges.
+// Readers of such formats call two functions of Open Babel, ConnectTheDots and PerceiveBondOrders. The bonds that they find from 3D
+// positions depend on the order of the atoms, and they assign no charges, so zwitterions become radicals. This file replaces both functions
+// by ones that only record what is missing. Then the atoms are sorted into an order that does not depend on the file, and chem/bonding.h finds
+// bonds, orders and charges.
 #include "chem/worker.hpp"
 
 #include <algorithm>
@@ -27,10 +28,10 @@
 
 using namespace OpenBabel;
 
-// What the record lacks, and what its reader knew of the charge by then: readers of crystals go on and guess more, others forget it.
+// What the record lacks, and the charge known to the reader at that time: later, readers of crystals guess charges, and others drop it.
 namespace {
 struct Lacking {
-    bool connections, orders, total; // total: a charge of all atoms together was read
+    bool connections, orders, total; // total: a net charge was read
     int charge;
 };
 } // namespace
@@ -43,7 +44,7 @@ static void note_charge(OBMol &mol)
     lacking.charge = lacking.total ? mol.GetTotalCharge() : worker::sum_of_charges(mol);
 }
 
-// Formats of the library are loaded at run time and find these two in the program before those of the library.
+// Open Babel's formats are loaded at run time; their calls resolve to these two functions of the program, not to those of the library.
 namespace OpenBabel {
 
 void OBMol::ConnectTheDots()
@@ -62,7 +63,7 @@ void OBMol::PerceiveBondOrders()
 
 namespace worker {
 
-static const int charge_max = 10; // that a comment may state
+static const int charge_max = 10; // maximum absolute charge that a comment may state
 
 // ---- the charge that the comment states: charge=-1 or total_charge=-1
 
@@ -83,7 +84,7 @@ static int charge_of(const std::string &word)
     return static_cast<int>(q);
 }
 
-// false: the comment says nothing of it.
+// false: the comment states no charge.
 static bool stated_charge(const std::string &text, int *charge)
 {
     const size_t from = text.find('\n') + 1, end = std::min(text.find('\n', from), text.size());
@@ -102,10 +103,10 @@ static bool stated_charge(const std::string &text, int *charge)
     return found;
 }
 
-// false: the record does not state it, and it is taken to be 0. Outputs of quantum chemistry state a total, pdb and cif that of atoms.
+// false: the record does not state the charge, which is then taken as 0. Quantum chemistry outputs state the total, pdb and cif atomic ones.
 static bool charge_said(OBMol &mol, const std::string &text, const std::string &format, int *charge)
 {
-    const bool later = mol.HasFlag(OB_TCHARGE_MOL); // most formats read it behind the atoms
+    const bool later = mol.HasFlag(OB_TCHARGE_MOL); // most formats read it after the atoms
     if (format == "xyz")
         return stated_charge(text, charge);
     *charge = later ? mol.GetTotalCharge() : lacking.charge;
@@ -114,7 +115,7 @@ static bool charge_said(OBMol &mol, const std::string &text, const std::string &
     return later || lacking.total || *charge != 0;
 }
 
-// ---- an order of atoms that is not that of the file
+// ---- an order of atoms that does not depend on the file
 
 static bool place_before(const Place &a, const Place &b)
 {
@@ -151,11 +152,11 @@ struct Bonds {
     std::vector<double> xyz;
     std::vector<int8_t> formal;
     ch_skeleton s = {};
-    int32_t where[2] = { 0, 0 }; // what does not fit
+    int32_t where[2] = { 0, 0 }; // atoms where the positions do not fit
 };
 } // namespace
 
-// Rank by the place in the file, from 0.
+// rank[i]: position in own_order of atom i of the file, from 0.
 static std::vector<int32_t> ranks_of(const std::vector<Place> &atoms)
 {
     std::vector<int32_t> rank(atoms.size());
@@ -164,7 +165,7 @@ static std::vector<int32_t> ranks_of(const std::vector<Place> &atoms)
     return rank;
 }
 
-// Those of the file, as pairs of ranks in an order that does not depend on the file's.
+// The bonds of the file as sorted pairs of ranks: their order does not depend on the file.
 static std::vector<std::pair<int32_t, int32_t>> given_bonds(OBMol &mol, const std::vector<Place> &atoms)
 {
     const std::vector<int32_t> rank = ranks_of(atoms);
@@ -188,7 +189,7 @@ static void describe_atoms(Bonds &b, const std::vector<Place> &atoms, int charge
     b.s.z = b.z.data();
     b.s.xyz = reinterpret_cast<const double(*)[3]>(b.xyz.data());
     b.s.charge = charge;
-    b.s.unpaired = stated && electrons % 2 != 0; // who states the charge means it
+    b.s.unpaired = stated && electrons % 2 != 0; // an explicit charge is taken literally: a radical
 }
 
 static ch_bonding connect(Bonds &b, const std::vector<std::pair<int32_t, int32_t>> &given)
@@ -221,7 +222,7 @@ static std::string name_of(const std::vector<Place> &atoms, int32_t i)
     return std::string(OBElements::GetSymbol(a->GetAtomicNum())) + number(a->GetIdx());
 }
 
-// The first in the file of which bonding.h has no rules.
+// The first atom in the file for whose element bonding.h has no rules.
 static std::string stranger(const std::vector<Place> &atoms)
 {
     size_t first = atoms.size();
@@ -256,7 +257,7 @@ static std::string two_atoms(const Bonds &b, const std::vector<Place> &atoms)
     fail(CH_VALENCE, "no bond orders and charges give every atom a closed shell" + cause + carbene);
 }
 
-// A file may have some: CONECT of pdb.
+// Checks the bonds that a file does have, such as CONECT in pdb.
 static void check_given(const Bonds &b, const std::vector<Place> &atoms, const std::vector<std::pair<int32_t, int32_t>> &given)
 {
     std::set<std::pair<int32_t, int32_t>> found;
@@ -268,9 +269,9 @@ static void check_given(const Bonds &b, const std::vector<Place> &atoms, const s
                                  ", and their positions do not");
 }
 
-// ---- isotopes: the library reads D and T as hydrogen
+// ---- isotopes: Open Babel reads D and T as hydrogen
 
-// The symbols of the atoms, one of each; empty where the format is not one that we look into.
+// The symbol of each atom; empty for formats that are not examined here.
 static std::vector<std::string> symbols_of(const std::string &text, const std::string &format)
 {
     std::vector<std::string> symbols;
@@ -290,7 +291,7 @@ static void mark_isotopes(OBMol &mol, const std::string &text, const std::string
     FOR_ATOMS_OF_MOL(a, mol) {
         const std::string s = symbols.size() >= mol.NumAtoms() ? symbols[a->GetIdx() - 1] : "";
         if (s.size() > 1 && std::isdigit(static_cast<unsigned char>(s[0])) && s.find_first_not_of("0123456789") != std::string::npos)
-            fail(CH_PARSE, "'" + s.substr(0, 20) + "' is no element"); // the library reads 13C as the element 13
+            fail(CH_PARSE, "'" + s.substr(0, 20) + "' is no element"); // Open Babel reads 13C as element 13
         if (a->GetAtomicNum() == 1 && (s == "D" || s == "T"))
             a->SetIsotope(s == "D" ? 2 : 3);
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_build.cpp - positions: those of the input, or built.
+// chem/worker_build.cpp - 3D positions: taken from the input, or built.
 //
 // A structure is built from its canonical SMILES in a child forked from the
-// nursery: a process that was forked from the worker at its start, used its
-// builder on the same few molecules, and does nothing else but fork. The
-// library remembers earlier molecules (tables loaded on demand) and orders by
-// address, so the state of the heap reaches the coordinates: rounding mostly, a
-// puckered ring at times. This way the answer to a record is the same whatever
-// came before it, and for every order in which its atoms may be written. It
-// also contains crashes of the builder.
+// "nursery". This process is forked from the worker at its start, runs the
+// builder on a few fixed molecules, and then only forks. Open Babel keeps state
+// of earlier molecules (tables loaded on demand) and sorts by address, so
+// the state of the heap affects the coordinates: mostly rounding, sometimes the
+// pucker of a ring. With the nursery, the answer to a record does not depend on
+// earlier records, nor on the order in which its atoms are written. A crash
+// of the builder ends only the child.
 #include "chem/worker.hpp"
 
 #include "chem/confine.h"
@@ -39,18 +39,18 @@
 
 using namespace OpenBabel;
 
-// Absent when the library was built without OpenMP.
+// Undefined if Open Babel was built without OpenMP.
 extern "C" void omp_set_num_threads(int) __attribute__((weak));
 
-// Takes the place of libgomp's: a parallel region of one thread is its body. Open Babel's force fields enter one for
-// each of seven terms of every energy, and libgomp makes and frees a team for each: a twentieth of the time of a structure.
+// Replaces the function of libgomp: with one thread a parallel region is just its body. Open Babel's force fields enter a region for
+// each of seven terms of every energy, and libgomp creates and frees a team for each, which takes a twentieth of the time of a structure.
 extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsigned);
 extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsigned) { body(data); }
 
 namespace worker {
 
 static const int build_tries = 3, shuffled_tries = 8, keep_tries = 8;
-static const double most_strain = 6; // kcal/mol an atom: most drugs have less than 3, ions of several charges more
+static const double most_strain = 6; // kcal/mol per atom: most drugs have less than 3, ions with several charges more
 
 // ---- positions ------------------------------------------------------------
 
@@ -73,7 +73,7 @@ static bool flat_is_impossible(OBMol &mol)
     return false;
 }
 
-// A flat molecule counts as 3D when its format has no 2D drawings or its header says so.
+// A flat molecule counts as 3D if its format has no 2D drawings or its header says 3D.
 static bool is_real_3d(OBMol &mol, const std::string &format)
 {
     if (is_smiles(format) || (!mol.HasNonZeroCoords() && mol.NumAtoms() > 1))
@@ -101,7 +101,7 @@ void mol_check_geometry(OBMol &mol)
                 fail(CH_GEOMETRY, "atoms " + number(j + 1) + " and " + number(i + 1) + " are closer than 0.6 Angstrom");
 }
 
-static uint64_t hash_text(const std::string &s) // FNV-1a: any fixed function will do
+static uint64_t hash_text(const std::string &s) // FNV-1a; any fixed hash function would do
 {
     uint64_t h = 0xcbf29ce484222325u;
     for (unsigned char c : s)
@@ -116,10 +116,10 @@ struct Geometry {
 };
 } // namespace
 
-// MMFF94 has no van der Waals radius for deuterium; electrons do not know it from hydrogen.
+// Treats deuterium as hydrogen in the force field: MMFF94 has no van der Waals radius for it, and its chemistry is the same.
 static std::vector<unsigned> take_isotopes(OBMol &mol)
 {
-    std::vector<unsigned> taken; // stays without memory for most: what the heap holds reaches the coordinates
+    std::vector<unsigned> taken; // usually allocates nothing: the state of the heap affects the coordinates
     FOR_ATOMS_OF_MOL(a, mol)
         if (a->GetIsotope() != 0) {
             taken.resize(mol.NumAtoms());
@@ -136,8 +136,8 @@ static void put_isotopes(OBMol &mol, const std::vector<unsigned> &taken)
             a->SetIsotope(taken[a->GetIdx() - 1]);
 }
 
-// The builder makes exactly straight lines, where the library's angle terms have no gradient: nitriles
-// would keep a C-N bond 0.1 Angstrom too long. A hundredth of an Angstrom off the line is enough.
+// The builder makes exactly linear groups, for which Open Babel's angle terms have no gradient: nitriles
+// would keep a C-N bond 0.1 Angstrom too long. Moving atoms a hundredth of an Angstrom off the line is enough.
 static void mol_shake(OBMol &mol, uint64_t state)
 {
     FOR_ATOMS_OF_MOL(a, mol) {
@@ -177,7 +177,7 @@ static bool build_shuffled(OBBuilder &builder, OBMol &mol, uint64_t state)
     return built;
 }
 
-// `mol` without hydrogens comes in; heavy atoms first, hydrogens after, goes out.
+// In: `mol` without hydrogens. Out: heavy atoms first, then hydrogens, with positions.
 static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOpts &o, Start how)
 {
     OBBuilder builder;
@@ -214,7 +214,7 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
     return g;
 }
 
-// One in some hundred drug-like molecules is built with a bond through a ring, which no force field undoes.
+// One in several hundred drug-like molecules is built with a bond through a ring, which no force field can correct.
 static bool is_strained(const Geometry &g, const OBMol &mol)
 {
     return g.energy > most_strain * mol.NumAtoms();
@@ -230,7 +230,7 @@ static bool is_other_bond(const OBCisTransStereo::Config &wanted, const OBCisTra
     return wanted.specified && found.specified && wanted != found;
 }
 
-// Whether the positions have the centres and double bonds that the molecule defines. The library's builder inverts some.
+// Whether the positions have the stereocentres and double bonds that the molecule defines. Open Babel's builder inverts some.
 static bool keeps_stereo(const OBMol &built)
 {
     OBMol wanted = built, found = built;
@@ -262,8 +262,8 @@ static Geometry mol_build_sane(OBMol &mol, const std::string &smiles, const Prep
     return g;
 }
 
-// Others end with atoms on top of each other, or with other stereo than defined; another start mostly helps. Of strained ones the
-// least is taken.
+// Others end with coinciding atoms, or with other stereo than defined; another start usually helps. If all are strained, the least
+// strained one is used.
 static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const PrepareOpts &o, bool turned)
 {
     const OBMol flat = mol;
@@ -290,15 +290,15 @@ static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const P
     return best;
 }
 
-// ---- in a process of its own ----------------------------------------------
+// ---- in a separate process ----------------------------------------------
 
 namespace {
 struct Order { // main process to nursery, followed by the SMILES
     PrepareOpts opts;
     double seconds; // CPU, 0: no limit
-    uint32_t n_smiles, first; // first: of its structures
+    uint32_t n_smiles, first; // first: 1 for the first conformer
 };
-struct Result { // nursery to main process, followed by what the child said
+struct Result { // nursery to main process, followed by the child's output
     int32_t status; // as waitpid gives it
     uint32_t n_said;
     double cpu_s;
@@ -307,7 +307,7 @@ struct Result { // nursery to main process, followed by what the child said
 
 static const size_t said_max = 4 << 20, order_smiles_max = 1 << 16;
 static char said[said_max], order_smiles[order_smiles_max]; // not on the heap, which must not change
-static int nursery = -1;                                    // our end
+static int nursery = -1;                                    // this process's end of the socket
 static double cpu_of_children;
 
 double cpu_built() { return cpu_of_children; }
@@ -322,14 +322,14 @@ static Placed place(const std::string &smiles, const PrepareOpts &o, bool first)
     return { g.how, g.energy, mol_pack(mol, true), {} };
 }
 
-// Everything the child has to say; it never returns from here.
+// Builds in the child and sends the result; does not return.
 [[noreturn]] static void run_child(int fd, const Order &order)
 {
     Failure why = { CH_OK, "", 0 };
     Placed placed;
     Out out;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // the nursery has one thread, so it means the process
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // fires when the parent thread ends; the nursery has only one
     cpu_limit(order.seconds);
     try {
         placed = place(std::string(order_smiles, order.n_smiles), order.opts, order.first);
@@ -362,7 +362,7 @@ static size_t read_to_end(int fd)
     return n;
 }
 
-// One order: false when there is nobody left to answer to.
+// Handles one order. false: the main process has ended.
 static bool serve(int fd, const Order &order)
 {
     Result r = { -1, 0, 0 };
@@ -437,7 +437,7 @@ Placed build_apart(const std::string &smiles, const PrepareOpts &o, bool first, 
     return read_child(words, r.status);
 }
 
-// The size that it will have, before any time is spent on building it.
+// Checks the size with hydrogens before any time is spent on building.
 static void mol_check_hydrogenated(OBMol &mol, const PrepareOpts &o)
 {
     int64_t n = mol.NumAtoms();
@@ -447,7 +447,7 @@ static void mol_check_hydrogenated(OBMol &mol, const PrepareOpts &o)
         fail(CH_TOO_LARGE, number(static_cast<long>(n)) + " atoms");
 }
 
-// The library forgets which bonds are aromatic; hydrogens do not change that.
+// Adding hydrogens makes Open Babel discard aromaticity, although they do not change it; this restores it.
 static void complete(OBMol &mol, uint64_t seed = 0)
 {
     const bool known = mol.HasAromaticPerceived();
@@ -455,7 +455,7 @@ static void complete(OBMol &mol, uint64_t seed = 0)
     mol.SetAromaticPerceived(known);
 }
 
-// Positions of the input. A hydrogen that chance puts on another atom is placed again in another direction.
+// Keeps the positions of the input. A hydrogen that was randomly placed on another atom is placed again in another direction.
 static void keep_positions(OBMol &mol, const PrepareOpts &o)
 {
     const int tries = all_hydrogens_there(mol) ? 1 : keep_tries;
@@ -492,17 +492,17 @@ Placed mol_place(OBMol &mol, const std::string &format, const PrepareOpts &o)
     return { "input", NAN, mol_pack(mol, true), {} };
 }
 
-// The library's plug-ins are loaded by now; of its tables some are read when a molecule needs them.
+// Open Babel's plug-ins are loaded by now; some of its tables are read later, when a molecule needs them.
 static int confine()
 {
     const char *named = getenv("BABEL_DATADIR");
     const char *const folders[] = { named != nullptr ? named : BABEL_DATADIR, BABEL_DATADIR, nullptr };
-    return sanitized ? 0 : ch_confine(folders); // a sanitizer has to write what it finds
+    return sanitized ? 0 : ch_confine(folders); // a sanitizer must be able to write its report
 }
 
 bool builder_start(int *confined)
 {
-    // Rings of all kinds, so that the tables they need are read once and not by every child; the last needs UFF.
+    // Different rings, so that the tables for them are loaded once and not by every child; the last molecule needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
                                          "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
     PrepareOpts o;
@@ -512,12 +512,12 @@ bool builder_start(int *confined)
     if (omp_set_num_threads != nullptr)
         omp_set_num_threads(1); // more would change the last bits, spin, and hang in the forked child
     vector3 v;
-    v.randomUnitVector(); // seeds itself from the clock at first use; afterwards srand decides
+    v.randomUnitVector(); // seeds itself from the clock at first use; afterwards srand determines the sequence
     for (const char *smiles : first) {
         try {
             (void)place(smiles, o, true);
         } catch (const Failure &) {
-            continue; // missing tables: hello says so
+            continue; // missing tables are reported by hello
         }
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_conformers.cpp - several structures of one molecule.
+// chem/worker_conformers.cpp - several conformers of one molecule.
 //
-// Each gets an arrangement by chance where the SMILES leaves one open, is built, and turned about its rotatable
-// bonds by angles of chance. The force field does the rest.
+// For each conformer, undefined stereo is chosen at random, the molecule is built, and its rotatable bonds are rotated
+// by random angles. Then the force field minimises the energy.
 #include "chem/worker.hpp"
 
 #include <algorithm>
@@ -22,9 +22,9 @@ using namespace OpenBabel;
 namespace worker {
 
 static const double alike = 0.25;                            // Angstrom
-static const double turn = 2 * 3.14159265358979323846 / (1 << 24); // radians: a whole one has 2^24
+static const double turn = 2 * 3.14159265358979323846 / (1 << 24); // radians: a full rotation is 2^24 of these
 
-// P and S of acids: which of their oxygens has the hydrogen is nobody's arrangement.
+// P and S of acids are not stereocentres: the hydrogen moves between their oxygens.
 static bool is_acid(OBAtom &a)
 {
     int ends = 0;
@@ -42,7 +42,7 @@ static bool is_in_small_ring(OBMol &mol, OBBond &b)
     return false;
 }
 
-// The centres and double bonds that have two arrangements of which none is said.
+// The stereocentres and double bonds whose stereo is undefined.
 static std::vector<OBStereoUnit> open_units(OBMol &mol)
 {
     std::vector<unsigned> classes;
@@ -64,11 +64,11 @@ static std::vector<OBStereoUnit> open_units(OBMol &mol)
 
 int undefined_stereo(const OBMol &mol)
 {
-    OBMol copy = mol; // looking perceives, and what is perceived matters later
+    OBMol copy = mol; // a copy, because stereo perception changes flags that matter later
     return static_cast<int>(open_units(copy).size());
 }
 
-// The atoms around `a` but for one; a hydrogen that is not written comes last.
+// The neighbours of `a` except one; an implicit hydrogen comes last.
 static OBStereo::Refs around(OBAtom &a, unsigned long but, size_t n)
 {
     OBStereo::Refs refs;
@@ -87,7 +87,7 @@ static void define_centre(OBMol &mol, OBAtom &a, bool clockwise)
         return;
     const unsigned long from = refs.front();
     refs.erase(refs.begin());
-    OBTetrahedralStereo *stereo = new OBTetrahedralStereo(&mol); // the molecule's from here on
+    OBTetrahedralStereo *stereo = new OBTetrahedralStereo(&mol); // owned by the molecule from here on
     mol.SetData(stereo);
     stereo->SetConfig({ a.GetId(), from, refs, clockwise ? OBStereo::Clockwise : OBStereo::AntiClockwise });
 }
@@ -105,7 +105,7 @@ static void define_bond(OBMol &mol, OBBond &b, bool crossed)
     stereo->SetConfig({ begin->GetId(), end->GetId(), refs });
 }
 
-// Atoms where rings meet are left out: most of their arrangements cannot be built, and the library tries for hours.
+// Excludes atoms where rings meet: most of their arrangements cannot be built, and Open Babel tries for hours.
 void define_stereo(OBMol &mol, uint64_t state)
 {
     for (const OBStereoUnit &u : open_units(mol)) {
@@ -119,7 +119,7 @@ void define_stereo(OBMol &mol, uint64_t state)
 
 static bool is_hetero(const OBAtom &a) { return a.GetAtomicNum() == 7 || a.GetAtomicNum() == 8 || a.GetAtomicNum() == 16; }
 
-// C of C=O, C=N or C=S beside N, O or S: amides, esters, amidines and their like stay as they are built.
+// C of C=O, C=N or C=S beside N, O or S: amides, esters, amidines and similar groups keep their built geometry.
 static bool is_conjugated(OBAtom &c, const OBAtom &other)
 {
     if (c.GetAtomicNum() != 6 || !is_hetero(other))
@@ -156,7 +156,7 @@ void turn_all(OBMol &mol, uint64_t state)
     }
 }
 
-// Whether there can be another than the first.
+// Whether the molecule can have more than one conformer.
 static bool has_several(const std::string &smiles)
 {
     OBMol mol;
@@ -171,7 +171,7 @@ namespace {
 struct Structure {
     double energy; // kcal/mol
     std::string mol;
-    std::vector<vector3> heavy; // where its atoms but for hydrogens are
+    std::vector<vector3> heavy; // positions of its heavy atoms
 };
 } // namespace
 
@@ -181,7 +181,7 @@ static Structure structure_of(const Placed &p)
     In in(p.mol);
     std::string z(static_cast<size_t>(in.get<int32_t>()), '\0'), charge = z;
     (void)in.get<int32_t>(); // bonds
-    (void)in.get<int32_t>(); // what it has: positions
+    (void)in.get<int32_t>(); // CH_HAS_...: positions
     in.take(&z[0], z.size());
     in.take(&charge[0], charge.size());
     for (const char element : z) {
@@ -192,7 +192,7 @@ static Structure structure_of(const Placed &p)
     return s;
 }
 
-// By the distances between atoms, so places and mirror images do not matter: their root mean square difference.
+// Root mean square difference of interatomic distances: independent of position, orientation and reflection.
 static double difference(const std::vector<vector3> &a, const std::vector<vector3> &b)
 {
     double sum = 0;
@@ -205,7 +205,7 @@ static double difference(const std::vector<vector3> &a, const std::vector<vector
     return n > 0 ? std::sqrt(sum / static_cast<double>(n)) : 0;
 }
 
-// By energy; without those too far above the lowest, and those that another one already shows.
+// Sorts by energy; removes conformers too far above the lowest, and those similar to one of lower energy.
 static std::vector<Structure> distinct(std::vector<Structure> all, double window)
 {
     std::vector<Structure> kept;
@@ -219,7 +219,7 @@ static std::vector<Structure> distinct(std::vector<Structure> all, double window
     return kept;
 }
 
-// One that cannot be built, or needs too much time for it, is no loss. But when the time of all is over it is.
+// A conformer that cannot be built, or exceeds its own time limit, is skipped. If the time of the whole request is used up, that is an error.
 static void build_another(std::vector<Structure> &all, const Placed &first, const std::string &smiles, const PrepareOpts &o)
 {
     const double left = cpu_left();
@@ -242,7 +242,7 @@ Placed build_all(const std::string &smiles, const PrepareOpts &o)
     std::vector<Structure> all = { structure_of(p) };
     PrepareOpts again = o;
     for (int32_t k = 1; k < o.n_structures; k++) {
-        again.seed = again.seed * 0xd1342543de82ef95u + 1; // not the numbers of another try
+        again.seed = again.seed * 0xd1342543de82ef95u + 1; // different random numbers for each try
         build_another(all, p, smiles, again);
     }
     all = distinct(all, o.window);

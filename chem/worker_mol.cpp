@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_mol.cpp - reading, taking apart and checking molecules.
+// chem/worker_mol.cpp - reading, splitting into parts and checking molecules.
 #include "chem/worker.hpp"
 
 #include <algorithm>
@@ -27,13 +27,13 @@ static const size_t smiles_max = 4096; // bytes of one SMILES: far above 250 hea
 
 std::string number(long n) { return std::to_string(n); }
 
-// The library's last words about this record, on one line.
+// Open Babel's last messages about this record, on one line.
 std::string library_said()
 {
     std::string all;
     for (obMessageLevel level : { obError, obWarning })
         for (std::string m : obErrorLog.GetMessagesOfLevel(level)) {
-            size_t at = m.find("\n  "); // the text follows a line of signs and the name of a function
+            size_t at = m.find("\n  "); // the text follows a separator line and the name of a function
             m = at == std::string::npos ? m : m.substr(at + 3);
             std::replace_if(m.begin(), m.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
             while (!m.empty() && m.back() == ' ')
@@ -56,15 +56,15 @@ static std::string write_by(OBConversion &conv, OBMol &mol, const char *format, 
     return conv.WriteString(&mol, true);
 }
 
-// New each time: one that wrote what the fuzzer asked for, drawings among it, failed within the library after a million times.
+// A new converter each time: a reused one failed inside Open Babel after a million writes by a fuzzer, drawings among them.
 std::string mol_write(OBMol &mol, const char *format, const char *options)
 {
     OBConversion conv;
     return write_by(conv, mol, format, options);
 }
 
-// A converter costs a tenth of a record to make, so that of every record is kept. While it is at work nobody has it: one that an
-// exception went through points to streams that are gone, and is left where it is.
+// Creating a converter takes a tenth of the time of a record, so one is kept for all records. It is taken out while in use: after an
+// exception it points to streams that no longer exist, so it is abandoned (leaked), not kept.
 static std::string identity_write(OBMol &mol, const char *format, const char *options)
 {
     static OBConversion *kept = nullptr;
@@ -75,7 +75,7 @@ static std::string identity_write(OBMol &mol, const char *format, const char *op
     return s;
 }
 
-// The first word of what the writer gives: SMILES and keys come with a title.
+// The first word of the writer's output: SMILES and keys are followed by a title.
 std::string first_word(const std::string &s) { return s.substr(0, s.find_first_of(" \t\r\n")); }
 
 std::string canonical_smiles(OBMol &mol) { return first_word(identity_write(mol, "can", "n")); }
@@ -84,7 +84,7 @@ std::string inchikey(OBMol &mol) { return first_word(identity_write(mol, "inchik
 
 bool is_smiles(const std::string &format) { return format == "smi" || format == "smiles" || format == "can"; }
 
-// The library would take what stands on both sides of the arrow for one molecule of several parts.
+// Open Babel would read both sides of the arrow as one molecule of several parts.
 static void refuse_reaction(const std::string &text, const std::string &format)
 {
     const std::string smiles = is_smiles(format) ? first_word(text) : "";
@@ -126,7 +126,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
     bonds_complete(mol, text, format);
     if (said.find("kekulize") != std::string::npos)
-        fail(CH_PARSE, said); // it goes on with a molecule nobody wrote
+        fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))
         fail(CH_PARSE, "the library read " + number(mol.NumAtoms()) + " of " + number(v.atoms) + " atoms and " +
                            number(mol.NumBonds()) + " of " + number(v.bonds) + " bonds of a V3000 molfile");
@@ -156,7 +156,7 @@ struct Part {
 };
 } // namespace
 
-// Largest: heavy atoms, then mass; the SMILES decides the rest, not the order in the file.
+// Largest: by heavy atoms, then mass, then SMILES, so that the order in the file does not matter.
 static bool part_before(Part &a, Part &b)
 {
     if (a.salt != b.salt)
@@ -167,7 +167,7 @@ static bool part_before(Part &a, Part &b)
     return std::fabs(d) > 1e-6 ? d > 0 : a.smiles < b.smiles;
 }
 
-// Leaves one part in `mol`; returns the SMILES of the others.
+// Keeps one part in `mol`; returns the SMILES of the removed ones.
 std::string mol_keep_main_part(OBMol &mol)
 {
     std::vector<std::vector<int>> frags;
@@ -204,7 +204,7 @@ bool is_metal(unsigned z)
     return z > 0 && others.count(z) == 0;
 }
 
-// More bonds than any accepted structure shows; 0 = no opinion. Nitro drawn with five bonds is fine.
+// The maximum sum of bond orders in accepted structures; 0 = not checked. Nitro drawn with five bonds is fine.
 static int valence_max(unsigned z, int charge)
 {
     switch (z) {
@@ -234,7 +234,7 @@ static int valence_of(OBAtom &atom)
     return sum;
 }
 
-static const int charge_max = 15; // the least that a reader of OpenSMILES has to accept; ours are kept in a byte
+static const int charge_max = 15; // the minimum range that OpenSMILES requires of readers; stored in one byte
 static const unsigned mass_max = 999;
 
 void mol_check_atoms(OBMol &mol)
@@ -272,7 +272,7 @@ bool all_hydrogens_there(OBMol &mol)
 
 void restart_chance(uint64_t seed) { srand(static_cast<unsigned>(seed ^ (seed >> 32))); }
 
-// Where a new hydrogen points to depends on the order of the atoms and of their bonds: an alcohol's is opposite to one of its neighbours' neighbours.
+// The direction of an added hydrogen depends on the order of the atoms and bonds: in an alcohol it is opposite to a neighbour of its neighbour.
 static void take_own_order(OBMol &mol)
 {
     std::vector<OBAtom *> atoms;
@@ -286,7 +286,7 @@ static void take_own_order(OBMol &mol)
     }
 }
 
-// The atoms of the record as they were, then the new hydrogens in the order of the atoms that they belong to.
+// Restores the order: the atoms of the record, then the added hydrogens in the order of their heavy atoms.
 static void back_to_order(OBMol &mol, std::vector<OBAtom *> atoms)
 {
     std::map<OBAtom *, std::vector<OBAtom *>> added;

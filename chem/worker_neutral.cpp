@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_neutral.cpp - acids and bases get the form without a charge.
+// chem/worker_neutral.cpp - gives acids and bases their neutral form.
 //
 // The rule, our own (docs/SCIENCE.md): an anion of O, S, Se, N, or C beside C=O or C#N, that lacks one proton gets it; a
-// cation of N, O, S, Se or P that has one too many loses it. An atom beside a metal or one of the other sign stays as
+// cation of N, O, S, Se or P that has one too many loses it. An atom beside a metal or an atom of opposite charge stays as
 // it is (nitro, N-oxide, azide, ylide). Charges that no proton explains - quaternary nitrogen, metals, halides, borates -
-// stay, and so many acids (bases) keep theirs as balance them: the net charge never grows.
+// stay, and as many acids (bases) keep their charge as balance them: the absolute net charge never grows.
 #include "chem/worker.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ int usual_valence(unsigned z)
     }
 }
 
-// An isotope of hydrogen was put there on purpose and stays.
+// A labelled hydrogen (isotope) is deliberate and stays.
 bool has_proton(OBAtom &a) { return a.GetImplicitHCount() > 0 || a.ExplicitHydrogenCount(true) > 0; }
 
 static bool has_bond(OBAtom &a, unsigned order, unsigned z)
@@ -51,7 +51,7 @@ static bool has_bond(OBAtom &a, unsigned order, unsigned z)
     return false;
 }
 
-// Of carbon only what is beside C=O or C#N; no carbanions of organometallics, no cyclopentadienyl.
+// Carbon only beside C=O or C#N: not carbanions of organometallics or cyclopentadienyl.
 static bool is_made_of_acids(OBAtom &a)
 {
     bool beside = a.GetAtomicNum() != 6;
@@ -75,7 +75,7 @@ static Kind kind_of(OBAtom &a)
     return q == 1 && valence == usual + 1 && has_proton(a) ? Kind::base : Kind::other;
 }
 
-// Sulfonic and phosphoric acids before carboxylic ones before others; bases outside of rings like pyridine before those.
+// Order of strength: sulfonic and phosphoric acids, carboxylic acids, others; bases that are not aromatic before those like pyridine.
 static int weakness_of(OBAtom &a)
 {
     int least = 2;
@@ -87,7 +87,7 @@ static int weakness_of(OBAtom &a)
     return least;
 }
 
-// The first `keep` of them are those that keep their charge.
+// Sorts them; the first `keep` keep their charge.
 static void sort_sites(OBMol &mol, std::vector<Site> &sites, size_t keep)
 {
     if (keep == 0 || keep >= sites.size())
@@ -116,7 +116,7 @@ void take_proton(OBMol &mol, OBAtom &a)
     if (a.GetImplicitHCount() > 0) {
         a.SetImplicitHCount(a.GetImplicitHCount() - 1);
     } else {
-        for (const Place &p : own_order(mol)) // not the last in the file
+        for (const Place &p : own_order(mol)) // so that the choice does not depend on the file
             if (p.z == 1 && p.atom->GetIsotope() == 0 && p.atom->IsConnected(&a))
                 hydrogen = p.atom;
         mol.DeleteHydrogen(hydrogen);
@@ -131,14 +131,14 @@ int sum_of_charges(OBMol &mol)
     return sum;
 }
 
-// An amine that inverts and an amidine with two equal sides are no stereo centres, as their cations were.
+// Removes stereo that only the cation had: an amine inverts, and a neutral amidine with two equal sides is not stereogenic.
 void perceive_again(OBMol &mol)
 {
     mol.SetTotalCharge(sum_of_charges(mol));
     mol.SetAromaticPerceived(false);
     if (mol.HasChiralityPerceived()) {
         mol.SetChiralityPerceived(false);
-        StereoFrom0D(&mol); // keeps what is known of those that are left
+        StereoFrom0D(&mol); // keeps the stereo of the remaining centres
     }
 }
 
@@ -160,7 +160,7 @@ int mol_neutralise(OBMol &mol, bool balanced)
     const size_t changed = acids.size() - keep_acids + bases.size() - keep_bases;
     if (changed == 0)
         return 0;
-    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // then it stays so
+    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // then it must have all of them afterwards, too
     sort_sites(mol, acids, keep_acids);
     sort_sites(mol, bases, keep_bases);
     for (size_t i = keep_acids; i < acids.size(); i++)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_protonate.cpp - acids and bases as they are at a pH.
+// chem/worker_protonate.cpp - gives acids and bases their state at a pH.
 //
-// From the form without any charge that a proton explains, so that it does not matter how a record draws it. Then the
-// strongest base takes a proton, the groups are looked for again, and so on down to the pH; then acids, the strongest
-// first. The pH only says where to stop: what happens on the way to 7 happens on the way to 2 as well, so a
+// Starts from the form in which every acid and base is neutral, so the state drawn in the record does not matter. Then the
+// strongest base takes a proton, the groups are searched again, and so on down to the pH; then acids lose protons, the
+// strongest first. The pH only decides where to stop: all steps down to pH 7 are also made on the way to 2, so a
 // lower pH never gives a lower charge. Each step is checked; a molecule that fails stays as it was.
 #include "chem/worker.hpp"
 
@@ -27,15 +27,15 @@ using namespace OpenBabel;
 namespace worker {
 
 namespace {
-typedef std::vector<int> Match; // atoms from 1, as the SMARTS names them
+typedef std::vector<int> Match; // indices of the atoms, from 1, in the order of the SMARTS
 
 struct Step {
     Match match; // empty: nothing to do
     double pka = 0;
 };
 
-// Which of two matches comes first whatever the order of atoms in the file, and with or without hydrogens as atoms. Atoms of
-// one class may be mirror images of each other; canonical labels tell them apart. Found when first asked for.
+// Orders matches independently of the order of atoms in the file and of explicit hydrogens. Atoms of one symmetry class may be
+// mirror images of each other; canonical labels distinguish them. Computed at first use.
 struct Ranks {
     explicit Ranks(OBMol &m) : mol(m) {}
     bool is_before(const Match &a, const Match &b);
@@ -110,7 +110,7 @@ bool Ranks::is_before(const Match &a, const Match &b)
     return first_difference(labels, a, b) < 0;
 }
 
-// The strongest of those groups.
+// The strongest of the groups that match.
 static Step next_step(OBMol &mol, const Groups &g)
 {
     std::vector<bool> seen(mol.NumAtoms() + 1);
@@ -136,7 +136,7 @@ static Step next_step(OBMol &mol, const Groups &g)
     return best;
 }
 
-// C-H beside C=O: the double bond moves, the oxygen is charged.
+// C-H beside C=O: the double bond moves, and the oxygen gets the charge.
 static OBAtom *to_enol(OBMol &mol, const Match &m)
 {
     OBAtom *carbon = mol.GetAtom(m[0]), *oxygen = mol.GetAtom(m[2]);
@@ -148,7 +148,7 @@ static OBAtom *to_enol(OBMol &mol, const Match &m)
     return oxygen;
 }
 
-// false: the group is not what the rule took it for.
+// false: the group does not have the atoms that the rule expects.
 static bool change(OBMol &mol, const Match &m, int sign)
 {
     OBAtom *a = mol.GetAtom(m[0]);
@@ -175,7 +175,7 @@ static bool titrate(OBMol &mol, const Groups &g, double ph)
     return false; // never: nothing is charged twice
 }
 
-// An amine inverts, and so does its cation by losing and taking a proton: neither is a centre of a known hand.
+// An amine inverts, and its cation does by exchanging a proton: neither is a stereocentre.
 static void forget_inverting(OBMol &mol)
 {
     OBStereoFacade stereo(&mol);
@@ -198,7 +198,7 @@ static std::vector<int> charges(OBMol &mol)
     return q;
 }
 
-// The same molecule drawn with a charge at another of several equal atoms is not changed.
+// Number of atoms whose charge changed; 0 if the result is the same molecule with the charge on an equivalent atom.
 static int n_changed(OBMol &before, OBMol &after)
 {
     const std::vector<int> was = charges(before), is = charges(after);
@@ -212,7 +212,7 @@ static int n_changed(OBMol &before, OBMol &after)
 
 int mol_protonate(OBMol &mol, double ph)
 {
-    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // where nothing changes, nothing moves
+    const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // if nothing changes, no atom moves
     OBMol charged = mol;
     (void)mol_neutralise(charged, false);
     if (!titrate(charged, bases(), ph) || !titrate(charged, acids(), ph))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_relax.cpp - a structure goes down the energy of a force field.
+// chem/worker_relax.cpp - minimises the force-field energy of a structure.
 //
 // L-BFGS (Nocedal, Math. Comput. 1980, 35, 773; Nocedal and Wright, Numerical Optimization, 2006, algorithms 7.4 and 3.1)
-// on the library's energies and gradients. The library's own minimisers ask for 13 energies a step to find its length; here
-// one is mostly enough, and steps are better (docs/decisions/0048-lbfgs.md).
+// on Open Babel's energies and gradients. Open Babel's own minimisers compute 13 energies per step to find its length; here
+// one is usually enough, and the steps are better (docs/decisions/0048-lbfgs.md).
 #include "chem/worker.hpp"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace worker {
 namespace {
 using Numbers = std::vector<double>;
 
-enum { REMEMBERED = 8, TRIES = 12 };                // steps that shape the next one; lengths of a step
-const double FIRST = 0.05, LONGEST = 0.2, FLAT = 0.05; // Angstrom an atom and step; kcal/mol/Angstrom
+enum { REMEMBERED = 8, TRIES = 12 };                // earlier steps used for the next one; maximum tries of a step length
+const double FIRST = 0.05, LONGEST = 0.2, FLAT = 0.05; // Angstrom per atom in the first and in any step; gradient, kcal/mol/Angstrom
 
 double dot(const Numbers &a, const Numbers &b)
 {
@@ -41,7 +41,7 @@ void add(Numbers &to, double s, const Numbers &a)
         to[i] += s * a[i];
 }
 
-// How far the atom goes that goes farthest.
+// The largest displacement of an atom.
 double farthest(const Numbers &d)
 {
     double most = 0;
@@ -77,7 +77,7 @@ public:
         put(x);
         ff.SetCoordinates(mol);
         const double energy = ff.Energy(true) * unit;
-        const double *downhill = ff.GetGradientPtr(); // the library's gradients point down
+        const double *downhill = ff.GetGradientPtr(); // Open Babel's "gradients" point downhill
         for (size_t i = 0; i < x.size(); i++)
             gradient[i] = -unit * downhill[i];
         return energy;
@@ -90,8 +90,8 @@ private:
 };
 
 struct Step {
-    Numbers by, change; // of positions, of the gradient
-    double curve;       // their product
+    Numbers by, change; // differences of positions and of gradients
+    double curve;       // their dot product
 };
 
 class Descent {
@@ -110,7 +110,7 @@ public:
     }
 
 private:
-    // The inverse of the curvature, as far as the last steps have shown it, times the gradient; downhill.
+    // The search direction: minus the approximate inverse Hessian from the last steps times the gradient (two-loop recursion).
     Numbers direction()
     {
         Numbers d = g;
@@ -131,7 +131,7 @@ private:
         return d;
     }
 
-    // Shorter and shorter until the energy falls enough; false: no length does.
+    // Backtracking line search: shortens the step until the energy decreases enough; false: no length does.
     bool step()
     {
         const Numbers d = direction();
@@ -175,8 +175,8 @@ private:
 };
 } // namespace
 
-// UFF's SetupCalculations decides by a local variable that nobody sets (valgrind shows it), so what the
-// stack held before would leak into a result, as NaN at times. It is called again on a stack of zeros.
+// UFF's SetupCalculations depends on an uninitialised local variable (found by valgrind), so old stack contents
+// would affect a result, sometimes as NaN. Therefore it is called again after the stack has been zeroed.
 static __attribute__((noinline)) void clean_stack()
 {
     char room[128 << 10];

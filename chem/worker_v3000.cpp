@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// chem/worker_v3000.cpp - V3000 molfiles, before the library sees them.
+// chem/worker_v3000.cpp - checks and rewrites V3000 molfiles before Open Babel reads them.
 //
-// Open Babel 3.1.1 takes words of a line without asking whether they are there (what it finds then depends on what was
-// read before), loses a word where a line of a bond goes on in the next one, does not compare the atoms and bonds
-// that it read with those that the record says it has, and looks for the end of a block that it does not know by a name in
-// memory it has freed: it gets none of these (SGROUP, COLLECTION, RGROUP, ...), which it would ignore.
+// Open Babel 3.1.1 has four faults here. It reads words of a line without checking that they exist (what it finds depends on
+// earlier records). It loses a word where a bond line continues on the next line. It does not compare the numbers of atoms and
+// bonds that it read with those in the counts line. And for the end of an unknown block it searches a name in freed memory:
+// such blocks (SGROUP, COLLECTION, RGROUP, ...), which it would ignore, are removed.
 #include "chem/worker.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace worker {
 
 typedef std::vector<std::string> Words;
 
-// As the library takes a line apart; for it a byte 0 is the end.
+// Splits a line as Open Babel does, for which a zero byte ends the line.
 static Words words_of(const std::string &line)
 {
     const std::string s = line.substr(0, line.find('\0'));
@@ -38,8 +38,8 @@ public:
 
 private:
     int n_ = 0;
-    std::string held_, block_; // the line so far that goes on in the next; ATOM, BOND, ...
-    std::string unknown_;      // the block that is left out
+    std::string held_, block_; // the line read so far, if it continues; ATOM, BOND, ...
+    std::string unknown_;      // name of the block that is being removed
     long said_atoms_ = -1, said_bonds_ = -1;
     bool over_ = false, ctab_over_ = false;
 
@@ -57,7 +57,7 @@ private:
 };
 } // namespace
 
-// A line of a block that the library does not know, its first and last included.
+// Whether the line is in a block that Open Babel does not know, including its first and last line.
 bool Walk::left_out(const Words &w)
 {
     static const std::set<std::string> known = { "CTAB", "ATOM", "BOND" };

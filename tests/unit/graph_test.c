@@ -86,9 +86,9 @@ static void each_fault_of_a_molecule_is_named_with_its_place(void **state)
     m.xyz = NULL, expect_mol(&m, NULL);
     order[1] = CH_AROMATIC_DOUBLE + 1, expect_mol(&m, "bond 2 has order 6");
     order[1] = 0, expect_mol(&m, "bond 2 has order 0");
-    order[1] = 1, bond[1][1] = 1, expect_mol(&m, "bond 2 is a repetition or out of order");
-    bond[0][1] = 2, expect_mol(&m, "bond 2 is a repetition or out of order");
-    bond[0][0] = 1, expect_mol(&m, "bond 2 is a repetition or out of order");
+    order[1] = 1, bond[1][1] = 1, expect_mol(&m, "bond 2 is a duplicate or out of order");
+    bond[0][1] = 2, expect_mol(&m, "bond 2 is a duplicate or out of order");
+    bond[0][0] = 1, expect_mol(&m, "bond 2 is a duplicate or out of order");
     bond[0][0] = 2, expect_mol(&m, "bond 1 joins atoms 3 and 3 of 3");
     bond[0][0] = 0, bond[0][1] = 3, expect_mol(&m, "bond 1 joins atoms 1 and 4 of 3");
     bond[0][0] = -1, bond[0][1] = 1, expect_mol(&m, "bond 1 joins atoms 0 and 2 of 3");

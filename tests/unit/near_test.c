@@ -268,7 +268,7 @@ static void a_worker_that_is_gone_or_no_worker_is_named(void **state)
         fail_msg("%s", err.text);
     assert_int_equal(unlink(path), 0);
     assert_int_not_equal(ch_worker_hello(w, &info, &err), PL_OK);
-    assert_null(strstr(err.text, "speaks another protocol"));
+    assert_null(strstr(err.text, "is of another version"));
     ch_worker_close(w);
 }
 

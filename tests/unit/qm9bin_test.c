@@ -94,10 +94,10 @@ static void a_short_or_damaged_file_is_bad_input_and_never_read_beyond(void **st
 static void each_damage_of_a_file_is_named(void **state)
 {
     static const struct { size_t at; uint32_t value; const char *text; } cases[] = {
-        { 0, 0x394d5158, "not a QM9BIN01 file" }, { 20, 12, "the header of QM9BIN01 makes no sense" },
-        { 24, 5, "the header of QM9BIN01 makes no sense" }, { 28, 63, "the header of QM9BIN01 makes no sense" },
-        { 8, 0x7fffffff, "the header of QM9BIN01 makes no sense" }, { 12, 0x7fffffff, "the header of QM9BIN01 makes no sense" },
-        { 16, 0x7fffffff, "the header of QM9BIN01 makes no sense" }, { 12, 9, "224 bytes, 328 expected; the file is truncated" },
+        { 0, 0x394d5158, "not a QM9BIN01 file" }, { 20, 12, "the header of QM9BIN01 is not valid" },
+        { 24, 5, "the header of QM9BIN01 is not valid" }, { 28, 63, "the header of QM9BIN01 is not valid" },
+        { 8, 0x7fffffff, "the header of QM9BIN01 is not valid" }, { 12, 0x7fffffff, "the header of QM9BIN01 is not valid" },
+        { 16, 0x7fffffff, "the header of QM9BIN01 is not valid" }, { 12, 9, "224 bytes, 328 expected; the file is truncated" },
         { 72, 3, "the offsets of QM9BIN01 are damaged" }, { 76, 1, "the offsets of QM9BIN01 are damaged" },
         { 80, 2, "the offsets of QM9BIN01 are damaged" }, { 84, 0, "the offsets of QM9BIN01 are damaged" },
     };

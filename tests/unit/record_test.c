@@ -370,7 +370,7 @@ static void a_csv_row_with_more_values_than_names_is_bad(void **state)
     (void)state;
     read_text(&s, ".csv", "smiles,logS\nC,1,5\nCC,2\nCCC,3,, \nCCCC,\"1,5\"\nCCCCC\n");
     assert_int_equal(s.n, 5);
-    assert_string_equal(s.problem[0], "csv: 3 columns, and the first row names 2; what holds a ',' stands in quotes");
+    assert_string_equal(s.problem[0], "csv: 3 columns, but the first row names 2; put values with ',' in quotes");
     for (int i = 1; i < 5; i++)
         assert_null(s.problem[i]);
     forget(&s);
