@@ -10,7 +10,7 @@ typedef struct st_errors {
     int64_t n_unknown;                 /* molecules with elements the model does not know */
     const int64_t *at;                 /* [model.n] positions in the data set             */
     const double *measured, *predicted; /* [model.n] in the target's unit                 */
-    const double *alike;               /* [model.n] by st_domain_alike; NULL until somebody asks */
+    const double *alike;               /* [model.n] set by st_domain_alike; NULL before          */
     const bool *outside;               /* [model.n] of the model's domain; NULL: not known */
     nn_fit model, baseline[ST_BASELINES];
 } st_errors;
@@ -32,7 +32,7 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
 /* Of the mean of what n models predict, whose errors e[n] by st_errors_find are those of the same molecules; out [d->n_targets]. */
 pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, const st_judge *j, pl_arena *mem, pl_error *err);
 
-/* mae, rmse, interval90, r2, spearman of a fit by number 0..4, then log_loss, brier and the enrichments of a
+/* The errors of a fit by number: 0..4 mae, rmse, interval90, r2, spearman, then log_loss, brier and the enrichments of a
  * class; NaN when there is none. */
 enum { ST_ERROR_LOG_LOSS = 5, ST_ERROR_ROC_AUC = 7, ST_ERROR_KINDS = ST_ERROR_ROC_AUC + NN_ENRICHMENTS };
 const char *st_error_name(int kind);

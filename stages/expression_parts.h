@@ -44,7 +44,7 @@ void st_refuse(parser *p, size_t at, const char *fmt, ...) __attribute__((format
 
 void st_advance(parser *p);                            /* the next token into p->now           */
 bool st_is(const parser *p, kind k, const char *text); /* in upper or lower case               */
-bool st_take(parser *p, kind k, const char *text);     /* goes on behind it if it is           */
+bool st_take(parser *p, kind k, const char *text);     /* if it is the current token: skips it */
 void st_need(parser *p, kind k, const char *text);     /* refuses if it is not                 */
 
 #endif

@@ -21,7 +21,7 @@ typedef struct st_pool {
     int64_t *at;               /* [n] positions in d, growing */
     ch_fingerprint *print;     /* [n] */
     ch_folds *folds;
-    st_near *near;             /* [d->n] of the parts that somebody asked for */
+    st_near *near;             /* [d->n] set for the parts in `found`         */
     bool found[ST_PARTS];
 } st_pool;
 

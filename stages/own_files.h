@@ -4,7 +4,7 @@
 
 #include "pipeline/workflow.h"
 
-/* The one name of a file, whether it is there or not: without symbolic links, "." and "..". out [PATH_MAX]; false: too long. */
+/* The canonical path of a file, which need not exist: without symbolic links, "." and "..". out [PATH_MAX]; false: too long. */
 bool st_path_canonical(char *out, const char *path);
 
 /* Whether a path is one of the run's own files, in upper or lower case: results.db and features.db with all that begins like
