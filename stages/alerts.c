@@ -205,7 +205,7 @@ static void tell_bad(const st_alerts *a, const ch_bad_rule *bad, pl_problems *pr
     pl_problem_add(problems, &at, "alerts: not a SMARTS from character %d on, as Open Babel reads it", (int)bad->column);
 }
 
-/* Open Babel dies of some texts, and then does not say of which. */
+/* Some texts crash Open Babel, which then does not report which one. */
 static pl_code check_each(ch_worker *w, const st_alerts *a, pl_problems *problems, pl_arena *mem, pl_error *err)
 {
     const char *line = a->text;

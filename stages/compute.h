@@ -1,6 +1,6 @@
 /* stages/compute.h - how a model is computed: settings shared by train, evaluate and score.
  *
- * The engine changes how fast, the rest also the last digits of the results, so
+ * The engine changes only the speed; the rest also changes the last digits of the results, so
  * it belongs to the stage's key. */
 #ifndef ST_COMPUTE_H
 #define ST_COMPUTE_H
@@ -32,17 +32,19 @@ enum { ST_DEVICES = 64 };
 /* Fields of a settings struct `type` that has a member `st_compute compute`. */
 #define ST_COMPUTE_FIELDS(type) \
     ST_COMPUTE_CHOICE(type, "engine", engine, "cpu|ref|cuda|auto", \
-                      "cpu; plain loops in double to check by, always exact; a GPU; a GPU if there is one, else cpu", PL_HOW), \
+                      "cpu: fast kernels; ref: plain loops in double precision, always exact, for checks; cuda: a GPU; auto: a GPU if " \
+                      "there is one, else cpu", PL_HOW), \
     ST_COMPUTE_CHOICE(type, "radial.mode", radial, "nodes|exact", \
-                      "radial networks at the nodes of a grid with interpolation between, or at every distance", 0), \
+                      "nodes: radial networks are evaluated at the nodes of a grid and interpolated between them; exact: at every distance", 0), \
     ST_COMPUTE_CHOICE(type, "kernels", kernels, "auto|portable|avx2|avx512|amx", \
-                      "engine cpu: the set of kernels; auto: the best of the processor; results of unlike sets differ from the seventh digit on", \
+                      "engine cpu: the set of kernels; auto: the fastest that the processor has; results of different sets differ from the " \
+                      "seventh digit on", \
                       PL_LATER), \
     { PL_TEXTS, "devices", offsetof(type, compute.devices), 0, 0, 0, NULL, NULL, NULL, \
-      "all, or numbers of visible GPUs ([0, 1]); score uses each, a rank of train one, evaluate the first", PL_HOW, NULL, 0 }, \
+      "all, or numbers of visible GPUs ([0, 1]); score uses all of them, each rank of train one, evaluate the first", PL_HOW, NULL, 0 }, \
     { PL_REAL, "radial.width", offsetof(type, compute.width), 0.01, 0.001, 0.1, NULL, NULL, "Angstrom", \
-      "between two radial nodes", 0, NULL, 0 }, \
-    ST_COMPUTE_CHOICE(type, "precision", precision, ST_PRECISIONS, "of the factors in matrix products; sums are fp32; tf32 and fp16: on a GPU", 0), \
+      "distance between two nodes of the radial grid", 0, NULL, 0 }, \
+    ST_COMPUTE_CHOICE(type, "precision", precision, ST_PRECISIONS, "of the factors in matrix products; sums are fp32; tf32 and fp16 need a GPU", 0), \
     ST_COMPUTE_CHOICE(type, "precision_of.radial", of_radial, "same|" ST_PRECISIONS, "of the radial networks' last layer", 0), \
     ST_COMPUTE_CHOICE(type, "precision_of.contract", of_contract, "same|" ST_PRECISIONS, "of the convolution along edges", 0), \
     ST_COMPUTE_CHOICE(type, "precision_of.linear", of_linear, "same|" ST_PRECISIONS, "of the linear layers of nodes", 0)
@@ -51,16 +53,16 @@ const nn_engine_kind *st_compute_engine(const st_compute *c);
 /* The GPUs to compute with; one, 0, where the engine is not cuda. device [ST_DEVICES]. ECONFIG
  * names a word that is no visible GPU. */
 pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_error *err);
-/* The GPU of a process that a launcher may have started: by its number on this machine. One GPU
- * for several is right where each sees another one. ECONFIG: too few GPUs for its number. */
+/* The GPU of a process that a launcher may have started: chosen by the rank's number on this machine. One visible GPU
+ * for several ranks is fine, as each may see another one. ECONFIG: too few GPUs for its number. */
 pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t *device, pl_error *err);
 nn_engine_conf st_compute_conf(const st_compute *c, int threads);
-/* Adds a warning event when interpolation between radial nodes was off by `off` (radial_error
- * of an engine): above 1e-3, what bf16 rounds, and more than *worst, the most so far. */
+/* Adds a warning event if the error of interpolation between radial nodes, `off` (radial_error
+ * of an engine), is above 1e-3 (the rounding of bf16) and above *worst, the largest so far. */
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
-/* One line of log: what `auto` is on this machine, and why; a warning where the precision costs time and gains none. */
+/* Logs one line: what engine `auto` is on this machine, and why; also a warning if the precision is slower than fp32 here. */
 void st_compute_say(const st_compute *c, const char *stage);
-/* What the last digits depend on beside the settings, in mem: "cpu avx2 (x86_64 with fma, glibc 2.36)". NULL: no memory. */
+/* What the last digits depend on besides the settings, in mem: "cpu avx2 (x86_64 with fma, glibc 2.36)". NULL: no memory. */
 const char *st_compute_level(const st_compute *c, pl_arena *mem);
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems);
 

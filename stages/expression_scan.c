@@ -101,7 +101,7 @@ static size_t scan_quoted(parser *p, size_t i)
     while (s[i] != '\0' && (s[i] != quote || s[i + 1] == quote))
         i += s[i] == quote ? 2 : 1;
     if (s[i] == '\0')
-        st_refuse(p, start, "a quote (%c) without its end", quote);
+        st_refuse(p, start, "a quote (%c) that is not closed", quote);
     return s[i] ? i + 1 : i;
 }
 

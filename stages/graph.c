@@ -22,15 +22,15 @@ typedef struct graph_conf {
 #define AT(member) offsetof(graph_conf, member)
 static const pl_field fields[] = {
     { PL_CHOICE, "edges", AT(edges), CH_EDGES_RADIUS, 0, 0, NULL, "radius|bonds|knn|full", NULL,
-      "which atoms are joined: all within a distance, bonded ones, the nearest, or all", 0, NULL, 0 },
+      "which atoms are connected: radius: all within the cutoff; bonds: bonded atoms; knn: the k nearest; full: all", 0, NULL, 0 },
     { PL_REAL, "cutoff", AT(cutoff), 5, 0.5, 20, NULL, NULL, "Angstrom", "radius: longest edge", 0, NULL, 0 },
-    { PL_INT, "k", AT(k), 12, 1, 256, NULL, NULL, NULL, "knn: neighbours of an atom", 0, NULL, 0 },
+    { PL_INT, "k", AT(k), 12, 1, 256, NULL, NULL, NULL, "knn: neighbours per atom", 0, NULL, 0 },
     { PL_INT, "max_neighbours", AT(max_neighbours), 0, 0, 1024, NULL, NULL, NULL,
-      "radius: an edge stays if it is among so many nearest of both its atoms; 0 = no limit", 0, NULL, 0 },
+      "radius: keep an edge only if it is among this many nearest of both its atoms; 0: no limit", 0, NULL, 0 },
     { PL_INT, "max_atoms", AT(max_atoms), 1000, 1, CH_GRAPH_MAX_NODES, NULL, NULL, "atoms",
-      "a larger molecule is a failure", 0, NULL, 0 },
+      "larger molecules fail", 0, NULL, 0 },
     { PL_INT, "max_edges", AT(max_edges), 200000, 1, 100000000, NULL, NULL, "edges",
-      "a molecule with more directed edges is a failure", 0, NULL, 0 },
+      "molecules with more directed edges fail", 0, NULL, 0 },
     { 0 },
 };
 
@@ -135,7 +135,7 @@ static pl_code note_refused(graph_unit *u, int64_t id, const char *text, pl_aren
     return r->code == NULL || r->message == NULL ? pl_fail(err, PL_ENOMEM, "a failure") : PL_OK;
 }
 
-/* All of a molecule or none: its score must not depend on which of them are small enough. */
+/* Takes all structures of a molecule or none: its score must not depend on which of them are small enough. */
 static pl_code build_structures(graph_worker *w, const ch_block_item *item, int32_t n, ch_graph *out, pl_error *why)
 {
     pl_code code = PL_OK;

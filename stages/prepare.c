@@ -32,40 +32,42 @@ static const pl_field fields[] = {
     { PL_CHOICE, "fragment", AT(fragment), 0, 0, 0, NULL, "largest|keep", NULL,
       "keep the largest part, without known counter-ions and solvents, or all parts", 0, NULL, 0 },
     { PL_BOOL, "neutralise", AT(neutralise), 0, 0, 0, NULL, NULL, NULL,
-      "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge", PL_LATER, NULL, 0 },
+      "convert acids and bases to their uncharged form; quaternary nitrogen keeps its charge and one counter-charge", PL_LATER, NULL, 0 },
     { PL_REAL, "ph", AT(ph), -1, 0, 14, NULL, "none", NULL,
-      "acids and bases as they are in water of this pH (7.4: blood) by typical pKa values of their groups, however they are drawn; instead of "
-      "neutralise", PL_LATER, NULL, 0 },
+      "protonate acids and bases as in water of this pH (7.4: blood) by typical pKa values of their groups, whatever form the input has; "
+      "instead of neutralise", PL_LATER, NULL, 0 },
     { PL_PATH, "alerts.file", AT(alert_file), 0, 0, 0, NULL, NULL, NULL,
-      "structural alerts: lines of a SMARTS, white space and a name; molecule.alerts has the names that match", PL_EXISTS, NULL, 0 },
-    { PL_TEXTS, "alerts.rules", AT(alert_rules), 0, 0, 0, NULL, NULL, NULL, "more of them: \"[N+](=O)[O-] nitro\"", PL_LATER, NULL, 0 },
+      "file of structural alerts, in each line a SMARTS, white space and a name; molecule.alerts lists the names that match", PL_EXISTS, NULL, 0 },
+    { PL_TEXTS, "alerts.rules", AT(alert_rules), 0, 0, 0, NULL, NULL, NULL, "inline rules, added to those of the file: \"[N+](=O)[O-] "
+      "nitro\"", PL_LATER, NULL, 0 },
     { PL_CHOICE, "alerts.action", AT(alert_action), 0, 0, 0, NULL, "flag|filter", NULL,
-      "molecules with an alert: only say so, or set their records aside before a structure is built", PL_LATER, NULL, 0 },
+      "molecules with an alert: flag: only list the alert; filter: set their records aside before a structure is built", PL_LATER, NULL, 0 },
     { PL_TEXT, "keep", AT(keep), 0, 0, 0, NULL, NULL, NULL,
       "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
       "\"mw < 600 and rotb <= 12\"", PL_LATER, NULL, 0 },
     { PL_CHOICE, "conformers.source", AT(conformer), 0, 0, 0, NULL, "auto|keep|generate|none", NULL,
-      "3D structure: the input's where it is real, always the input's, always built, or none", 0, NULL, 0 },
+      "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none", 0, NULL, 0 },
     { PL_CHOICE, "conformers.force_field", AT(force_field), 0, 0, 0, NULL, "mmff94|uff", NULL,
       "minimises built structures; mmff94 falls back to uff where it has no parameters", 0, NULL, 0 },
     { PL_INT, "conformers.count", AT(structures), 1, 1, 100, NULL, NULL, "structures",
-      "built of a molecule with rotatable bonds or undefined stereo, each turned another way; models learn from all and score their mean",
+      "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the mean over them",
       PL_LATER, NULL, 0 },
     { PL_REAL, "conformers.window", AT(window), 10, 0, 1000, NULL, NULL, "kcal/mol",
-      "of several structures those are left out that have so much more energy than the lowest", PL_LATER, NULL, 0 },
+      "of several structures, those are left out whose energy is this much above the lowest", PL_LATER, NULL, 0 },
     { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), 2, 0.05, 3600, NULL, NULL, NULL,
-      "CPU time of one record at the first attempt; times `count`", 0, NULL, 0 },
+      "CPU time of one record at the first attempt; multiplied by `count`", 0, NULL, 0 },
     { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), 30, 0.05, 86400, NULL, NULL, NULL,
-      "CPU time at the second and last attempt; times `count`", 0, NULL, 0 },
+      "CPU time at the second and last attempt; multiplied by `count`", 0, NULL, 0 },
     { PL_CHOICE, "dedupe.by", AT(dedupe), 0, 0, 0, NULL, "inchikey|exact|none|protonation|skeleton", NULL,
-      "records are one molecule if they have the same InChIKey; also the same canonical SMILES; never; the same InChIKey but for "
-      "the last letter, which is how many protons were added or lost; the same first 14 letters, whatever their stereo and isotopes",
+      "records are the same molecule if they have: inchikey: the same InChIKey; exact: also the same canonical SMILES; none: never; "
+      "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the InChIKey, "
+      "whatever their stereo and isotopes",
       0, NULL, 0 },
     { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), 0, 0, 0, NULL, "mean|first", NULL,
       "label of a molecule with several records", 0, NULL, 0 },
     { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), 250, 1, 100000, NULL, NULL, "atoms",
-      "larger molecules fail", 0, NULL, 0 },
-    { PL_INT, "max_atoms", AT(max_atoms), 1000, 1, 1000000, NULL, NULL, "atoms", "the same, with hydrogens", 0, NULL, 0 },
+      "molecules with more heavy atoms fail", 0, NULL, 0 },
+    { PL_INT, "max_atoms", AT(max_atoms), 1000, 1, 1000000, NULL, NULL, "atoms", "molecules with more atoms, hydrogens included, fail", 0, NULL, 0 },
     { PL_SIZE, "memory_limit", AT(memory_limit), 2147483648.0, 268435456.0, 1099511627776.0, NULL, NULL, NULL,
       "address space of one chemistry worker", 0, NULL, 0 },
     { PL_TEXTS, "labels", AT(labels), 0, 0, 0, NULL, NULL, NULL,
@@ -124,7 +126,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     (void)wf;
     for (int32_t i = 0; i < c->labels.n && c->labels.n > 1; i++)
         if (strcmp(label[i], "all") == 0 || strcmp(label[i], "none") == 0)
-            pl_problem_add(problems, pl_node_get(step->node, "labels"), "prepare.labels: \"%s\" stands alone or not at all",
+            pl_problem_add(problems, pl_node_get(step->node, "labels"), "prepare.labels: \"%s\" cannot be combined with other names",
                            label[i]);
     if (c->retry_cpu_limit < c->cpu_limit)
         pl_problem_add(problems, step->node, "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
@@ -205,7 +207,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     const st_prepare_conf *c = step->conf;
     st_sizes sizes;
     int64_t n = 0;
-    /* While they are being read their number says nothing. */
+    /* While records are still being read their number is not final. */
     pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT (SELECT count(*) FROM record) WHERE EXISTS(SELECT 1 FROM "
                                      "stage WHERE name='read' AND state='done')") : PL_OK;
 
@@ -237,7 +239,7 @@ static const char level_advice[] = "the same molecule may get another structure 
 
 /* ---- the run ---- */
 
-/* The key already holds the version; the run's row says it to people. */
+/* The key already holds the version; the run's row shows it to users. */
 static pl_code note_library(const pl_env *env, pl_error *err)
 {
     return pl_db_execf(env->store->db, err, "UPDATE run SET openbabel_version=json_extract(%Q,'$.\"library\"') WHERE run_id=%lld",
@@ -298,7 +300,7 @@ static pl_code open_alerts(prepare_state *s, pl_error *err)
     if (problems.n == 0 && strstr(s->env->step->extra_json, hash) != NULL &&
         (alerts.text != NULL) == (strstr(s->env->step->extra_json, "\"alerts\"") != NULL))
         return PL_OK;
-    return pl_fail(err, PL_EINPUT, "alerts: the rules were changed since the run began; run again when nobody writes to their file");
+    return pl_fail(err, PL_EINPUT, "alerts: the rules were changed since the run began; run again when no program writes to their file");
 }
 
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
@@ -411,7 +413,7 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     return code;
 }
 
-/* Nothing to go on with: most often the format or the settings are wrong. */
+/* No molecule is left to continue with: most often the format or the settings are wrong. */
 static pl_code fail_empty(prepare_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -438,7 +440,7 @@ static pl_code fail_empty(prepare_state *s, pl_error *err)
     return code;
 }
 
-/* Of this run; what an earlier one built before it was stopped is counted there. */
+/* Counts of this run; structures built before a stop are counted in the earlier run. */
 static pl_code say_structures(prepare_state *s)
 {
     const st_structures *t = &s->structures;
@@ -449,8 +451,8 @@ static pl_code say_structures(prepare_state *s)
                         (long long)t->n_known);
 }
 
-/* A label that is asked for by name: where nothing has it, it is a slip of the pen, or 1,5 for 1.5; what some lack may
- * be an empty field, but also >10 or n.d. */
+/* Checks labels requested by name. If no molecule has one, it was probably misspelled or uses decimal commas; if some lack it, the field may
+ * be empty, but also >10 or n.d. */
 static pl_code warn_labels(prepare_state *s, pl_error *err)
 {
     const st_prepare_conf *c = s->env->step->conf;

@@ -25,15 +25,15 @@ enum { SIMILAR_MAX = 100000 };
 
 #define SIMILARITY_FIELD                                                                                                  \
     { PL_REAL, "similarity_at_least", OF(similarity_at_least), 0, 0, 1, NULL, NULL, NULL,                                 \
-      "how like the nearest training molecule of its models a candidate is at least (Tanimoto, ECFP4); 0: not asked", PL_LATER, NULL, 0 }
+      "minimum Tanimoto similarity (ECFP4) to the nearest training molecule of the models; 0: no minimum", PL_LATER, NULL, 0 }
 
 static const pl_field objective_fields[] = {
     { PL_TEXT, "property", OF(property), 0, 0, 0, NULL, NULL, NULL, "scored property, or a descriptor: " ST_WHERE_COLUMNS,
       PL_REQUIRED, NULL, 0 },
     { PL_CHOICE, "goal", OF(goal), 0, 0, 0, NULL, "maximise|minimise", NULL, "which end is wanted", PL_REQUIRED, NULL, 0 },
     { PL_REAL, "weight", OF(weight), 1, 1e-9, 1e9, NULL, NULL, NULL, "factor in the sum of several objectives", 0, NULL, 0 },
-    { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value to rank by: mean, over the models; mean - 1.0*stdev, where two or more gave one; mean - 1.0*interval90: "
-      "nine in ten measured values of molecules as like the training lay above", 0, NULL, 0 },
+    { PL_TEXT, "use", OF(use), 0, 0, 0, "mean", NULL, NULL, "value to rank by: mean, over the models; mean - 1.0*stdev, if two or more models "
+      "predict it; mean - 1.0*interval90: the lower end of the 90 % prediction interval", 0, NULL, 0 },
     { PL_TEXT, "at_least", OF(at_least), 0, 0, 0, NULL, NULL, NULL, "smallest value of a candidate", 0, NULL, 0 },
     { PL_TEXT, "at_most", OF(at_most), 0, 0, 0, NULL, NULL, NULL, "largest value of a candidate", 0, NULL, 0 },
     SIMILARITY_FIELD,
@@ -58,18 +58,20 @@ static const pl_field fields[] = {
       "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"", 0, NULL, 0 },
     { PL_INT, "top", AT(top), 1000, 1, 1000000, NULL, NULL, "molecules", "length of the ranking", 0, NULL, 0 },
     { PL_TEXT, "actives", AT(actives), 0, 0, 0, NULL, NULL, NULL,
-      "label that is 1 for known actives, else 0 or not there: how early they come among all candidates", PL_LATER, NULL, 0 },
+      "label that is 1 for known actives, else 0 or missing: the early enrichment of actives among all candidates is reported", PL_LATER, NULL, 0 },
     { PL_CHOICE, "method", AT(method), ST_WEIGHTED, 0, 0, NULL, "weighted|pareto", NULL,
-      "several objectives: by the weighted sum of their values; or by Pareto fronts: first those that nobody beats in one and equals in "
-      "all, then those that only they beat; in a front the most apart first", PL_LATER, NULL, 0 },
+      "several objectives: weighted: by the weighted sum of their values; pareto: by Pareto fronts, the non-dominated molecules first, and in a "
+      "front by crowding distance, the largest first", PL_LATER, NULL, 0 },
     { PL_CHOICE, "domain", AT(domain), ST_DOMAIN_ANY, 0, 0, NULL, "any|inside", NULL,
-      "inside: only molecules whose scores are inside of the domain of their models (score.domain)", PL_LATER, NULL, 0 },
+      "inside: only molecules inside of the applicability domain of their models (score.domain)", PL_LATER, NULL, 0 },
     { PL_CHOICE, "diversity.by", AT(diverse_by), ST_DIVERSE_NONE, 0, 0, NULL, "none|scaffold|similarity", NULL,
-      "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all beyond "
-      "`at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`", PL_LATER, NULL, 0 },
-    { PL_INT, "diversity.at_most", AT(at_most), ST_RANK_AT_MOST, 1, 1000000, NULL, NULL, "molecules", "scaffold: hits that may share one", PL_LATER,
+      "which candidates are left out in favour of better ones: none; scaffold: those beyond `at_most` hits of one Bemis-Murcko scaffold (a "
+      "molecule without rings has none); similarity: those whose Tanimoto similarity (ECFP4) to a better hit is above "
+      "`threshold`", PL_LATER, NULL, 0 },
+    { PL_INT, "diversity.at_most", AT(at_most), ST_RANK_AT_MOST, 1, 1000000, NULL, NULL, "molecules", "scaffold: maximum hits with the same "
+      "scaffold", PL_LATER,
       NULL, 0 },
-    { PL_REAL, "diversity.threshold", AT(threshold), ST_RANK_THRESHOLD, 0, 1, NULL, NULL, NULL, "similarity: what two hits may have at most",
+    { PL_REAL, "diversity.threshold", AT(threshold), ST_RANK_THRESHOLD, 0, 1, NULL, NULL, NULL, "similarity: maximum between two hits",
       PL_LATER, NULL, 0 },
     { 0 },
 };
@@ -154,7 +156,7 @@ static bool has_bound(const st_objective *o)
     return o->at_least != NULL || o->at_most != NULL || o->similarity_at_least > 0;
 }
 
-/* A misspelt property must not be found only after all molecules have been scored. */
+/* A misspelt property must be found before all molecules have been scored. */
 typedef struct known_names {
     st_predicted predicted[ST_SCORES_MAX];
     const char *name[ST_SCORES_MAX + 16]; /* of these, then of descriptors */
@@ -190,7 +192,7 @@ static void check_property(const pl_list *terms, const char *list, const known_n
     }
 }
 
-/* One model has no spread, one that does not tell has no interval: all of its molecules would be left out. */
+/* One model has no stdev, a model without calibration has no interval: all of its molecules would be left out. */
 static void check_use(const pl_list *objectives, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     const st_objective *o = objectives->items;
@@ -209,12 +211,13 @@ static void check_use(const pl_list *objectives, const known_names *k, const pl_
                            strcmp(use.column, "stdev") == 0 ? "two models" : "a model", o[i].property,
                            strcmp(use.column, "stdev") == 0 ? " or more" : "", n ? "one" : "none");
         else if (strcmp(use.column, "stdev") != 0 && n_silent > 0)
-            pl_problem_add(problems, step->node, "rank: use: \"%s\": a model of %s does not tell how far off it is: it is of classes, or was made "
-                           "by an older molsieve; train it again", o[i].use, o[i].property);
+            pl_problem_add(problems, step->node, "rank: use: \"%s\": a model of %s has no prediction interval: it predicts classes, had too few "
+                                                 "molecules for calibration, or was trained by an older molsieve; train it "
+                                                 "again", o[i].use, o[i].property);
     }
 }
 
-/* What has no similarity would leave out every molecule. k: NULL when nobody knows what is predicted. */
+/* A property without similarity would leave out every molecule. k: NULL when the predictions are unknown. */
 static void check_similarity(const pl_list *terms, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     const st_objective *o = terms->items;
@@ -226,15 +229,15 @@ static void check_similarity(const pl_list *terms, const known_names *k, const p
             n_silent += is_called(k, j, o[i].property) && !k->predicted[j].domain;
         }
         if (o[i].similarity_at_least > 0 && n == 0 && st_where_column(o[i].property) != NULL)
-            pl_problem_add(problems, step->node, "rank: similarity_at_least: %s is a descriptor; only what a model predicts is more or less like "
-                           "what it was trained on", o[i].property);
+            pl_problem_add(problems, step->node, "rank: similarity_at_least: %s is a descriptor; only predicted properties have a similarity to "
+                                                 "training molecules", o[i].property);
         if (o[i].similarity_at_least > 0 && n_silent > 0)
-            pl_problem_add(problems, step->node, "rank: similarity_at_least: a model of %s does not tell what it was trained on; train it again "
-                           "(train.domain)", o[i].property);
+            pl_problem_add(problems, step->node, "rank: similarity_at_least: a model of %s has no fingerprints of its training molecules; train "
+                                                 "it again (train.domain)", o[i].property);
     }
 }
 
-/* What is not known is not inside: every molecule would be left out. k: NULL when it is not known what is predicted. */
+/* An unknown domain does not count as inside: every molecule would be left out. k: NULL when the predictions are unknown. */
 static void check_domain(const st_rank_conf *c, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     int n = 0;
@@ -247,7 +250,7 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
         for (int j = 0; k != NULL && j < k->n_predicted; j++) {
             n += is_called(k, j, o->property);
             if (is_called(k, j, o->property) && !k->predicted[j].range)
-                pl_problem_add(problems, step->node, "rank: domain: a model of %s does not tell what it was trained on; train it again", o->property);
+                pl_problem_add(problems, step->node, "rank: domain: a model of %s has no applicability domain; train it again", o->property);
         }
     }
     if (k != NULL && n == 0)
@@ -288,7 +291,7 @@ static void check_where(const pl_workflow *wf, const pl_step *step, pl_problems 
     if (st_where_check(c->where, &alerts, &byte, &err) != PL_OK)
         st_expression_problem(problems, at, "rank", byte, &err);
     else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
-        pl_problem_add(problems, at, "rank: where: nobody looks for alerts, so they are NULL; set stages.prepare.alerts");
+        pl_problem_add(problems, at, "rank: where: alerts are NULL, as no alert rules are set; set stages.prepare.alerts");
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -315,7 +318,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
             pl_problem_add(problems, step->node, "rank: the constraint on %s has neither at_least nor at_most", k[i].property);
     }
     if (c->method == ST_PARETO && c->objectives.n < 2)
-        pl_problem_add(problems, step->node, "rank: method: pareto needs two objectives or more; one has an order of its own");
+        pl_problem_add(problems, step->node, "rank: method: pareto needs two objectives or more; with one, use method: weighted");
     if (c->method == ST_PARETO && c->actives != NULL)
         pl_problem_add(problems, step->node, "rank: actives: not with method: pareto, which does not order all candidates");
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
@@ -379,7 +382,7 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
     return code; /* the runner marks the stage done in the same transaction */
 }
 
-/* "100 ranked of 3,210 candidates, 512 passed over" */
+/* "100 ranked of 3,210 candidates, 512 left out as too similar to better ones" */
 static pl_code say(const st_ranking *s, pl_error *err)
 {
     char hits[32], all[32], passed[32];
@@ -390,7 +393,7 @@ static pl_code say(const st_ranking *s, pl_error *err)
     (void)pl_count_str(s->n_passed, passed);
     return pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s", pl_count_str(s->n_hits, hits),
                         pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "",
-                        is_diverse(s->conf) ? passed : "", is_diverse(s->conf) ? " passed over for being too like better ones" : "");
+                        is_diverse(s->conf) ? passed : "", is_diverse(s->conf) ? " left out as too similar to better ones" : "");
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -409,7 +412,7 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? say(s, err) : code;
 }
 
-/* Structures, to tell what is alike. */
+/* Structures, to compute similarities. */
 static bool reads_blocks(const pl_step *step) { return is_diverse(step->conf); }
 
 static const char *const needs[] = { "prepare", "(score)", NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages, runs, times; settings and where everything comes from. */
+/* Stages, runs, times; settings and provenance. */
 #include "stages/report_parts.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of the records, and the top of the ranking. */
+/* The funnel of records, and the top of the ranking. */
 #include "stages/domain_words.h"
 #include "stages/report_parts.h"
 

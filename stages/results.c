@@ -55,7 +55,7 @@ static pl_code find_below(const char *dir, const char **path, pl_arena *mem, pl_
                                 "workflow", strcmp(dir, ".") == 0 ? "current directory" : dir);
 }
 
-/* Results that shards have and results.db has not. */
+/* Results that are in shards but not in results.db. */
 static bool only_shards(const char *results)
 {
     const char *slash = strrchr(results, '/');

@@ -15,26 +15,28 @@
 #define AT(member) offsetof(split_conf, member)
 static const pl_field fields[] = {
     { PL_CHOICE, "method", AT(method), BY_RANDOM, 0, 0, NULL, "random|column|file|scaffold|time", NULL,
-      "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; "
-      "whole Bemis-Murcko scaffolds, the large ones to train, the others at random; or by a numeric label such as the year, the smallest to train",
+      "random: by seed; column: by a numeric label (0 train, 1 valid, 2 test); file: by a file of lines `InChIKey-or-title part`; scaffold: "
+      "whole Bemis-Murcko scaffolds, the large ones to train, the others at random; time: by a numeric label such as the year, the smallest "
+      "values to train",
       0, NULL, 0 },
-    { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold, time: share to train on", 0, NULL, 0 },
+    { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), 0.8, 0, 1, NULL, NULL, NULL, "random, scaffold, time: training share", 0, NULL, 0 },
     { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random, scaffold, time: share to choose the epoch by", 0, NULL, 0 },
+      "random, scaffold, time: validation share, which chooses the best epoch", 0, NULL, 0 },
     { PL_REAL, "fractions.test", AT(fraction[ST_TEST]), 0.1, 0, 1, NULL, NULL, NULL,
-      "random, scaffold, time: share that no choice depends on", 0, NULL, 0 },
+      "random, scaffold, time: test share, on which no choice depends", 0, NULL, 0 },
     { PL_REAL, "fractions.calibration", AT(fraction[ST_CALIBRATION]), 0, 0, 1, NULL, NULL, NULL,
-      "random, scaffold, time: share kept for calibration", 0, NULL, 0 },
+      "random, scaffold, time: calibration share, for prediction intervals", 0, NULL, 0 },
     { PL_INT, "limit.train", AT(limit[ST_TRAIN]), 0, 0, 1e12, NULL, NULL, "molecules",
-      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
+      "maximum number, chosen by seed; 0: all", 0, NULL, 0 },
     { PL_INT, "limit.valid", AT(limit[ST_VALID]), 0, 0, 1e12, NULL, NULL, "molecules",
-      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
+      "maximum number, chosen by seed; 0: all", 0, NULL, 0 },
     { PL_INT, "limit.test", AT(limit[ST_TEST]), 0, 0, 1e12, NULL, NULL, "molecules",
-      "at most so many, chosen by seed; 0 is all", 0, NULL, 0 },
+      "maximum number, chosen by seed; 0: all", 0, NULL, 0 },
     { PL_TEXT, "column", AT(column), 0, 0, 0, "split", NULL, NULL, "column, time: name of the label", 0, NULL, 0 },
     { PL_PATH, "path", AT(path), 0, 0, 0, NULL, NULL, NULL, "file: its name", PL_EXISTS, NULL, 0 },
     { PL_CHOICE, "leaks", AT(leaks), LEAK_DROP, 0, 0, NULL, "drop|refuse|allow", NULL,
-      "a training molecule whose InChIKey skeleton is also held out: drop it, refuse the split, or allow it", 0, NULL, 0 },
+      "training molecules whose InChIKey skeleton (first 14 letters) is also in a held-out part: drop them, refuse the split, or allow "
+      "them", 0, NULL, 0 },
     { 0 }
 };
 
@@ -145,7 +147,7 @@ static bool same_group(const member *a, const member *b)
     return a->order == b->order && !strncmp(a->key, b->key, SKELETON);
 }
 
-/* A group goes where its first member falls. */
+/* A group goes to the part of its first member. */
 static void split_random(split_state *s)
 {
     double end[ST_SPLIT_PARTS], sum = 0;
@@ -301,7 +303,7 @@ static const char *const needs[] = { "prepare", NULL };
 static const char *const reset_sql[] = { "DELETE FROM split", NULL };
 
 const pl_stage st_split = {
-    .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 3,
+    .name = "split", .help = "assign molecules to training, validation and test", .scope = PL_WHOLE, .version = 3,
     .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs, .reads_blocks = reads_blocks,
     .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
     .reset_sql = reset_sql, .uses_seed = true,

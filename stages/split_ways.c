@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts from what is known of molecules. Chance is in split.c. */
+/* Splits by properties of the molecules; the random split is in split.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
     if (cut)
         *cut = '\0';
     cut_separators(line);
-    if (part == NO_PART || !line[0]) /* nobody's name would be everybody's without one */
+    if (part == NO_PART || !line[0]) /* an empty name would match every molecule without one */
         return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
                        s->conf->path, number);
     (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
@@ -168,8 +168,8 @@ static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
     pl_sha256_start(&sha);
     pl_sha256_add(&sha, text.data, text.len);
     pl_sha256_hex(&sha, now);
-    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again "
-                                                                     "when nobody writes to it", s->conf->path);
+    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when no "
+                                                                                   "program writes to it", s->conf->path);
 }
 
 static pl_code lines_add(const split_state *s, pl_error *err)
@@ -217,7 +217,7 @@ static pl_code lines_apply(split_state *s, pl_error *err)
     return rc;
 }
 
-/* Slips of the pen, and records that failed. */
+/* Names that are misspelled, or whose records failed. */
 static pl_code lines_strange(const split_state *s, pl_error *err)
 {
     int64_t n = 0;
@@ -270,7 +270,7 @@ static int compare_scaffold(const void *a, const void *b)
     return (x->scaffold > y->scaffold) - (x->scaffold < y->scaffold);
 }
 
-/* The largest first; among equals, which are most, chance decides. */
+/* The largest first; equal sizes, which are the majority, in random order. */
 static int compare_group(const void *a, const void *b)
 {
     const group *x = a, *y = b;

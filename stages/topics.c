@@ -61,7 +61,7 @@ static const char workflow_text[] = "";
 
 const st_topic st_topics[] = {
     { "yaml", "how a workflow file is written", yaml_text },
-    { "workflow", "settings of the whole file", workflow_text },
+    { "workflow", "the settings of the whole file", workflow_text },
     { "exit-codes", "what the exit status says", exit_text },
     { "environment", "environment variables", environment_text },
     { NULL, NULL, NULL }

@@ -11,14 +11,14 @@
 
 #define TARGET(member) offsetof(st_target, member)
 static const pl_field target_fields[] = {
-    { PL_TEXT, "name", TARGET(name), 0, 0, 0, NULL, NULL, NULL, "what the model predicts is called", PL_REQUIRED, NULL, 0 },
-    { PL_TEXT, "column", TARGET(column), 0, 0, 0, NULL, NULL, NULL, "label to learn, if it is called otherwise", 0, NULL, 0 },
+    { PL_TEXT, "name", TARGET(name), 0, 0, 0, NULL, NULL, NULL, "name of the prediction", PL_REQUIRED, NULL, 0 },
+    { PL_TEXT, "column", TARGET(column), 0, 0, 0, NULL, NULL, NULL, "label to learn, if its name differs", 0, NULL, 0 },
     { PL_TEXT, "unit", TARGET(unit), 0, 0, 0, "", NULL, NULL, "unit of the prediction", 0, NULL, 0 },
     { PL_REAL, "factor", TARGET(factor), 1, 0, 0, NULL, NULL, NULL,
-      "label times this is the target, to change units (27.211386 for hartree to eV)", 0, NULL, 0 },
-    { PL_CHOICE, "better", TARGET(better), 2, 0, 0, NULL, "low|high|none", NULL, "which end a ranking wants", 0, NULL, 0 },
+      "the label is multiplied by this, to change units (27.211386 for hartree to eV)", 0, NULL, 0 },
+    { PL_CHOICE, "better", TARGET(better), 2, 0, 0, NULL, "low|high|none", NULL, "which end is better", 0, NULL, 0 },
     { PL_CHOICE, "transform", TARGET(transform), 0, 0, 0, NULL, "none|composition", NULL,
-      "composition: learn what is left after least squares on the element counts", 0, NULL, 0 },
+      "composition: learn the residual of a least-squares fit to the element counts", 0, NULL, 0 },
     { 0 }
 };
 
@@ -31,12 +31,13 @@ static const pl_field target_fields[] = {
 enum { LOSS_AUTO = NN_LOSS_BCE + 1 }; /* settled before any use */
 
 const pl_field st_train_fields[] = {
-    { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "what to learn: one, or several with one network; a molecule needs one of them", PL_REQUIRED,
+    { PL_LIST, "targets", AT(targets), 0, 0, 0, NULL, NULL, NULL, "what to learn: one target, or several with one network; a molecule needs a "
+      "value of at least one", PL_REQUIRED,
       target_fields, sizeof(st_target) },
     { PL_TEXT, "name", AT(name), 0, 0, 0, NULL, NULL, NULL, "name of the model and its file; the workflow's if not given",
       0, NULL, 0 },
     INT("model.layers", model.layers, 7, 1, 64, NULL, "attention blocks"),
-    INT("model.degrees", model.degrees, 4, 1, NN_DEGREES, NULL, "degrees 0 to this less 1"),
+    INT("model.degrees", model.degrees, 4, 1, NN_DEGREES, NULL, "number of degrees: 0 to this less 1"),
     INT("model.channels", model.channels, 32, 1, 512, NULL, "channels of each degree"),
     INT("model.heads", model.heads, 8, 1, 64, NULL, "attention heads; divides channels / channels_div"),
     INT("model.channels_div", model.channels_div, 2, 1, 16, NULL, "values and keys have channels / this"),
@@ -48,58 +49,59 @@ const pl_field st_train_fields[] = {
       "natural: mirror images get the same score, by construction; both: the published network, which tells them apart and has about twice the couplings",
       PL_LATER, NULL, 0 },
     { PL_TEXTS, "model.elements", AT(model.elements), 0, 0, 0, NULL, NULL, NULL,
-      "chemical symbols the model can read, if none is given, or auto: those of the training molecules", 0, NULL, 0 },
-    BOOL("model.z", model.z, 1, "the atomic number as a number beside the one-hot element"),
-    BOOL("model.charge", model.charge, 0, "the formal charge as a number"),
-    BOOL("model.bonds", model.bonds, 1, "the kind of bond, one-hot, on edges"),
+      "chemical symbols the model can read; empty or auto: those of the training molecules", 0, NULL, 0 },
+    BOOL("model.z", model.z, 1, "use the atomic number as an input, beside the one-hot element"),
+    BOOL("model.charge", model.charge, 0, "use the formal charge as an input"),
+    BOOL("model.bonds", model.bonds, 1, "use the bond type as an input of edges, one-hot"),
     INT("batch.molecules", loop.molecules, 240, 1, 100000, "molecules", "in a batch"),
-    INT("batch.max_edges", loop.max_edges, 70000, 0, 1e9, "edges", "directed edges in a batch; 0 is no limit"),
-    INT("batch.shards", loop.shards, 1, 1, 1024, "shards", "parts of a batch whose gradients are summed; at most so many ranks, "
-        "same bits for any number of them"),
+    INT("batch.max_edges", loop.max_edges, 70000, 0, 1e9, "edges", "maximum directed edges in a batch; 0: no limit"),
+    INT("batch.shards", loop.shards, 1, 1, 1024, "shards", "parts of a batch whose gradients are summed; also the maximum number of ranks; "
+        "bit-identical for any number of ranks"),
     { PL_INT, "members", AT(members), 1, 1, ST_MEMBERS_MAX, NULL, NULL, "networks",
-      "of an ensemble, each from a start and an order of its own: NAME-1, NAME-2, .. with seed, seed + 1, ..; their mean is the score", PL_LATER,
+      "of an ensemble, each with its own initial weights and order of molecules: NAME-1, NAME-2, .. with seed, seed + 1, ..; their mean is the "
+      "score", PL_LATER,
       NULL, 0 },
     { PL_TEXT, "start", AT(start), 0, 0, 0, NULL, NULL, NULL,
-      "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning): the same network, other elements, "
-      "features and targets may be", PL_LATER, NULL, 0 },
+      "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning); the network must be the same, "
+      "elements, features and targets may differ", PL_LATER, NULL, 0 },
     INT("epochs", loop.epochs, 100, 1, 1000000, "epochs", "passes over the training molecules"),
     CHOICE("optimiser.type", loop.optimiser, NN_ADAMW, "adamw|lamb",
            "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm"),
     REAL("optimiser.lr", loop.lr, 0.002, 0, 10, NULL, "learning rate"),
-    REAL("optimiser.min_lr", loop.min_lr, 0.0002, 0, 10, NULL, "learning rate at the end of the cosine"),
+    REAL("optimiser.min_lr", loop.min_lr, 0.0002, 0, 10, NULL, "learning rate at the end of the cosine schedule"),
     REAL("optimiser.weight_decay", loop.weight_decay, 0.1, 0, 100, NULL, "of every parameter"),
-    REAL("optimiser.beta1", loop.beta1, 0.9, 0, 0.999999, NULL, "memory of the gradient"),
-    REAL("optimiser.beta2", loop.beta2, 0.999, 0, 0.9999999, NULL, "memory of its square"),
-    REAL("optimiser.eps", loop.eps, 1e-8, 0, 1, NULL, "added to the root of the square"),
-    REAL("optimiser.grad_clip", loop.grad_clip, 10, 0, 1e9, NULL, "largest global norm of the gradient; 0 is none"),
+    REAL("optimiser.beta1", loop.beta1, 0.9, 0, 0.999999, NULL, "decay of the mean gradient"),
+    REAL("optimiser.beta2", loop.beta2, 0.999, 0, 0.9999999, NULL, "decay of the mean squared gradient"),
+    REAL("optimiser.eps", loop.eps, 1e-8, 0, 1, NULL, "added to the root of the mean squared gradient"),
+    REAL("optimiser.grad_clip", loop.grad_clip, 10, 0, 1e9, NULL, "maximum global norm of the gradient; 0: no maximum"),
     { PL_BOOL, "optimiser.sharded", AT(loop.sharded), 0, 0, 0, NULL, NULL, NULL,
-      "with ranks over NCCL and engine cuda each GPU keeps moments and average of its part of the parameters alone: less memory, "
-      "same bits; elsewhere without effect; not for lamb", PL_HOW, NULL, 0 },
+      "with ranks over NCCL and engine cuda each GPU keeps the moments and the weight average of its own part of the parameters only: less "
+      "memory, bit-identical; elsewhere without effect; not for lamb", PL_HOW, NULL, 0 },
     CHOICE("schedule.type", loop.schedule, NN_LR_COSINE_EPOCH, "constant|cosine_epoch|cosine_step",
-           "cosine from lr to min_lr, by epoch as the reference or by step"),
-    REAL("schedule.warmup", loop.warmup, 0, 0, 1e6, "epochs", "the learning rate rises from 0 over these"),
+           "cosine from lr to min_lr, changed every epoch (as in the published code) or every step"),
+    REAL("schedule.warmup", loop.warmup, 0, 0, 1e6, "epochs", "the learning rate rises from 0 over this many"),
     CHOICE("loss", loop.loss, LOSS_AUTO, "l1|l2|bce|auto",
-           "mean error or mean squared error, on the normalised target; binary cross-entropy of a class; auto: bce for a label "
+           "mean absolute error or mean squared error of the normalised target; binary cross-entropy of a class; auto: bce for a label "
            "with task: classification, else l1"),
-    REAL("ema", loop.ema, 0, 0, 0.9999999, NULL, "decay of an average of the weights, which is then the model; 0 is none"),
+    REAL("ema", loop.ema, 0, 0, 0.9999999, NULL, "decay of an exponential moving average of the weights, which becomes the model; 0: no average"),
     INT("early_stop.patience", loop.patience, 0, 0, 1000000, "epochs",
-        "stop after so many without a better validation error; 0 is never"),
+        "stop after this many without a better validation error; 0: never"),
     { PL_DURATION, "checkpoint.every", AT(checkpoint_every), 600, 1, 86400, NULL, NULL, NULL,
-      "and at the end of an epoch, unless that took more than a twentieth of the time", PL_HOW, NULL, 0 },
+      "time between checkpoints; also at the end of an epoch, unless saving takes more than a twentieth of the time", PL_HOW, NULL, 0 },
     { PL_INT, "domain", AT(domain), NN_DOMAIN_MAX, 0, NN_DOMAIN_MAX, NULL, NULL, "molecules",
-      "training molecules whose fingerprints the model file keeps, about 40 bytes each; if there are more, so many chosen evenly, and every "
-      "similarity is a lower bound; 0: none",
+      "maximum number of training molecules whose fingerprints the model file keeps, about 40 bytes each; of more, an even selection is kept, "
+      "and every similarity is a lower bound; 0: none",
       PL_LATER, NULL, 0 },
-    CHOICE("dtype", dtype, 0, "f32|bf16", "numbers in the model file; bf16 is half the size"),
-    { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers; same bits for any",
+    CHOICE("dtype", dtype, 0, "f32|bf16", "number format in the model file; bf16 halves its size"),
+    { PL_INT, "threads", AT(threads), -1, 1, 256, NULL, "auto", NULL, "auto: as many as the run has workers; bit-identical for any number",
       PL_HOW, NULL, 0 },
     ST_COMPUTE_FIELDS(st_train_conf),
     { PL_BOOL, "recompute", AT(recompute), 0, 0, 0, NULL, NULL, NULL,
-      "compute messages, norms and folded weights again in the backward pass: half the memory, more time, same bits", PL_HOW,
+      "compute messages, norms and folded weights again in the backward pass: half the memory, more time, bit-identical", PL_HOW,
       NULL, 0 },
     { PL_BOOL, "evaluate_beside", AT(beside), 1, 0, 0, NULL, NULL, NULL,
-      "on a GPU validation and test molecules are measured beside the steps of the next epoch: less time, the memory of scoring on top, "
-      "same bits", PL_HOW, NULL, 0 },
+      "on a GPU, evaluate validation and test molecules during the steps of the next epoch: less time, more memory (that of scoring), "
+      "bit-identical", PL_HOW, NULL, 0 },
     { PL_CHOICE, "ranks", AT(ranks), ST_RANKS_AUTO, 0, 0, NULL, ST_RANKS_WORDS, NULL,
       "processes that train together; auto: if a launcher started several, over NCCL on GPUs, else over its MPI, else TCP", PL_HOW, NULL, 0 },
     { PL_DURATION, "rank_timeout", AT(rank_timeout), 60, 1, 86400, NULL, NULL, NULL,
@@ -212,8 +214,8 @@ static void sharded_check(const st_train_conf *c, const pl_step *step, pl_proble
     const pl_node *optimiser = pl_node_get(step->node, "optimiser");
 
     if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
-        pl_problem_add(problems, pl_node_get(optimiser, "sharded"), "optimiser.sharded: lamb needs the norms of whole tensors, which "
-                       "no rank has then; adamw, or false");
+        pl_problem_add(problems, pl_node_get(optimiser, "sharded"), "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
+                                                        "has then; use adamw, or sharded: false");
 }
 
 static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
@@ -229,7 +231,7 @@ static void loss_check(const pl_workflow *wf, const pl_step *step, const st_targ
         pl_problem_add(problems, step->node, "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}",
                        label);
     if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
-        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor and transform", label);
+        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor or transform; remove them", label);
 }
 
 static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
@@ -240,7 +242,7 @@ static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, 
         pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
     for (int32_t i = 0; i < k; i++)
         if (!strcmp(st_train_target(step->conf)[i].name, t->name))
-            pl_problem_add(problems, step->node, "targets: two are called %s", t->name);
+            pl_problem_add(problems, step->node, "targets: two have the name %s; rename one", t->name);
     if (!(t->factor != 0))
         pl_problem_add(problems, step->node, "targets: factor is 0");
     else {
