@@ -137,7 +137,7 @@ static double pass_seconds(const bench *b, int chunk, int n_edges, mode m, int r
     return best;
 }
 
-/* By as many edges as the largest chunk has. */
+/* Arrays for as many edges as the largest chunk has. */
 static int chunk_best(const bench *b, mode m)
 {
     static const int sizes[] = { 16, 64, 128, CHUNK_MOST };

@@ -415,9 +415,9 @@ static void foot_print(const setup *s)
     (void)getloadavg(&load, 1);
     (void)printf(
         "\nThe best step of about %g s a figure: processor time with one thread, wall time with more. Training: the weights\n"
-        "folded, forward, backward; no optimiser. cuda: wall time; training: mean of whole steps, optimiser too. us/e/l: microseconds an edge and hidden layer.\n"
-        "\\* of the reference formulation's work along edges for the same molecules, whatever was really done.\n"
-        "5 models: of one; at once: from one batch, on streams of their own, against one after the other.\n"
+        "folded, forward, backward; no optimiser. cuda: wall time; training: mean of whole steps, with optimiser. us/e/l: microseconds an edge and hidden layer.\n"
+        "\\* counts the reference formulation's work along edges for the same molecules, not the work really done.\n"
+        "5 models: seconds per model; at once: from one batch, each on its own stream, compared with one after the other.\n"
         "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
         "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n", s->seconds);
     for (int i = 0; i < s->n_variants; i++)

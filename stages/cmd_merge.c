@@ -60,7 +60,7 @@ static int merge(const pl_app *app, const pl_args *args, pl_workflow *wf, int32_
     if (pl_arg(args, "--quiet") == NULL) {
         (void)printf("%d shards %s\n", (int)shards.n, already ? "were merged already" : "merged");
         st_summary_print(app, wf, already ? 0 : 1);
-        (void)printf("%s; `molsieve run %s` does them\n", st_left_out(wf, mem), args->arg[0]);
+        (void)printf("%s; `molsieve run %s` runs them\n", st_left_out(wf, mem), args->arg[0]);
     }
     return 0;
 }

@@ -16,7 +16,7 @@ static const pl_opt opts[] = {
     { 0 }
 };
 
-/* The last row of the run table. */
+/* The newest row of the run table. */
 typedef struct last_run {
     int64_t run_id;
     char state[16], command[32], host[128], started[32], ended[32], reason[400];

@@ -17,7 +17,7 @@ static const struct kind {
 
 static const char digits[] = "0123456789";
 
-/* The id in what the command said: "12", "12;cluster", "12[].server", "12.1-8:1", "Job <12> is ...". */
+/* The job's id in the output of the command: "12", "12;cluster", "12[].server", "12.1-8:1", "Job <12> is ...". */
 static const char *job_id(st_scheduler s, const char *said, pl_arena *mem)
 {
     const char *from = said + strcspn(said, digits);

@@ -108,8 +108,8 @@ pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t 
     if (rc)
         return rc;
     if (own >= n && n > 1)
-        return pl_fail(err, PL_ECONFIG, "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start "
-                       "fewer, or more machines", launch->rank, own, n);
+        return pl_fail(err, PL_ECONFIG, "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start fewer ranks, or use "
+                                        "more machines", launch->rank, own, n);
     *device = list[n == 1 ? 0 : own];
     return PL_OK;
 }

@@ -133,7 +133,7 @@ static st_type parse_call(parser *p)
     return f->result == ST_ANY ? all : f->result;
 }
 
-/* The condition behind `when`, or the value that the base is compared with. */
+/* The condition after `when`, or the value that the base is compared with. */
 static void parse_when(parser *p, bool searched, st_type base)
 {
     size_t at = p->now.at;

@@ -8,7 +8,7 @@
 
 enum { ST_ARGUMENTS_MAX = 100 };
 
-/* result: ST_ANY is the type of the arguments, which then must be alike. */
+/* result: ST_ANY is the type of the arguments, which then must have the same type. */
 typedef struct st_function {
     const char *name;
     int least, most;
@@ -31,7 +31,7 @@ typedef struct parser {
     const char *text;
     const st_column *columns;
     token now;
-    size_t next;    /* the first byte behind `now` */
+    size_t next;    /* the first byte after `now`  */
     int depth;
     uint64_t used;
     size_t *at;

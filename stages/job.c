@@ -255,7 +255,7 @@ static void header(const st_job *j, pl_text *out)
 
 /* ---- commands ---- */
 
-/* `run` needs no setting of the scheduler, and `submit` in a job is given two of its own. */
+/* `run` needs no scheduler settings; `submit` inside a job is given two by the script. */
 static bool leave_out(const char *override, bool submit)
 {
     static const char *const all[] = { "scheduler." }, *const own[] = { "scheduler.type=", "scheduler.restarts=" };

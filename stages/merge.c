@@ -243,7 +243,7 @@ static void remove_file(const char *path, pl_arena *mem)
     }
 }
 
-/* Foreign keys hold in the end only. */
+/* Foreign keys hold only at the end. */
 static pl_code open_file(st_merging *m, const char *path, pl_error *err)
 {
     pl_workflow there = *m->wf;
@@ -377,7 +377,7 @@ static pl_code look_whether_again(st_merging *m, pl_store *s, bool *again, pl_er
     return code;
 }
 
-/* A finished results.db with these keys has them already. */
+/* Whether a finished results.db already has the results for these keys. */
 static pl_code look_whether_done(st_merging *m, bool *already, pl_error *err)
 {
     pl_store *s = NULL;

@@ -60,8 +60,8 @@ pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, con
     pl_code rc = pl_db_int(s->db, &other, err, "SELECT count(*) FROM model WHERE name=%Q AND sha256<>%Q", name, m->sha256);
 
     if (!rc && other)
-        rc = pl_fail(err, PL_EDATA, "%s is not the file that the training of this run wrote; put that one back, or train "
-                     "again with --from train", path);
+        rc = pl_fail(err, PL_EDATA, "%s is not the file that the training of this run wrote; restore that file, or train again with --from "
+                                    "train", path);
     return rc;
 }
 

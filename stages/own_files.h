@@ -11,7 +11,7 @@ bool st_path_canonical(char *out, const char *path);
  * them (-wal, .lock, copies), .lock, .reserve, heartbeat.json, ranks-*, and what lies in models/, checkpoints/ and shards/. */
 bool st_is_own(const pl_workflow *wf, const char *path);
 
-/* The same for a path without a workflow: beside a results.db that is there. */
+/* The same for a path without a workflow: whether it is an own file beside an existing results.db. */
 bool st_is_beside_results(const char *path);
 
 #endif

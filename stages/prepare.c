@@ -157,7 +157,7 @@ static void hash_rules(const char *text, char hash[65])
     pl_sha256_hex(&sha, hash);
 }
 
-/* ,"alerts":"hash of the rules": what the library is asked, so neither comments nor the file's name. "" without any. */
+/* ,"alerts":"hash of the rules": only what the library is given, without comments and the file's name. "" without rules. */
 static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
 {
     pl_problems problems = { .mem = mem };
@@ -267,7 +267,7 @@ static void read_conf(prepare_state *s)
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
-/* The same structures are built whatever the alerts, and of a SMILES whatever the pH; on another kind of machine they are others. */
+/* Built structures do not depend on the alerts, nor, for a given SMILES, on the pH; they do depend on the kind of machine. */
 static pl_code open_structures(prepare_state *s, pl_error *err)
 {
     json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
@@ -497,7 +497,7 @@ const char *st_prepare_form(const st_prepare_conf *c, char out[32])
     return c->ph >= 0 ? out : c->neutralise ? "neutral" : "as drawn";
 }
 
-/* Alerts are looked for in molecules; an action without any has no effect. Only what is built has several structures. */
+/* Sets settings without effect to their defaults: the alert action without rules, the number of structures if none is built. */
 static void settle(const pl_workflow *wf, void *conf)
 {
     st_prepare_conf *c = conf, dflt;

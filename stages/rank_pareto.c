@@ -123,8 +123,8 @@ static pl_code put(void *ctx, const st_candidate *c, pl_error *err)
         front_free(&x->f[x->n]);
     }
     if (x->f[x->n - 1].n > FRONT_MAX)
-        return pl_fail(err, PL_ELIMIT, "front %lld has more than %d molecules: where nearly nobody is better than anybody, fronts say "
-                       "little; fewer objectives, constraints, or method: weighted", (long long)x->n, (int)FRONT_MAX);
+        return pl_fail(err, PL_ELIMIT, "front %lld has more than %d molecules: if almost no candidate dominates another, fronts "
+                       "order little; use fewer objectives, add constraints, or set method: weighted", (long long)x->n, (int)FRONT_MAX);
     return PL_OK;
 }
 

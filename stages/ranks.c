@@ -67,7 +67,7 @@ static int choose(const st_train_conf *c, const nn_launch *l)
     return l->mpi ? ST_RANKS_MPI : ST_RANKS_TCP;
 }
 
-/* What carries bytes: the MPI that started us, if its plugin is there, or TCP. */
+/* The transport: the MPI that started us, if its plugin exists, or TCP. */
 static pl_code bytes_open(nn_ranks *r, const nn_join *join, int which, pl_error *err)
 {
     bool mpi = which == ST_RANKS_MPI || (which == ST_RANKS_NCCL && join->launch.mpi && plugin_there(ST_MPI_PLUGIN));
@@ -126,7 +126,7 @@ static pl_code team_level(st_team *team, const st_train_conf *c, pl_error *err)
                                          "have", text) : PL_OK;
 }
 
-/* NCCL over what carries bytes already; that is closed with it. */
+/* NCCL on top of the transport, which is closed with it. */
 static pl_code sum_open(st_team *team, const st_train_conf *c, nn_join *join, pl_error *err)
 {
     int32_t device = join->launch.local_rank > 0 ? join->launch.local_rank : 0;
@@ -196,7 +196,7 @@ static pl_code digest_make(char out[65], const pl_workflow *wf, const pl_step *s
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     const char *settings = mem ? pl_params_json(step->stage->fields, step->conf, mem) : NULL;
-    const st_train_conf *c = step->conf; /* of how, not what, it takes what all must do alike */
+    const st_train_conf *c = step->conf; /* of the settings of how to compute, only those that must be the same on all ranks */
     const char *text = settings ? pl_sprintf(mem, "%s %s %lld %d %d %d %s", st_version, st_commit, (long long)wf->seed,
                                              pl_workflow_step(wf, "basis") != NULL, c->loop.sharded, c->beside,
                                              settings) : NULL;

@@ -54,7 +54,7 @@ typedef struct read_state {
     int32_t file;         /* the one that is open, or comes next */
     int32_t files_stored; /* rows of input_file                  */
     int64_t next_id;
-    int64_t at;           /* the unit of the undivided run that the reader stands before */
+    int64_t at;           /* the next unit of the undivided run that the reader will reach */
     st_found *found;      /* [workflow.inputs.n] */
     sqlite3_stmt *put_record, *put_file;
     bool comma_told;
@@ -101,7 +101,7 @@ static int64_t unit_of_all(const read_state *s, int64_t unit)
     return s->env->n_shards > 0 ? unit * s->env->n_shards + s->env->shard : unit;
 }
 
-/* The reader stands behind the last record that is in the database. */
+/* Moves the reader to after the last record that is in the database. */
 static pl_code go_on(read_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -349,7 +349,7 @@ static bool is_blank(const char *s, size_t n)
     return i == n;
 }
 
-/* A SMILES ends at the first blank; everything in it is printable ASCII. */
+/* A SMILES ends at the first blank and contains only printable ASCII. */
 static size_t smiles_length(const char *s, size_t n, bool *clean)
 {
     size_t i = 0;
@@ -504,7 +504,7 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
 }
 
 static const char empty_sql[] = "SELECT path || ' holds no records' FROM input_file WHERE n_records=0 ORDER BY file_id";
-/* One failed record among millions may stand for half a file. */
+/* One failed record among millions may be half a file that could not be read. */
 static const char cut_sql[] =
     "SELECT i.path || ': ' || f.message || '; records after number ' || (r.ordinal-1) || ' are lost: get the file again'"
     " FROM failure f JOIN record r USING(record_id) JOIN input_file i USING(file_id)"
@@ -539,7 +539,7 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = warn_of(s, cut_sql, err);
     if (s->env->n_shards > 0)
-        return code; /* what is not here may be in another shard */
+        return code; /* records missing here may be in another shard */
     if (code == PL_OK)
         code = pl_db_int(db, &n, err, "SELECT EXISTS(SELECT 1 FROM record)");
     if (code == PL_OK && n == 0)

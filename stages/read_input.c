@@ -98,7 +98,7 @@ static void check_formats(const pl_workflow *wf, pl_problems *problems)
     ch_worker_close(worker);
 }
 
-/* A reader for every file, and columns that are there: as far as a look at the first bytes says. */
+/* Checks that every file has a reader and the named columns, as far as its first bytes show. */
 static void check_files(const pl_workflow *wf, pl_problems *problems)
 {
     const pl_node *at = pl_node_get(wf->tree, "inputs");

@@ -26,7 +26,7 @@ typedef struct st_found {
 /* In the transaction of unit `unit`. */
 pl_code st_seen_put(pl_env *env, int64_t unit, const st_seen *seen, pl_error *err);
 
-/* At the end of file `file`: EINPUT unless all that was read of it is what the key says. *bytes: how long it was. */
+/* At the end of file `file`: EINPUT unless its bytes have the hash in the key. *bytes: its size. */
 pl_code st_seen_whole(const pl_env *env, int32_t file, ch_reader *reader, int64_t *bytes, pl_error *err);
 
 /* Of an input that is open for reading: EINPUT unless its format is that in the key. */

@@ -38,7 +38,7 @@ static json_t *json_rows(const pl_env *env, const char *sql, pl_code *rc, pl_err
     return list;
 }
 
-/* Names the calibration molecules whatever machine prepared them: a hash over their InChIKeys in order. */
+/* Identifies the calibration molecules independently of the machine: a hash over their sorted InChIKeys. */
 static pl_code molecules_hash(char hex[65], const pl_env *env, const st_dataset *d, pl_error *err)
 {
     sqlite3_stmt *st = NULL;

@@ -34,7 +34,7 @@ static const char *word(const json_t *o, const char *key)
 
 static long long number(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
 
-/* The strings of a list, or one member of its objects: as many as are shown. */
+/* The strings of a list, or one member of its objects, up to the number shown. */
 static const char *join(st_report *r, const json_t *list, const char *member)
 {
     const json_t *one;
@@ -342,7 +342,7 @@ static void add_worst(st_report *r, int64_t model, int64_t property)
 {
     static const char *const heads[] = { "part", "structure", "title", "#measured", "#predicted", "#error", "unit", NULL };
 
-    st_report_table(r, "mid", "The largest errors outside the training part: look at these first.");
+    st_report_table(r, "mid", "The largest errors outside the training part: check these molecules first.");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT e.part, m.smiles, (SELECT title FROM record WHERE record.mol_id=m.mol_id LIMIT 1), e.measured, e.predicted, "

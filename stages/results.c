@@ -13,7 +13,7 @@ static bool ends_with(const char *s, const char *end)
     return n >= k && strcmp(s + n - k, end) == 0;
 }
 
-/* The newest file that matches, or NULL. */
+/* The newest matching file, or NULL. */
 static const char *newest(const char *pattern, pl_arena *mem)
 {
     glob_t found = { 0 };

@@ -104,7 +104,7 @@ static pl_code domain_put(score_state *s, const score_unit *u, int32_t i, int k,
     return pl_db_run(s->put_score, err);
 }
 
-/* Mean, sample deviation, smallest similarity and largest interval over the predictions of the property of target k, of which k is the first good one. */
+/* Mean, sample standard deviation, smallest similarity and largest interval over the property's predictions; k is its first valid one. */
 static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, nn_case *c, pl_error *err)
 {
     const outcome *o = u->outcome + (int64_t)i * s->n_targets;

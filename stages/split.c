@@ -90,7 +90,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 
 /* ---- reading the molecules ----------------------------------------------- */
 
-/* A molecule without an InChIKey (more atoms than InChI takes) is a group by itself, told by its SMILES. */
+/* A molecule without an InChIKey (more atoms than InChI takes) is a group of its own, identified by its SMILES. */
 static void member_fill(const split_state *s, member *m, const char *inchikey, const char *smiles)
 {
     if (inchikey[0])

@@ -66,7 +66,7 @@ pl_code st_split_column(split_state *s, pl_error *err)
     return rc;
 }
 
-/* NaN behind all numbers. */
+/* NaN sorts after all numbers. */
 static int compare_value(const void *a, const void *b)
 {
     const double x = ((const member *)a)->value, y = ((const member *)b)->value;
@@ -91,7 +91,7 @@ static pl_code times_tell(const split_state *s, int64_t n)
     return rc;
 }
 
-/* The smallest first, the largest to test; what is equal, as molecules of a year, goes together where the first falls. */
+/* The smallest values train, the largest test; equal values, such as molecules of one year, go to the part of the first. */
 pl_code st_split_time(split_state *s, pl_error *err)
 {
     static const int order[ST_SPLIT_PARTS] = { ST_TRAIN, ST_VALID, ST_CALIBRATION, ST_TEST };
@@ -159,7 +159,7 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
     return pl_db_run(add, err);
 }
 
-/* The key has the hash of what was there when the run began. */
+/* The key has the hash of the file as it was when the run began. */
 static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
 {
     char now[65];
@@ -197,7 +197,7 @@ static pl_code lines_add(const split_state *s, pl_error *err)
     return rc;
 }
 
-/* The last line that names a molecule holds. */
+/* If several lines name a molecule, the last one counts. */
 static pl_code lines_apply(split_state *s, pl_error *err)
 {
     sqlite3_stmt *find = NULL;

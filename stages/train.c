@@ -316,7 +316,7 @@ static pl_code train_open(void *state, pl_env *env, pl_error *err)
     return PL_OK;
 }
 
-/* A file of its own, but for what all members know. */
+/* Writes the file of member k: its own weights, and what all members share. */
 static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error *err)
 {
     pl_arena *mem = t->env->mem;

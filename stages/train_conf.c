@@ -201,7 +201,7 @@ static void elements_check(const st_train_conf *c, const pl_step *step, pl_probl
         pl_problem_add(problems, step->node, "model.elements: %s", err.text);
 }
 
-/* With "-64" behind it, if there are several. */
+/* Whether the name can be that of a file, with "-64" appended if there are several members. */
 static bool is_file_name(const char *name, int64_t members)
 {
     size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
