@@ -122,7 +122,7 @@ static void read_file(reader *in, const char *path, pl_arena *mem)
     rule r;
 
     if (stat(path, &st) == 0 && st.st_size > FILE_MAX)
-        pl_problem_add_file(in->problems, path, "more than %d MiB: that are no alerts", (int)FILE_MAX >> 20);
+        pl_problem_add_file(in->problems, path, "more than %d MiB: this is no file of alerts", (int)FILE_MAX >> 20);
     else if (pl_file_read(&bytes, path, mem, &err) != PL_OK)
         pl_problem_add_file(in->problems, path, "%s", err.text);
     if (bytes.data == NULL)
@@ -205,7 +205,7 @@ static void tell_bad(const st_alerts *a, const ch_bad_rule *bad, pl_problems *pr
     pl_problem_add(problems, &at, "alerts: not a SMARTS from character %d on, as Open Babel reads it", (int)bad->column);
 }
 
-/* Open Babel dies of some texts, and then does not say of which. */
+/* Some texts crash Open Babel, which then does not report which one. */
 static pl_code check_each(ch_worker *w, const st_alerts *a, pl_problems *problems, pl_arena *mem, pl_error *err)
 {
     const char *line = a->text;
@@ -218,7 +218,7 @@ static pl_code check_each(ch_worker *w, const st_alerts *a, pl_problems *problem
         int32_t n_bad = 0;
         code = one ? ch_worker_rules(w, one, &bad, &n_bad, mem, err) : pl_fail(err, PL_ENOMEM, "a rule");
         if (code == PL_EINPUT)
-            pl_problem_add(problems, &a->at[i], "alerts: not a SMARTS that Open Babel survives: %s", err->text);
+            pl_problem_add(problems, &a->at[i], "alerts: not a SMARTS that Open Babel can read: %s", err->text);
         if (n_bad > 0)
             tell_bad(a, &(ch_bad_rule){ i, bad->column }, problems);
         line += n + 1;

@@ -33,7 +33,7 @@ typedef struct st_bench_case {
     nn_collate *collate;   /* owns the batch                               */
 } st_bench_case;
 
-/* The molecules over and over as one batch: n_graphs of them, or fewer if max_edges
+/* One batch, the molecules repeated: n_graphs of them, or fewer if max_edges
  * (0: no limit) is reached before; at least one. model and params are borrowed. */
 pl_code st_bench_case_open(st_bench_case *c, const nn_se3 *model, const float *params, const nn_inputs *inputs,
                            const st_bench_mols *mols, const ch_graph_opts *graph, const int32_t limits[2],
@@ -64,11 +64,11 @@ int st_bench_convs(st_bench_conv *out, const nn_se3 *model); /* how many, at mos
 
 /* ---- the machine ---- */
 
-/* Seconds: processor time of one thread, which other programs disturb least; of more
- * threads only the wall clock says anything. */
+/* Seconds: with one thread its processor time, which other programs disturb least; with several
+ * threads the wall-clock time. */
 double st_bench_now(int threads);
 
-/* Operations a second of so many threads at once, measured: multiply-adds in registers
+/* Operations per second, measured with this many threads at once: multiply-adds in registers
  * by the widest vectors; bf16 tile products, 0 where there are none. */
 typedef struct st_bench_peak {
     double fp32, bf16;
@@ -83,31 +83,31 @@ typedef struct st_bench_variant {
     const nn_engine_kind *kind;
     const char *set;       /* of kernels, or NULL                        */
     nn_engine_conf conf;
-    bool main;             /* of the set that is chosen here             */
-    int models;            /* ST_BENCH_TOGETHER: forward of so many ..   */
+    bool main;             /* of the kernel set that is chosen here      */
+    int models;            /* ST_BENCH_TOGETHER: forward of this many .. */
     bool at_once;          /* .. at once, or one after the other         */
     char name[48];
-    char refused[384];     /* why not here, or ""                        */
+    char refused[384];     /* why it cannot run here, or ""              */
 } st_bench_variant;
 
-/* Seconds of the best step, of one model; bytes of all. train 0: not measured. */
+/* Seconds of the best step for one model; bytes of memory for all models. train 0: not measured. */
 typedef struct st_bench_times {
     double forward, train, bytes;
 } st_bench_times;
 
-/* All that the engines have, refused ones too; how many. */
+/* All variants of the engines, refused ones included. Returns their number. */
 int st_bench_variants(st_bench_variant *out, int most);
-/* Is it among `words` ("nodes,avx2 exact")? NULL: everything of the chosen set, of other sets
- * and of the oracle what shows their speed in float32, with one thread. */
+/* Whether it matches `words` ("nodes,avx2 exact"). NULL: all variants of the chosen set, and of other sets
+ * and of the reference engine those that show their speed in float32, with one thread. */
 bool st_bench_variant_wanted(const st_bench_variant *v, const char *words, int threads);
 pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st_bench_case *c, int threads,
                               double seconds, pl_error *err);
 
 /* ---- whole steps ---- */
 
-/* Wall seconds of a training step that the engine does by itself, as many in flight as it
- * takes, mean of about so many seconds after a first round. The learning rate is 0. EDATA: steps are
- * left out, which is faster than taking them. */
+/* Wall-clock seconds of a training step that the engine does by itself, with as many in flight as it
+ * accepts: the mean over about `seconds` after a first round. The learning rate is 0. EDATA: steps are
+ * skipped, as loss or gradient is not finite, which is faster than doing them. */
 pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_variant *v, nn_engine *engine,
                        double seconds, pl_error *err);
 
@@ -117,8 +117,8 @@ typedef struct st_bench_blas {
     const char *library;              /* "libopenblas.so.0"                               */
     double forward;                   /* seconds for all convolutions of the batch        */
     double train;                     /* R and T kept from forward to backward             */
-    double train_cached;              /* backward at once after each chunk: what no network
-                                         can do, a bound                                   */
+    double train_cached;              /* backward at once after each chunk: no network
+                                         can do this; a bound                              */
     int chunk_forward, chunk_train;   /* edges at a time                                   */
     double off;                       /* largest difference from plain loops, relative     */
 } st_bench_blas;
@@ -126,13 +126,13 @@ typedef struct st_bench_blas {
 /* Every convolution materialises R for a chunk of edges (one large sgemm), multiplies
  * features with the dense basis, T, and R with that (two sgemms an edge), as the
  * reference does with batched products; in training also the gradients of all four
- * operands. Left out, all in its favour: bases, gathers, radial hidden layers,
+ * operands. Not counted, all in its favour: bases, gathers, radial hidden layers,
  * attention, norms, linear layers, pooling. One thread, processor time, the best of
- * several chunk sizes and of `repeats`. BLAS is loaded when it is asked for; EDEVICE:
+ * several chunk sizes and of `repeats`. BLAS is loaded at the first call; EDEVICE:
  * this machine has none. Memory in mem. */
 pl_code st_bench_blas_run(st_bench_blas *out, const st_bench_case *c, int repeats, pl_arena *mem, pl_error *err);
 
-/* Edges of a batch for which it needs so many bytes. */
+/* The number of edges in a batch for which it needs this many bytes. */
 int32_t st_bench_blas_edges(const nn_se3 *model, double bytes);
 
 #endif

@@ -137,7 +137,7 @@ static double pass_seconds(const bench *b, int chunk, int n_edges, mode m, int r
     return best;
 }
 
-/* By as many edges as the largest chunk has. */
+/* Arrays for as many edges as the largest chunk has. */
 static int chunk_best(const bench *b, mode m)
 {
     static const int sizes[] = { 16, 64, 128, CHUNK_MOST };
@@ -243,7 +243,7 @@ int32_t st_bench_blas_edges(const nn_se3 *model, double bytes)
     return edge < 1 ? 1 : edge > 1200 ? 1200 : (int32_t)edge;
 }
 
-/* Number k of output o of the first edge, in double. */
+/* Element k of output o of the first edge, in double precision. */
 static double plainly(const bench *b, const conv *c, int o, int k)
 {
     int cf = c->s.c_in * c->s.f;

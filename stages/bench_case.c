@@ -20,7 +20,7 @@ static bool mol_take(st_bench_mols *m, ch_worker *w, const ch_record *r, pl_erro
     return true;
 }
 
-/* Records that cannot be used are passed over; the last reason is told when none can. */
+/* Unusable records are skipped; if all are unusable, the last reason is reported. */
 static pl_code mols_read(st_bench_mols *m, ch_worker *w, ch_reader *r, int32_t most, pl_error *err)
 {
     pl_error why = { 0 };
@@ -66,7 +66,7 @@ void st_bench_mols_close(st_bench_mols *m)
 
 /* ---- batches ------------------------------------------------------------- */
 
-/* The molecules' graphs; those with an element the model does not know are left out. */
+/* The molecules' graphs, without molecules that have an element unknown to the model. */
 static pl_code items_make(nn_item **out, int32_t *n, const nn_inputs *inputs, const st_bench_mols *mols,
                           const ch_graph_opts *opts, pl_arena *mem, pl_error *err)
 {

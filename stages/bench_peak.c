@@ -50,7 +50,7 @@ static void peak_bf16(void *ctx, int worker, int i)
     j->work[i] = c[0] == INNER ? 2.0 * SIDE * SIDE * INNER * PRODUCTS : NAN;
 }
 
-/* Operations a second of so many threads at once, the best of several. */
+/* Operations per second with this many threads at once, the best of several measurements. */
 static double rate_best(nn_pool *pool, int threads, nn_pool_work *work, const nn_cpu_kernels *kernels)
 {
     peak_job j = { .kernels = kernels };

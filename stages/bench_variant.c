@@ -102,7 +102,7 @@ bool st_bench_variant_wanted(const st_bench_variant *v, const char *words, int t
 
 static pl_code step(const st_bench_case *c, const nn_engine_kind *kind, nn_engine *e, bool train, pl_error *err)
 {
-    pl_code rc = train ? kind->set_params(e, c->params, err) : PL_OK; /* a training step folds the weights anew */
+    pl_code rc = train ? kind->set_params(e, c->params, err) : PL_OK; /* a training step folds the weights again */
 
     if (!rc)
         rc = kind->forward(e, &c->batch, train, c->y, err);

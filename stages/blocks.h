@@ -14,10 +14,10 @@ typedef struct st_blocks {
 pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const char *kind, pl_error *err);
 
 /* Whether the stage has committed this unit. The runner asks for a unit only when it
- * has, or when the stage is done: no then means that there are no more. */
+ * has, or when the stage is done: then "no" means that there are no more units. */
 pl_code st_blocks_has(const st_blocks *b, int64_t unit, bool *has, pl_error *err);
 
-/* A unit, in mem, for pl_block_check on the thread that uses it. EDATA with the remedy when features.db
+/* Reads a unit into mem, for pl_block_check on the thread that uses it. EDATA, with what to do, when features.db
  * lacks it. */
 pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err);
 

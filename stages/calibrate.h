@@ -1,17 +1,17 @@
-/* stages/calibrate.h - the interval of a target, from molecules that the model was not trained on. */
+/* stages/calibrate.h - the prediction interval of a target, from molecules that the model was not trained on. */
 #ifndef ST_CALIBRATE_H
 #define ST_CALIBRATE_H
 
 #include "pipeline/stage.h"
 #include "stages/errors.h"
 
-/* Sets e->outside: whether each molecule is outside of the domain of m, for its target k. After e->alike was found. Nothing where m
+/* Sets e->outside: whether each molecule is outside of the domain of m, for its target k. e->alike must be set. Does nothing if m
  * has no range. In d->mem. */
 pl_code st_errors_domain(st_errors *e, int32_t k, const pl_env *env, const st_dataset *d, const nn_model_file *m, pl_error *err);
 
-/* Sets the lowest calibrated similarity of target k of m, then its interval (not of a class) from the molecules of e inside of the
- * domain that m has with it: a score outside has no interval, so molecules there must not widen those of others. m->range is as
- * it will be. */
+/* Sets the lowest calibrated similarity of target k of m, then its interval (none for a class), from the molecules of e inside of the
+ * resulting domain: a score outside has no interval, so molecules outside must not widen it for others. m->range must have its
+ * final value. */
 pl_code st_calibrate(nn_model_file *m, int32_t k, st_errors *e, st_part part, const pl_env *env, const st_dataset *d, pl_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* stages/classes.h - labels that are classes: `task: classification` in stages.prepare.properties.
  *
- * A class is 0 or 1. Another value is refused, with the molecule and the value; but where several
- * measurements of a molecule disagree, their mean lies between: that molecule has no class. */
+ * A class is 0 or 1. Another value is refused, naming the molecule and the value. But if several
+ * measurements of a molecule disagree, their mean lies between 0 and 1, and the molecule has no class. */
 #ifndef ST_CLASSES_H
 #define ST_CLASSES_H
 
@@ -15,7 +15,7 @@ bool st_label_classifies(const pl_workflow *wf, const char *label);
 /* ECONFIG: a label is neither 0 nor 1 nor between two measurements. *undecided: molecules without a class. */
 pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_error *err);
 
-/* What is no class is not measured; molecules of which nothing is are left out. Before samples are made of it. */
+/* Values that are no class become "not measured"; molecules without any measured value are removed. Call it before samples are opened. */
 void st_dataset_decided(st_dataset *d);
 
 /* A row in `failure` for each molecule of the split with a label that is no class; in the caller's transaction. */

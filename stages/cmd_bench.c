@@ -20,7 +20,7 @@ enum { THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
 
 static const pl_opt opts[] = {
     { "--batch", 'b', "N", "molecules in a batch (240)" },
-    { "--seconds", 's', "S", "about so long for each figure, and at least one step after the first (5)" },
+    { "--seconds", 's', "S", "seconds to measure each figure, at least one step after the first (5)" },
     { "--threads", 't', "N,..", "numbers of threads (1 and all processors)" },
     { "--graphs", 'g', "WHAT", "bonds, radius5 or both (both)" },
     { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
@@ -52,7 +52,7 @@ typedef struct setup {
     json_t *json;          /* NULL: tables                      */
 } setup;
 
-/* A row of the table; seconds of the best step. */
+/* A row of the table; seconds are those of the best step. */
 typedef struct row {
     const char *name;
     int threads;
@@ -196,7 +196,7 @@ static void row_work(row *r, const setup *s, const st_bench_case *c, const st_be
 
 /* ---- showing ------------------------------------------------------------- */
 
-/* What the rows of one table have in common: of the reference formulation, per edge. */
+/* What the rows of one table share: the reference formulation's values, per edge. */
 typedef struct table {
     const char *graph;
     const st_bench_case *c;
@@ -275,7 +275,7 @@ static void row_print(const table *t, const row *r, const st_bench_case *c)
 
 /* ---- a table ------------------------------------------------------------- */
 
-/* 1,200 edges, or as many as leave half of the free memory alone. */
+/* 1,200 edges, or as many as fit into half of the free memory. */
 static int32_t blas_edges(const setup *s)
 {
     double bytes = 0.5 * (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -415,9 +415,9 @@ static void foot_print(const setup *s)
     (void)getloadavg(&load, 1);
     (void)printf(
         "\nThe best step of about %g s a figure: processor time with one thread, wall time with more. Training: the weights\n"
-        "folded, forward, backward; no optimiser. cuda: wall time; training: mean of whole steps, optimiser too. us/e/l: microseconds an edge and hidden layer.\n"
-        "\\* of the reference formulation's work along edges for the same molecules, whatever was really done.\n"
-        "5 models: of one; at once: from one batch, on streams of their own, against one after the other.\n"
+        "folded, forward, backward; no optimiser. cuda: wall time; training: mean of whole steps, with optimiser. us/e/l: microseconds an edge and hidden layer.\n"
+        "\\* counts the reference formulation's work along edges for the same molecules, not the work really done.\n"
+        "5 models: seconds per model; at once: from one batch, each on its own stream, compared with one after the other.\n"
         "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
         "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n", s->seconds);
     for (int i = 0; i < s->n_variants; i++)
@@ -488,7 +488,7 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_bench = {
     .name = "bench",
     .args = "",
-    .help = "how fast models are computed here, beside the reference's way of computing",
+    .help = "measure the speed of models on this machine, against the reference formulation",
     .about = "Every engine, set of kernels, radial mode and precision that this machine has, on real molecules, with the\n"
              "reference formulation (radial matrices and bases in memory, OpenBLAS) measured in the same run if OpenBLAS\n"
              "is installed. The tables are Markdown. Run it when nothing else runs.\n\n"

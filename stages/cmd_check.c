@@ -6,7 +6,7 @@
 #include "stages/cmd_json.h"
 
 static const pl_opt opts[] = {
-    { "--show", 's', NULL, "print the whole effective file, each value with where it comes from" },
+    { "--show", 's', NULL, "print the whole effective file, each value with its origin" },
     { "--json", 0, NULL, "print the verdict and all problems as JSON" },
     { 0 }
 };

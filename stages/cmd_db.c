@@ -7,7 +7,7 @@
 
 static const pl_opt opts[] = {
     { "--to", 'o', "FILE", "backup: the copy to write (default: beside the database, with the date)" },
-    { "--alone", 0, NULL, "prune: nobody else uses a features.db that lies outside the work directory" },
+    { "--alone", 0, NULL, "prune: no other workflow uses the features.db outside the work directory" },
     { "--results-only", 0, NULL, "check and digest: leave features.db out" },
     { 0 }
 };
@@ -30,7 +30,7 @@ static pl_code do_check(const pl_args *args, pl_store *s, pl_error *err)
     (void)fputs(pl_text_str(&report), stdout);
     pl_text_free(&report);
     if (code == PL_OK && !good)
-        code = pl_fail(err, PL_EDATA, "%s: not sound; put back a copy, or run the workflow with --fresh", s->results_path);
+        code = pl_fail(err, PL_EDATA, "%s: damaged; restore a backup, or run the workflow with --fresh", s->results_path);
     return code;
 }
 
@@ -129,8 +129,8 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_db = {
     .name = "db",
     .args = "check|digest|schema|backup|prune [WHERE]",
-    .help = "look after the databases of a run",
-    .about = "check   integrity, references, units against stages, checksums of blocks; status 5 if not sound\n"
+    .help = "check, describe, back up and prune the databases of a run",
+    .about = "check   integrity, references, units against stages, checksums of blocks; status 5 if damaged\n"
              "digest  a hash of the logical content that does not depend on order, paths, times or workers\n"
              "schema  every table and column with unit and meaning\n"
              "backup  a consistent copy, also while a run is writing\n"

@@ -6,7 +6,7 @@
 #include "stages/cmd.h"
 #include "stages/results.h"
 
-/* All whose blocks stay: the workflow's own results and those named after it. */
+/* All results whose blocks are kept: the workflow's own and those named after it. */
 typedef struct pruning {
     const pl_app *app;
     const pl_workflow *wf;
@@ -17,7 +17,7 @@ typedef struct pruning {
     pl_arena *mem;
 } pruning;
 
-/* What another workflow keeps there would have to be computed again, for hours. */
+/* Blocks of another workflow there would have to be computed again, for hours. */
 static pl_code check_shared(const pruning *p, pl_error *err)
 {
     if (p->n > 0 || p->alone || pl_path_is_in(p->wf->storage.features, p->wf->workdir))

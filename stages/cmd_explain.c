@@ -61,7 +61,7 @@ const pl_cmd st_cmd_explain = {
     .name = "explain",
     .args = "FILE [STAGE] [stage.setting=value ...]",
     .help = "why a stage runs again, field by field",
-    .about = "Compares what decides a stage's result now (settings, inputs, models, stages it needs) with what it\n"
+    .about = "Compares what determines a stage's result now (settings, inputs, models, stages it needs) with what it\n"
              "was when the stored result was made. Comments, order, paths and worker counts never matter.\n\n"
              "  molsieve explain workflows/screen.yaml prepare stages.prepare.fragment=keep\n",
     .min_args = 1,

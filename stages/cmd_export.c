@@ -14,7 +14,7 @@
 enum { MAX_FIELDS = 2000, HIDDEN = 2 }; /* SQLite gives no more columns; the last two of an SDF query are mol_id and unit */
 
 static const pl_opt opts[] = {
-    { "--output", 'o', "FILE", "write there, whole or not at all; .gz is compressed; without it to standard output" },
+    { "--output", 'o', "FILE", "output file, complete or not written at all; .gz is compressed; default: standard output" },
     { "--top", 'n', "N", "the first N of the ranking" },
     { "--all", 'a', NULL, "every molecule, not only the ranking" },
     { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300 and logp < 3\"" },

@@ -4,9 +4,9 @@
 #include "stages/rows.h"
 
 static const pl_opt opts[] = {
-    { "--stage", 0, "STAGE", "only failures of this stage; lists them" },
-    { "--code", 0, "CODE", "only failures with this code; lists them" },
-    { "--limit", 'n', "N", "list at most so many (default 50; 0: all)" },
+    { "--stage", 0, "STAGE", "list the failures of this stage only" },
+    { "--code", 0, "CODE", "list the failures with this code only" },
+    { "--limit", 'n', "N", "list at most this many (default 50; 0: all)" },
     { "--csv", 0, NULL, "list all as CSV" },
     { "--json", 0, NULL, "list all as JSON, one object a line" },
     { 0 }

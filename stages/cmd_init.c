@@ -17,7 +17,7 @@ typedef struct copier {
     bool kept_ignored; /* the .gitignore that was there */
 } copier;
 
-/* Workflows of the other kind stay behind; data and models are shared. */
+/* Workflows of the other kind are not copied; data and models are shared. */
 static bool is_wanted(const copier *c, const char *name, int depth)
 {
     const char *dot = strrchr(name, '.');
@@ -67,7 +67,7 @@ static pl_code copy_dir(copier *c, const char *from, const char *to, int depth, 
     return code;
 }
 
-/* What runs leave behind is large and can be made again. The workflows name their work directories under runs. */
+/* Files of runs are large and can be made again. The workflows name their work directories under runs. */
 static const char ignored[] = "# made by runs: databases, checkpoints, hits\n/runs/\n*.db\n*.db-wal\n*.db-shm\n*.ckpt\n";
 
 static pl_code write_ignored(copier *c, const char *to, pl_error *err)
@@ -92,7 +92,7 @@ static pl_code make_project(copier *c, const char *to, pl_error *err)
     if (workflows == NULL || from == NULL)
         return pl_fail(err, PL_ENOMEM, "out of memory");
     if (access(workflows, F_OK) == 0)
-        return pl_fail(err, PL_ECONFIG, "%s: is there already; nothing was overwritten", workflows);
+        return pl_fail(err, PL_ECONFIG, "%s: exists already; nothing was overwritten", workflows);
     code = copy_dir(c, from, workflows, 0, err);
     return code == PL_OK ? write_ignored(c, to, err) : code;
 }
@@ -103,7 +103,7 @@ static void print_next(const copier *c, const char *to)
     bool train = strcmp(c->kind, "train") == 0;
 
     (void)printf("%s: %d files, %s\n%s/.gitignore: %s\n\nnext:\n", to, c->n_files, pl_size_str(c->bytes, size), to,
-                 c->kept_ignored ? "was there and is as it was; runs/ belongs in it" : "keeps runs/ and databases out of git");
+                 c->kept_ignored ? "existed and was not changed; add runs/ to it" : "keeps runs/ and databases out of git");
     if (strcmp(to, ".") != 0)
         (void)printf("  cd %s\n", to);
     (void)printf("  molsieve check workflows/%s.yaml\n", train ? "train-esol" : "screen");

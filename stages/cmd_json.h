@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-/* Indented, on lines of its own, with escapes for what a terminal obeys; NULL is null. flags: more of json_dumps. */
+/* Prints json indented, ending its line, with terminal control characters escaped; NULL prints null. flags: more flags of json_dumps. */
 void st_json_print(const json_t *json, size_t flags);
 
 #endif

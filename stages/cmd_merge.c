@@ -7,7 +7,7 @@
 #include "stages/version.h"
 
 static const pl_opt opts[] = {
-    { "--of", 0, "N", "how many shards there are; needed when none has begun, or shards of another number are there too" },
+    { "--of", 0, "N", "number of shards; needed if none has begun, or if shards of another number exist too" },
     { "--missing", 0, NULL, "only print the numbers of the shards that are not finished, one a line" },
     { "--quiet", 'q', NULL, "only warnings and errors" },
     { 0 }
@@ -21,7 +21,7 @@ static int print_missing(const st_shards *s)
     return 0;
 }
 
-/* The first few by name, then how many, and the same status as a run that is not at its end. */
+/* Names the first few and their total; the status is that of an unfinished run. */
 static int refuse(const st_shards *s, const char *file)
 {
     pl_error err = { 0 };
@@ -60,7 +60,7 @@ static int merge(const pl_app *app, const pl_args *args, pl_workflow *wf, int32_
     if (pl_arg(args, "--quiet") == NULL) {
         (void)printf("%d shards %s\n", (int)shards.n, already ? "were merged already" : "merged");
         st_summary_print(app, wf, already ? 0 : 1);
-        (void)printf("%s; `molsieve run %s` does them\n", st_left_out(wf, mem), args->arg[0]);
+        (void)printf("%s; `molsieve run %s` runs them\n", st_left_out(wf, mem), args->arg[0]);
     }
     return 0;
 }
@@ -86,7 +86,7 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_merge = {
     .name = "merge",
     .args = "FILE [stage.setting=value ...]",
-    .help = "make the results of one run of the shards of a workflow",
+    .help = "combine the shards of a workflow into the results of one run",
     .about = "When all shards (`molsieve run FILE --shard K/N`) are finished, their rows go into results.db of the work\n"
              "directory: the same rows as of one undivided run. Then `molsieve run FILE` does the stages that no shard\n"
              "does. Stop it and run it again at will; a second merge finds nothing to do. Status 75: shards are missing.\n\n"

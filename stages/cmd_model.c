@@ -54,7 +54,7 @@ static void print_classes(const json_t *e)
     print_real("Brier", e, "brier", "");
 }
 
-/* How many there are, and of a class what an enrichment can be. */
+/* The number of values, and for a class the largest possible enrichment. */
 static void print_size(const json_t *e)
 {
     (void)printf("  (%lld molecules", (long long)json_integer_value(json_object_get(e, "n")));
@@ -71,7 +71,7 @@ static double measure_of(const json_t *fit, bool classes)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* By the test part, or the validation part where there is no other. */
+/* Errors on the test part, or on the validation part if there is no test part. */
 static void print_verdict(const json_t *errors, const char *unit, bool classes)
 {
     const char *part = json_object_get(errors, "test") ? "test" : "valid", *who;
@@ -114,7 +114,7 @@ static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
     }
 }
 
-/* The molecules that intervals and range come from, where they are not those of the training. */
+/* The molecules that intervals and range come from, if these are not those of the training. */
 static void print_calibration(const json_t *p, pl_arena *mem)
 {
     json_t *c = json_object_get(p, "calibration"), *n;
@@ -126,7 +126,7 @@ static void print_calibration(const json_t *p, pl_arena *mem)
                  plain(json_string_value(json_object_get(c, "workflow")), mem));
     json_object_foreach(json_object_get(c, "molecules"), name, n)
         (void)printf(" %lld molecules with %s", (long long)json_integer_value(n), plain(name, mem));
-    (void)printf("; range and intervals are theirs\n");
+    (void)printf("; range and intervals come from these\n");
 }
 
 static void print_graph(const nn_model_file *m)
@@ -167,14 +167,14 @@ static void print_training(const json_t *p, pl_arena *mem)
         (void)printf("              and %zu more\n", k - FILES_SHOWN);
 }
 
-/* Of some of the training molecules a similarity is a lower bound. */
+/* With only some of the training molecules in the file, a similarity is a lower bound. */
 static void print_domain(const nn_model_file *m)
 {
     if (m->domain.n == 0)
         return;
     (void)printf("  domain      %d molecules it was trained on: a score has the similarity to the nearest", (int)m->domain.n);
     if (m->range.molecules > m->domain.n)
-        (void)printf("; a lower bound, they are %d of %lld", (int)m->domain.n, (long long)m->range.molecules);
+        (void)printf("; a lower bound, as the file has %d of %lld", (int)m->domain.n, (long long)m->range.molecules);
     (void)printf("\n");
 }
 
@@ -293,8 +293,8 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
     (void)printf("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
     print_domain(m);
     (void)printf("  sha256 %s\n", m->sha256);
-    (void)puts(m->verified ? "  the checksum that the file carries holds"
-                           : "  the file carries no checksum: it is of an earlier version, or of another program; compare the sha256");
+    (void)puts(m->verified ? "  the checksum in the file is right"
+                           : "  the file has no checksum: an earlier version or another program wrote it; compare the sha256");
     return 0;
 }
 
@@ -337,7 +337,7 @@ static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
     return n;
 }
 
-/* How a tensor differs. All numbers are finite: no other file is read. */
+/* How a tensor differs. All numbers are finite, as files with others are refused. */
 typedef struct tensor_diff {
     const char *name, *what; /* NULL: by numbers */
     double most, relative;   /* largest difference; and as a part of the largest number of the first file */
@@ -493,8 +493,8 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_model = {
     .name = "model",
     .args = "info|verify|diff FILE [FILE]",
-    .help = "what a model file holds, whether it is sound, how two differ",
-    .about = "info    what it predicts, from which inputs, how it was trained, how wrong it is\n"
+    .help = "show or verify a model file, or compare two",
+    .about = "info    what it predicts, from which inputs, how it was trained, its errors\n"
              "verify  the file's own checksum, every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
              "diff    settings, provenance and the weights that differ most, relative to the largest of their tensor;\n"
              "        exit 1 if they differ\n\n"

@@ -22,7 +22,7 @@ static const char examples[] =
     "  molsieve query --csv \"SELECT inchikey, smiles, mw, logp FROM molecule WHERE logp < 3 ORDER BY mw\"\n"
     "  molsieve query \"SELECT * FROM column_doc WHERE tbl='molecule'\"\n";
 
-/* Of those that SQLite, its shell or a build of it may have: what gives an address of memory, reads files or changes the process. */
+/* Functions of SQLite, its shell or some builds that return an address of memory, read files or change the process. */
 static bool is_dangerous(const char *function)
 {
     static const char *const names[] = { "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "icu_load_collation",
@@ -34,7 +34,7 @@ static bool is_dangerous(const char *function)
     return yes;
 }
 
-/* Reading, and nothing that reaches another file or changes the connection. */
+/* Allows reading only, and nothing that opens another file or changes the connection. */
 static int only_reading(void *unused, int action, const char *a, const char *b, const char *c, const char *d)
 {
     static const char *const pragmas[] = { "table_info", "table_list", "index_list", "index_info", "table_xinfo",
@@ -57,7 +57,7 @@ static int only_reading(void *unused, int action, const char *a, const char *b, 
     }
 }
 
-/* Tables of functions are declared when first used, which looks like making a table: before nothing but reading is allowed. */
+/* Table-valued functions are declared at their first use, which looks like creating a table: use them before only reading is allowed. */
 static void declare(sqlite3 *db)
 {
     static const char *const tables[] = { "json_each", "json_tree", "pragma_table_info", "pragma_table_xinfo", "pragma_table_list",
@@ -230,7 +230,7 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_query = {
     .name = "query",
     .args = "[SQL | TABLE | VIEW] [WORKDIR | WORKFLOW | DATABASE]",
-    .help = "ask the results database with SQL; reading only",
+    .help = "query the results database with SQL, read-only",
     .about = "Without an argument: lists the tables and views. The database is opened for reading only, so this is safe\n"
              "during a run; any SQLite tool can read it too.\n\n"
              "  molsieve query\n  molsieve query v_hits\n"

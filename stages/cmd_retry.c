@@ -14,12 +14,12 @@ static const pl_opt opts[] = {
     { "--code", 0, "CODE", "only if there are failures with this code" },
     { "--dry-run", 'n', NULL, "count them and print the plan, do nothing" },
     { "--jobs", 'j', "N", "worker threads and processes" },
-    { "--keep-going", 'k', NULL, "pass limits of failures" },
+    { "--keep-going", 'k', NULL, "ignore the limits of failures" },
     { "--until", 0, "STAGE", "run this stage and what it needs, no more" },
     { "--max-time", 0, "TIME", "stop cleanly after this time, or auto: ask the scheduler" },
     { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
     { "--quiet", 'q', NULL, "only warnings and errors" },
-    { "--verbose", 'v', NULL, "more about what is going on" },
+    { "--verbose", 'v', NULL, "more messages" },
     { "--log", 0, "FILE", "append the log to this file too" },
     { "--log-format", 0, "FORM", "text or json" },
     { 0 }
@@ -77,9 +77,9 @@ static int run(const pl_app *app, const pl_args *args)
     if (name[0] == '\0' && !begun)
         return status;
     if (begun)
-        pl_cmd_say("the retry that was stopped goes on");
+        pl_cmd_say("the stopped retry continues");
     else
-        pl_cmd_say("%lld failure%s of stage %s: it runs again, and what stands on it", (long long)n, n == 1 ? "" : "s", name);
+        pl_cmd_say("%lld failure%s of stage %s: it runs again, and so do the stages that depend on it", (long long)n, n == 1 ? "" : "s", name);
     return st_run_command(app, args, "retry", name[0] ? name : NULL);
 }
 
@@ -88,8 +88,8 @@ const pl_cmd st_cmd_retry = {
     .args = "FILE [stage.setting=value ...]",
     .help = "run the stage of failed records again, with other limits",
     .about = "Give the limits that were too tight as overrides. The whole stage runs again, so that the result is the\n"
-             "one a fresh run with these limits gives: which record of a structure came first must not depend on how\n"
-             "often something was tried. Old results stay in results.previous.db until the new ones are complete.\n\n"
+             "one a fresh run with these limits gives: which of several records of a structure comes first must\n"
+             "not depend on the number of attempts. Old results stay in results.previous.db until the new ones are complete.\n\n"
              "  molsieve retry workflows/screen.yaml --code timeout stages.prepare.conformers.retry_cpu_limit=120s\n"
              "  molsieve retry workflows/screen.yaml --stage prepare -n\n",
     .opts = opts,

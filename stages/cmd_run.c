@@ -15,17 +15,17 @@
 static const pl_opt opts[] = {
     { "--dry-run", 'n', NULL, "print the plan, do nothing" },
     { "--jobs", 'j', "N", "worker threads and processes (default: the workflow's, else all processors)" },
-    { "--keep-going", 'k', NULL, "after a failed stage go on with those that do not need it; pass limits of failures" },
+    { "--keep-going", 'k', NULL, "after a failed stage continue with those that do not need it; ignore the limits of failures" },
     { "--until", 0, "STAGE", "run this stage and what it needs, no more" },
     { "--from", 0, "STAGE", "run this stage and all after it again" },
     { "--force", 'f', "STAGE", "run this stage again even if it is done" },
-    { "--shard", 0, "K/N", "do the stages of units for part K of N of the input, from 0; auto or auto/N: as the job array says" },
+    { "--shard", 0, "K/N", "run the stages of units for part K of N of the input, K from 0; auto or auto/N: from the job array" },
     { "--fresh", 0, NULL, "start over in a new work directory (DIR-2, DIR-3, ...); the old one stays" },
     { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m), or auto: ask the scheduler" },
     { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
-    { "--requeue-exit", 0, "N", "end with status N where it would be 75: 99 makes Grid Engine start the job again" },
+    { "--requeue-exit", 0, "N", "end with status N instead of 75: 99 makes Grid Engine start the job again" },
     { "--quiet", 'q', NULL, "only warnings and errors" },
-    { "--verbose", 'v', NULL, "more about what is going on" },
+    { "--verbose", 'v', NULL, "more messages" },
     { "--log", 0, "FILE", "append the log to this file too" },
     { "--log-format", 0, "FORM", "text or json" },
     { 0 }
@@ -51,11 +51,11 @@ static int read_shard(const pl_args *args, pl_run_opts *out)
         return 0;
     if (pl_shard_parse(&out->shard, text, &err) != PL_OK)
         return pl_cmd_usage(args, "%s", err.text);
-    return out->fresh ? pl_cmd_usage(args, "--fresh: not with --shard, `merge` would not find it; remove %s",
+    return out->fresh ? pl_cmd_usage(args, "--fresh cannot be used with --shard, as `merge` would not find the new directory; remove %s",
                                      "the directory of the shard instead") : 0;
 }
 
-/* Everything on the command line that can be wrong; 0 or the exit status. */
+/* Checks everything on the command line; returns 0 or the exit status. */
 static int read_options(const pl_args *args, pl_run_opts *out)
 {
     const char *jobs = pl_arg(args, "--jobs"), *again = pl_arg(args, "--requeue-exit");
@@ -122,7 +122,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     return 0;
 }
 
-/* Alone, or as one of several ranks; only rank 0 runs the workflow and speaks. */
+/* Alone, or as one of several ranks; only rank 0 runs the workflow and prints. */
 static int run_as_rank(const pl_app *app, const pl_args *args, pl_workflow *wf, pl_run_opts *o, pl_arena *mem)
 {
     st_team team;
@@ -176,12 +176,12 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_run = {
     .name = "run",
     .args = "FILE [stage.setting=value ...]",
-    .help = "run a workflow; what is done is reused, what was begun goes on",
+    .help = "run a workflow; finished stages are reused, unfinished ones continue",
     .about = "Stop it at any moment by any means; the same command continues. TERM, INT, USR1, USR2 and XCPU finish\n"
-             "what is in hand and end with status 75; a second signal ends at once, and that is safe too.\n"
+             "the units in progress and end with status 75; a second signal ends at once, and that is safe too.\n"
              "Changed settings run their stage and those after it again; `molsieve plan` shows it before.\n\n"
-             "A shard works in WORKDIR/shards/KKKKK-of-NNNNN, by itself; when all are done `molsieve merge` makes of them\n"
-             "the results of one run, and `molsieve run` does the stages that were left out.\n\n"
+             "A shard works independently in WORKDIR/shards/KKKKK-of-NNNNN; when all are done, `molsieve merge` combines\n"
+             "them into the results of one run, and `molsieve run` runs the stages that were left out.\n\n"
              "  molsieve run workflows/screen.yaml\n"
              "  molsieve run workflows/screen.yaml stages.rank.top=500 -j 8\n"
              "  molsieve run workflows/screen.yaml --shard 3/100\n"

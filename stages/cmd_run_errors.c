@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last lines of `run` about models: how wrong they are, and whether a simple prediction is as good. */
+/* The last lines of `run` about models: their errors, and whether a simple prediction is as good. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const char simple_sql[] =
 
 static const char *text(sqlite3_stmt *st, int i) { return (const char *)sqlite3_column_text(st, i); }
 
-/* Compares with every simple prediction that is stored. The name of the best goes to who. */
+/* Compares with every stored simple prediction. *who: the name of the best. */
 static void simple_compare(pl_store *s, sqlite3_stmt *row, const char *metric, st_verdict *v, char *who, size_t n)
 {
     sqlite3_stmt *st = NULL;
@@ -43,7 +43,7 @@ static void simple_compare(pl_store *s, sqlite3_stmt *row, const char *metric, s
     (void)sqlite3_finalize(st);
 }
 
-/* The share of measured values within interval90, where it was looked at. */
+/* The share of measured values within interval90, if it was evaluated. */
 static void print_coverage(pl_store *s, sqlite3_stmt *row)
 {
     sqlite3_stmt *st = NULL;

@@ -9,7 +9,7 @@
 #include "stages/share.h"
 
 const pl_opt st_job_opts[] = {
-    { "--scheduler", 's', "NAME", "slurm, pbs, lsf or sge; without it the one whose commands are here" },
+    { "--scheduler", 's', "NAME", "slurm, pbs, lsf or sge; default: the one whose commands are found" },
     { "--time", 't', "TIME", "limit of the job, such as 12h" },
     { "--nodes", 'N', "N", "nodes (training with ranks)" },
     { "--tasks", 'n', "N", "ranks on a node (training with ranks)" },
@@ -91,7 +91,7 @@ static st_scheduler scheduler_here(void)
 
 /* ---- the job ---- */
 
-/* When none is missing only the merge is left. */
+/* If no shard is missing, only the merge is left. */
 static pl_code find_missing(st_job *job, pl_workflow *wf, const pl_schema *schema, pl_arena *mem, pl_error *err)
 {
     int32_t *list = PL_NEW(mem, int32_t, job->of);
@@ -119,7 +119,7 @@ static pl_code job_fill(st_job *job, const pl_app *app, const pl_args *args, pl_
     if (job->program == NULL)
         return pl_fail(err, PL_ENOMEM, "a script");
     if (job->scheduler == 0)
-        return pl_fail(err, PL_ECONFIG, "no sbatch, bsub or qsub here: which scheduler? --scheduler slurm, pbs, lsf or sge");
+        return pl_fail(err, PL_ECONFIG, "no sbatch, bsub or qsub was found; name the scheduler: --scheduler slurm, pbs, lsf or sge");
     if (job->of == 0 && (job->merge || pl_arg(args, "--missing") != NULL))
         return pl_fail(err, PL_ECONFIG, "there is no array: give --array N or set scheduler.array");
     return pl_arg(args, "--missing") != NULL ? find_missing(job, wf, app->schema, mem, err) : PL_OK;
@@ -171,8 +171,8 @@ const pl_cmd st_cmd_script = {
     .name = "script",
     .args = "FILE [stage.setting=value ...]",
     .help = "print the job script of a workflow for Slurm, PBS, LSF or Grid Engine",
-    .about = "The job runs the workflow, stops before its time limit and has itself started again until all is done.\n"
-             "What it asks for stands in the workflow under `scheduler`, or here. Nothing is sent: see `submit`.\n\n"
+    .about = "The job runs the workflow, stops before its time limit and is queued again until all is done.\n"
+             "Its resources come from `scheduler` in the workflow, or from these options. Nothing is submitted: see `submit`.\n\n"
              "  molsieve script workflows/screen.yaml --time 12h --cpus 16\n"
              "  molsieve script workflows/screen.yaml --array 400 --max-running 64\n",
     .opts = st_job_opts,

@@ -16,7 +16,7 @@ static const pl_opt opts[] = {
     { 0 }
 };
 
-/* The last row of the run table. */
+/* The newest row of the run table. */
 typedef struct last_run {
     int64_t run_id;
     char state[16], command[32], host[128], started[32], ended[32], reason[400];
@@ -72,7 +72,7 @@ static bool lock_is_held(const char *results)
     return held;
 }
 
-/* A run that died without a word is still `running` in the table. */
+/* A run whose process died without recording its end is still `running` in the table. */
 static void judge(last_run *r, const char *results)
 {
     char host[128] = "";
@@ -113,7 +113,7 @@ static json_t *query_json(pl_store *s, const char *sql, pl_code *code, pl_error 
     return list;
 }
 
-/* A stage that is `running` in a run that is not is only begun. */
+/* If the run is not running, a stage with state `running` is shown as begun. */
 static const char *stages_sql(const last_run *r)
 {
     return strcmp(r->state, "running") == 0
@@ -243,7 +243,7 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_status = {
     .name = "status",
     .args = "[WHERE]",
-    .help = "how far a run is; safe while it runs",
+    .help = "show the progress of a run; safe while it runs",
     .about = "WHERE is a workflow, a work directory or a results.db; without it the newest one below the current\n"
              "directory. A run whose process is gone is shown as lost: run the same command again to continue.\n"
              "Of a run on another host, or on a network file system, its heartbeat.json is read and not the database; where\n"

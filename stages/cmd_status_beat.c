@@ -16,7 +16,7 @@
 #include "pipeline/heartbeat.h"
 #include "pipeline/store.h"
 
-/* Longer silence is death: three beats that did not come, and what clocks and caches of file systems may add. */
+/* Without a heartbeat for longer the run is taken for dead: three missed beats, plus what clocks and file-system caches may add. */
 enum { PATIENCE_S = 60 };
 
 static const char *text_of(const json_t *beat, const char *name)
@@ -32,7 +32,7 @@ static double silence(const json_t *beat)
     return strptime(text_of(beat, "at_utc"), "%Y-%m-%dT%H:%M:%SZ", &tm) ? difftime(time(NULL), timegm(&tm)) : 1e9;
 }
 
-/* "running", "done", ... as it says, or "lost". */
+/* "running", "done", ... as in the heartbeat, or "lost". */
 static const char *state_of(const json_t *beat)
 {
     double patience = 3 * json_number_value(json_object_get(beat, "every_s")) + PATIENCE_S;
@@ -90,7 +90,7 @@ static void print_text(const json_t *beat, const char *results)
                  text_of(beat, "host"), job[0] ? ", " : "", job, text_of(beat, "started_utc"),
                  text_of(beat, "reason")[0] ? ": " : "", text_of(beat, "reason"), pl_duration_str(silence(beat), a));
     if (strcmp(state_of(beat), "lost") == 0)
-        (void)printf("  it is silent: dead, or its host is; the same command goes on when the lock is free\n");
+        (void)printf("  no heartbeat: the process or its host is dead; the same command continues when the lock is free\n");
     json_array_foreach(json_object_get(beat, "stages"), i, stage) {
         int64_t total = json_integer_value(json_object_get(stage, "total"));
         (void)printf("  %-9s %-8s %14s %s%s%s  %s\n", text_of(stage, "stage"), text_of(stage, "state"),

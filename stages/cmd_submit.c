@@ -5,7 +5,7 @@
 #include "stages/cmd.h"
 #include "stages/job.h"
 
-/* How a script is sent, and looked after. %s: the job it waits for; the job. */
+/* How a script is submitted, and its job watched. %s: the job that it waits for; the job. */
 static const struct kind {
     const char *send, *send_after, *watch;
 } kinds[] = {
@@ -17,7 +17,7 @@ static const struct kind {
 
 static const char digits[] = "0123456789";
 
-/* The id in what the command said: "12", "12;cluster", "12[].server", "12.1-8:1", "Job <12> is ...". */
+/* The job's id in the output of the command: "12", "12;cluster", "12[].server", "12.1-8:1", "Job <12> is ...". */
 static const char *job_id(st_scheduler s, const char *said, pl_arena *mem)
 {
     const char *from = said + strcspn(said, digits);
@@ -47,14 +47,14 @@ static pl_code send(const st_job *job, const char *path, const char *after, cons
         status = pclose(p);
     *id = status == 0 ? job_id(job->scheduler, pl_text_str(&said), mem) : NULL;
     if (*id == NULL)
-        (void)pl_fail(err, PL_EIO, "%s: the scheduler did not take it%s%.200s", pl_text_str(&command), said.len ? ": " : "",
+        (void)pl_fail(err, PL_EIO, "%s: the scheduler rejected the job%s%.200s", pl_text_str(&command), said.len ? ": " : "",
                       pl_text_str(&said));
     pl_text_free(&command);
     pl_text_free(&said);
     return *id ? PL_OK : PL_EIO;
 }
 
-/* Writes WORKDIR/NAME and sends it, after another job. */
+/* Writes WORKDIR/NAME and submits it, to run after another job. */
 static pl_code submit(const st_job *job, const char *name, const char *after, const char **id, pl_arena *mem, pl_error *err)
 {
     const char *path = pl_sprintf(mem, "%s/%s", job->wf->workdir, name);
@@ -103,7 +103,7 @@ static pl_code submit_all(st_job *job, pl_arena *mem, pl_error *err)
     return code;
 }
 
-/* How far it is. */
+/* Its progress. */
 static void say_status(const st_job *job)
 {
     pl_text line = { 0 };
@@ -138,9 +138,9 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_submit = {
     .name = "submit",
     .args = "FILE [stage.setting=value ...]",
-    .help = "write the job script of a workflow into its work directory and send it",
-    .about = "As `script`, and sends it with sbatch, qsub or bsub. With --array also a job that merges the shards and goes\n"
-             "on with the workflow when all of them have ended.\n\n"
+    .help = "write the job script of a workflow into its work directory and submit it",
+    .about = "Like `script`, and submits the job with sbatch, qsub or bsub. With --array it also submits a job that merges\n"
+             "the shards and continues the workflow when all of them have ended.\n\n"
              "  molsieve submit workflows/screen.yaml --time 12h --cpus 16\n"
              "  molsieve submit workflows/screen.yaml --array 400 --max-running 64\n"
              "  molsieve submit workflows/screen.yaml --array 400 --missing    # tasks that were lost\n",

@@ -7,9 +7,9 @@
 #include "stages/score_columns.h"
 
 static const pl_opt opts[] = {
-    { "--number", 'n', "N", "how many of the ranking; 10 by default" },
-    { "--csv", 0, NULL, "as CSV, numbers in full" },
-    { "--json", 0, NULL, "as JSON, numbers in full" },
+    { "--number", 'n', "N", "number of molecules to show (default 10)" },
+    { "--csv", 0, NULL, "as CSV, numbers in full precision" },
+    { "--json", 0, NULL, "as JSON, numbers in full precision" },
     { 0 }
 };
 
@@ -94,7 +94,7 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_top = {
     .name = "top",
     .args = "[WORKDIR | WORKFLOW | DATABASE]",
-    .help = "the head of the ranking, with every score",
+    .help = "show the top of the ranking, with every score",
     .about = "Without an argument: ./results.db, or the newest runs/*/results.db.\n\n"
              "  molsieve top -n 20\n  molsieve top --csv runs/screen > top.csv\n",
     .opts = opts,

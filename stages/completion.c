@@ -60,7 +60,7 @@ static void add_words(const pl_app *app, const pl_cmd *cmd, pl_text *out)
     add_topics(out);
 }
 
-/* What stands in place of a name in an option: a stage, or a file. */
+/* What the NAME in an option stands for: a stage, or a file. */
 static bool wants_stage(const pl_opt *o) { return o->arg != NULL && strcmp(o->arg, "STAGE") == 0; }
 
 /* ---- bash ---- */
@@ -96,7 +96,7 @@ static void add_bash(const pl_app *app, pl_text *out)
 
 /* ---- zsh ---- */
 
-/* Text inside '...' that zsh's _arguments reads: its own signs are escaped. */
+/* Text inside '...' for zsh's _arguments: its special characters are escaped. */
 static void add_zsh_text(pl_text *out, const char *s)
 {
     for (; *s != '\0'; s++) {

@@ -36,8 +36,8 @@ pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *
     if (off <= 1e-3 || off <= *worst)
         return PL_OK;
     *worst = off;
-    return pl_event_add(env, PL_WARN, "radial nodes %g Angstrom apart are too coarse: hidden units are off by %.2g "
-                        "(root mean square), more than 1e-3; set radial.width to %g", c->width, off, c->width / 2);
+    return pl_event_add(env, PL_WARN, "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
+                                      "mean square), more than 1e-3; set radial.width to %g", c->width, off, c->width / 2);
 }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c)
@@ -108,8 +108,8 @@ pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t 
     if (rc)
         return rc;
     if (own >= n && n > 1)
-        return pl_fail(err, PL_ECONFIG, "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start "
-                       "fewer, or more machines", launch->rank, own, n);
+        return pl_fail(err, PL_ECONFIG, "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start fewer ranks, or use "
+                                        "more machines", launch->rank, own, n);
     *device = list[n == 1 ? 0 : own];
     return PL_OK;
 }
@@ -196,7 +196,8 @@ void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *pro
     const nn_cpu_kernels *k;
 
     if (conf.kernels && c->engine != ST_ENGINE_CPU)
-        pl_problem_add(problems, pin, "%s: kernels: %s is a set of engine cpu, and engine is another", step->stage->name, conf.kernels);
+        pl_problem_add(problems, pin, "%s: kernels: %s is for engine cpu, but engine is set to another; remove one of the "
+                                      "two", step->stage->name, conf.kernels);
     else if (c->engine == ST_ENGINE_CPU && nn_cpu_kernels_pick(&k, conf.kernels, &err) != PL_OK)
         pl_problem_add(problems, pin ? pin : step->node, "%s: %s", step->stage->name, err.text);
     if (st_compute_engine(c)->check(&conf, &err) || st_compute_devices(c, device, &n, &err))

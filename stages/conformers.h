@@ -1,7 +1,7 @@
 /* stages/conformers.h - structures that prepare left in features.db, found by molecule.
  *
- * Made for molecules that come in any order but mostly one unit after another:
- * the unit of the last one stays in memory. Angstrom. */
+ * For access in any order, but fastest unit after unit:
+ * the unit of the last molecule stays in memory. Coordinates in Angstrom. */
 #ifndef ST_CONFORMERS_H
 #define ST_CONFORMERS_H
 

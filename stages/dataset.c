@@ -66,7 +66,7 @@ static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *labe
     return rc || *out ? rc : pl_fail(err, PL_ENOMEM, "labels");
 }
 
-/* The molecules of the split that have one of the labels, which come later. */
+/* The molecules of the split that have one of the labels; the values are read later. */
 static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *label, pl_error *err)
 {
     const char *ids, *sql;
@@ -300,7 +300,7 @@ void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t 
 
 static bool has_graph(const st_dataset *d, int64_t i) { return d->item[i].graph != NULL; }
 
-/* The graph stage has said why. */
+/* The graph stage has stored the reason. */
 static void without_graph_drop(st_dataset *d)
 {
     const int64_t n = d->n;
@@ -393,7 +393,7 @@ static void sample_add(st_samples *s, int32_t *edges, int64_t at, const nn_item 
     edges[s->samples.n++] = item->graph->n_edges;
 }
 
-/* Molecules, then what else there is of each. */
+/* First one structure per molecule, then the other structures of each. */
 static void samples_take(st_samples *s, st_part part, int32_t *edges)
 {
     const st_dataset *d = s->d;

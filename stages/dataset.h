@@ -1,4 +1,4 @@
-/* stages/dataset.h - molecules with a label or several, their graphs in memory, as a model reads them.
+/* stages/dataset.h - molecules with one or more labels and their graphs, in memory, in the form that a model reads.
  *
  * Loaded once from the split, the labels and the blocks of features.db; stored
  * frames are used when the workflow has a basis stage that keeps them. In the
@@ -45,20 +45,20 @@ typedef struct st_dataset {
     pl_arena *mem;               /* the blocks                                        */
 } st_dataset;
 
-/* ECONFIG when no molecule has one of the n labels. ranks: all call, rank 0 reads (env->store of the
- * others may be NULL), all have it; NULL: alone. */
+/* ECONFIG when one of the n labels is on no molecule. ranks: all ranks call it, rank 0 reads (env->store of the
+ * others may be NULL) and all get the data; NULL: a single process. */
 pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err);
-/* The labelled molecules of a workflow that trains nothing. Part: ST_CALIBRATION of those that a split gives to it, else ST_NEW. */
+/* The labelled molecules of a workflow without training. Their part is ST_CALIBRATION if a split says so, else ST_NEW. */
 pl_code st_dataset_open_all(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err);
 void    st_dataset_close(st_dataset *d); /* zeroed is fine */
 
 /* The target k of molecule i. */
 static inline double st_dataset_value(const st_dataset *d, int64_t i, int32_t k) { return d->value[i * d->n_targets + k]; }
 
-/* Whether anything is measured of molecule i. */
+/* Whether molecule i has a measured value of any target. */
 bool st_dataset_is_labelled(const st_dataset *d, int64_t i);
 
-/* Leaves out the others; before samples are made of it. */
+/* Keeps only the wanted molecules. Call it before samples are opened. */
 void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t i));
 
 /* Elements of the molecules of a part, by atomic number. ECONFIG: more than a model can have. */
@@ -81,7 +81,7 @@ typedef struct st_samples {
     } slot[2];                   /* one batch is computed, the next one made          */
 } st_samples;
 
-/* ALL parts with part = ST_PARTS. Targets are not set. Arrays in d->mem. */
+/* part = ST_PARTS: all parts. Targets are not set. Arrays in d->mem. */
 pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err);
 void    st_samples_close(st_samples *s); /* zeroed is fine */
 

@@ -94,7 +94,7 @@ static void find_gpu(st_findings *f)
     }
 }
 
-/* A plugin whose MPI is not loaded, as on a login node, harms nothing; any other that does not open is broken. */
+/* A plugin whose MPI is not loaded, as on a login node, is no fault; any other that does not open is broken. */
 static void find_ranks(st_findings *f)
 {
     const char *path = st_plugin_path(ST_MPI_PLUGIN, f->mem);
@@ -233,7 +233,7 @@ static void find_lock(st_findings *f, const char *path)
     (void)unlink(path);
 }
 
-/* SQLite's own locks, and those are between processes: a child must be refused what we hold. */
+/* Tests SQLite's own locks, which work between processes: a child must be refused the lock that we hold. */
 static void find_range_lock(st_findings *f, const char *path)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
@@ -304,7 +304,7 @@ void st_doctor_disk(st_findings *f, const char *dir)
 
 /* ---- chemistry ---- */
 
-/* Aspirin: its structure key is known, and a conformer of it is quick. */
+/* Aspirin: its InChIKey is known, and its conformer is built quickly. */
 static void find_molecule(st_findings *f, ch_worker *w)
 {
     static const char smiles[] = "CC(=O)Oc1ccccc1C(=O)O aspirin", key[] = "BSYNRYMUTXBXSQ-UHFFFAOYSA-N";
@@ -324,7 +324,7 @@ static void find_molecule(st_findings *f, ch_worker *w)
         st_find(f, "chemistry", ST_GOOD, "aspirin: right InChIKey, 21 atoms, 3D by %s in %.2f CPU s", got.geometry, got.cpu_s);
 }
 
-/* Files of strangers are read there: what a hole in the library could not reach. */
+/* The worker reads untrusted files: reports what an exploited library could not reach. */
 static void find_confined(st_findings *f, int confined)
 {
     st_find(f, "confined", confined == CH_CONFINED_ALL ? ST_GOOD : ST_NOTE, "%s; %s; %s",

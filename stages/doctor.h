@@ -1,4 +1,4 @@
-/* stages/doctor.h - what `molsieve doctor` looks at. */
+/* stages/doctor.h - the checks of `molsieve doctor`. */
 #ifndef ST_DOCTOR_H
 #define ST_DOCTOR_H
 

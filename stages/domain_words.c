@@ -23,7 +23,7 @@ static int compare_reasons(const void *a, const void *b)
     return strcmp(x->word, y->word);
 }
 
-/* Behind "; " as behind the beginning. */
+/* A reason begins at the start of the text or after "; ". */
 static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t most, pl_error *err)
 {
     pl_text sql = { 0 };

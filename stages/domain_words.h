@@ -1,4 +1,4 @@
-/* stages/domain_words.h - how many scores are outside of the domain of their models, and why, for people. */
+/* stages/domain_words.h - a summary: how many scores are outside of the domain of their models, and why. */
 #ifndef ST_DOMAIN_WORDS_H
 #define ST_DOMAIN_WORDS_H
 

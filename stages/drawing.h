@@ -8,7 +8,7 @@
 
 #include "pipeline/base/text.h"
 
-/* Adds one <svg class="mol"> element that fits 220 by 160 pixels; alt says what it shows
+/* Adds one <svg class="mol"> element that fits 220 by 160 pixels; alt describes it
  * (plain text, escaped here). False, and nothing added: something else than the
  * elements above is in it, a number makes no sense, or it is larger than 60 kB. */
 bool st_drawing_add(pl_text *out, const char *svg, const char *alt);

@@ -10,7 +10,7 @@ typedef struct st_errors {
     int64_t n_unknown;                 /* molecules with elements the model does not know */
     const int64_t *at;                 /* [model.n] positions in the data set             */
     const double *measured, *predicted; /* [model.n] in the target's unit                 */
-    const double *alike;               /* [model.n] by st_domain_alike; NULL until somebody asks */
+    const double *alike;               /* [model.n] set by st_domain_alike; NULL before          */
     const bool *outside;               /* [model.n] of the model's domain; NULL: not known */
     nn_fit model, baseline[ST_BASELINES];
 } st_errors;

@@ -25,26 +25,27 @@ typedef st_evaluate_conf evaluate_conf;
 #define TARGET(member) offsetof(st_evaluate_target, member)
 static const pl_field target_fields[] = {
     { PL_TEXT, "name", TARGET(name), .flags = PL_REQUIRED, .help = "target of a model" },
-    { PL_TEXT, "column", TARGET(column), .help = "label with the measured values, if it is called otherwise" },
-    { PL_REAL, "factor", TARGET(factor), .help = "label times this is in the unit of the target; 0: as it is, units must be the same" },
+    { PL_TEXT, "column", TARGET(column), .help = "label with the measured values, if its name differs" },
+    { PL_REAL, "factor", TARGET(factor),
+      .help = "the label is multiplied by this to get the unit of the target; 0: no conversion, units must be the same" },
     { 0 },
 };
 
 static const pl_field fields[] = {
     { PL_TEXTS, "on", AT(on),
-      .help = "parts: train, valid, test, calibration, of `models` train, calibration, new; valid and test, or new, if none is given" },
+      .help = "parts: train, valid, test, calibration; with `models`: train, calibration, new; if none is given: valid and test, or new" },
     { PL_TEXTS, "models", AT(models), .flags = PL_LATER,
       .help = "names from the workflow's `models` to evaluate on the labels of the input, in a workflow that trains none; if none: all of "
               "them" },
     { PL_LIST, "targets", AT(targets), .flags = PL_LATER, .sub = target_fields, .sub_size = sizeof(st_evaluate_target),
-      .help = "of `models`: labels that are called otherwise or have another unit" },
+      .help = "with `models`: labels whose name or unit differs from that of the target" },
     { PL_BOOL, "calibrate", AT(calibrate), .flags = PL_LATER,
-      .help = "of `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those "
-              "of the part calibration where there is a split, else all it was not trained on" },
+      .help = "with `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those "
+              "of the part calibration if there is a split, else all that the model was not trained on" },
     { PL_INT, "batch.molecules", AT(molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .flags = PL_HOW,
-      .help = "in a batch; same bits for any" },
+      .help = "in a batch; bit-identical for any" },
     { PL_INT, "batch.max_edges", AT(max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges", .flags = PL_HOW,
-      .help = "directed edges in a batch; 0 is no limit" },
+      .help = "maximum directed edges in a batch; 0: no limit" },
     { PL_INT, "threads", AT(threads), .dflt = -1, .min = 1, .max = 256, .choices = "auto", .flags = PL_HOW,
       .help = "auto: as many as the run has workers" },
     { PL_CHOICE, "mirror", AT(mirror), .dflt = NN_MIRROR_AVERAGE, .choices = "as_is|average", .flags = PL_LATER,
@@ -99,7 +100,7 @@ bool st_evaluate_wants(const st_evaluate_conf *c, st_part part)
     return c->on.n == 0 ? part == ST_NEW : part_wanted(c, part);
 }
 
-/* Of a workflow that trains, a model is evaluated on the parts of its split; of others on what it was not trained on. */
+/* In a workflow that trains, a model is evaluated on the parts of its split; in others on molecules it was not trained on. */
 static bool is_part(const pl_workflow *wf, int part)
 {
     const bool trains = pl_workflow_step(wf, "train") != NULL;
@@ -287,7 +288,7 @@ static st_judge judge_of(const evaluate_state *s, const member *one)
                        .molecules = s->conf->molecules, .max_edges = s->conf->max_edges, .mirror = (nn_mirror_mode)s->conf->mirror };
 }
 
-/* All members learned from the same molecules: the first looks for the nearest. */
+/* All members learned from the same molecules: only the first searches for the nearest. */
 static pl_code likeness_find(evaluate_state *s, member *one, st_part part, pl_error *err)
 {
     pl_code rc = PL_OK;
@@ -366,7 +367,7 @@ static void evaluate_close(void *state)
 }
 
 static const char *const needs[] = { "graph", "(train)", "(split)", "(basis)", NULL };
-/* Names that models brought go with them; those of a train stage are its own. */
+/* Properties that came with the models are removed with them; those of a train stage belong to it. */
 #define NOT_TRAINED " AND NOT EXISTS(SELECT 1 FROM stage WHERE name='train')"
 static const char *const reset_sql[] = {
     "DELETE FROM evaluation", "DELETE FROM evaluated", "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM prediction)" NOT_TRAINED,

@@ -23,7 +23,7 @@ typedef struct judged {
     nn_model_file *m, *calibrated;   /* calibrated: NULL or the new one */
     const char *name, *path;
     st_wanted_label *label;          /* [outputs] */
-    bool *converts;                  /* [outputs] the label is called otherwise or in another unit */
+    bool *converts;                  /* [outputs] where the label's name or unit differs           */
     st_dataset d;
     st_errors *e[ST_PARTS];
 } judged;
@@ -66,7 +66,7 @@ static pl_code unit_read(char *out, size_t n, bool *found, pl_env *env, const ch
     return rc;
 }
 
-/* The label of target k, its unit looked at; name NULL where no molecule has it. */
+/* The label of target k, with its unit checked; name NULL if no molecule has it. */
 static pl_code label_find(models_state *s, judged *j, int32_t k, pl_error *err)
 {
     const nn_target *t = &j->m->target[k];
@@ -173,7 +173,7 @@ static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
     return rc;
 }
 
-/* What would make the numbers better than they are. */
+/* Warns of what makes the numbers look better than they are. */
 static pl_code warn(models_state *s, const judged *j, pl_error *err)
 {
     json_t *all = json_loads(j->m->provenance, 0, NULL), *file;
@@ -189,9 +189,10 @@ static pl_code warn(models_state *s, const judged *j, pl_error *err)
         again += n;
     }
     if (!rc && again)
-        rc = pl_event_add(s->env, PL_WARN, "model %s was calibrated on a file that is read here: its coverage on these molecules says nothing", j->name);
+        rc = pl_event_add(s->env, PL_WARN, "model %s was calibrated on one of the input files: its coverage on these molecules is no "
+                                           "independent test", j->name);
     if (!rc && trained > j->m->domain.n)
-        rc = pl_event_add(s->env, PL_WARN, "model %s keeps %d of its %lld training molecules: others of them may be among the molecules taken for new",
+        rc = pl_event_add(s->env, PL_WARN, "the file of model %s lists %d of its %lld training molecules: others of them may be in the part new",
                           j->name, (int)j->m->domain.n, trained);
     json_decref(all);
     return rc;
@@ -322,7 +323,7 @@ static int64_t count_of(const judged *j, st_part part)
     return n;
 }
 
-/* Outside of the transaction: how many molecules there are of each part. */
+/* Logs, outside of the transaction, how many molecules each part has. */
 static pl_code counts_tell(const models_state *s)
 {
     pl_code rc = PL_OK;

@@ -1,6 +1,6 @@
 /* stages/evaluate_models.h - existing models evaluated on the labels of a workflow that trains none, and calibrated on them.
  *
- * Each model alone. A molecule whose InChIKey begins (14 letters) as that of a training molecule of the model's file is in the part
+ * Each model is evaluated alone. A molecule that shares the first 14 letters of the InChIKey with a training molecule in the model's file is in
  * train; of the others those that a split gives to calibration are in that part if `calibrate` is on (all of them without
  * a split), the rest is new. Calibration writes the same weights with new intervals, a new lowest similarity and
  * the range of the calibration molecules; the provenance keeps what it was calibrated on. */

@@ -43,7 +43,7 @@ static pl_code row_put(const st_evaluation *s, const st_found *f, const char *me
     return pl_db_run(s->put, err);
 }
 
-/* "mae", or "mean.mae" of somebody else than the model. */
+/* "mae", or "mean.mae" for a prediction other than the model's. */
 static pl_code fit_put(const st_evaluation *s, const st_found *f, const char *who, const nn_fit *fit, pl_error *err)
 {
     pl_code rc = PL_OK;
@@ -67,7 +67,7 @@ static pl_code fits_put(const st_evaluation *s, const st_found *f, pl_error *err
     return rc;
 }
 
-/* The error of those that are little, somewhat and much like the training; and how error goes with likeness. */
+/* The errors in bands of low, middle and high similarity to the training, and the correlation of error with similarity. */
 static pl_code bands_put(const st_evaluation *s, const st_found *f, pl_error *err)
 {
     const st_errors *e = f->e;
@@ -140,7 +140,7 @@ static pl_code side_put(const st_evaluation *s, const st_found *f, bool outside,
     return rc;
 }
 
-/* The share of measured values within the interval that a screen gives; outside of the domain it gives none. */
+/* The share of measured values within the interval that `score` gives; outside of the domain there is none. */
 static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_interval *interval, const char *name, pl_error *err)
 {
     static const char *const band[] = { "<0.3", " 0.3-0.5", ">=0.5" };
@@ -168,7 +168,7 @@ static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_
     return rc;
 }
 
-/* An interval says nothing of the part that it was made from. */
+/* The coverage on the part that an interval was made from is no test of it. */
 static pl_code domain_put(const st_evaluation *s, const st_found *f, pl_error *err)
 {
     const nn_interval *now = &f->target->interval;

@@ -30,7 +30,7 @@ static double heavy_atoms_of_smiles(const char *s)
     return n;
 }
 
-/* Atoms by what the text says, without parsing it. */
+/* The number of atoms, estimated from the text without parsing it. */
 static double atoms_of(const ch_record *r)
 {
     const char *line = r->text;

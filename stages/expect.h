@@ -1,7 +1,7 @@
-/* stages/expect.h - how much there will be, for `plan`, before anything has run.
+/* stages/expect.h - estimates of numbers of records, molecules and atoms, for `plan`, before anything has run.
  *
- * From the database as far as it goes; before that from the first records of
- * the inputs. Guesses: good for a size and a duration, not for a result. */
+ * From the database where it has them; otherwise from the first records of
+ * the inputs. Good enough for sizes and durations, not for results. */
 #ifndef ST_EXPECT_H
 #define ST_EXPECT_H
 
@@ -17,7 +17,7 @@ typedef struct st_sizes {
 
 pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err); /* store may be NULL */
 
-/* How many structures prepare will make of a molecule, on average. */
+/* The mean number of structures that prepare will make per molecule. */
 double st_structures_a_molecule(const pl_workflow *wf);
 
 #endif

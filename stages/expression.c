@@ -19,7 +19,7 @@ static const char *type_word(st_type t)
     return words[t];
 }
 
-/* Of two values of which either may come out. */
+/* The type of a result that may be either of two values. */
 static st_type join(parser *p, size_t at, st_type a, st_type b)
 {
     if (a == ST_NULL || a == b)
@@ -27,7 +27,7 @@ static st_type join(parser *p, size_t at, st_type a, st_type b)
     if (b == ST_NULL)
         return a;
     if ((a == ST_STRING) != (b == ST_STRING))
-        st_refuse(p, at, "%s and %s do not go together", type_word(a), type_word(b));
+        st_refuse(p, at, "%s and %s cannot be compared or combined", type_word(a), type_word(b));
     return a == ST_REAL || b == ST_REAL ? ST_REAL : ST_WHOLE;
 }
 
@@ -133,7 +133,7 @@ static st_type parse_call(parser *p)
     return f->result == ST_ANY ? all : f->result;
 }
 
-/* The condition behind `when`, or the value that the base is compared with. */
+/* The condition after `when`, or the value that the base is compared with. */
 static void parse_when(parser *p, bool searched, st_type base)
 {
     size_t at = p->now.at;
@@ -360,7 +360,7 @@ static void parse_is(parser *p, st_type left)
         need_alike(p, at, left, right);
 }
 
-/* Behind the left side; false: nothing is compared. */
+/* Parses what follows the left side; false: there is no comparison. */
 static bool parse_word_test(parser *p, size_t at, st_type left)
 {
     bool negated = st_is(p, WORD, "not");
@@ -382,7 +382,7 @@ static bool parse_word_test(parser *p, size_t at, st_type left)
     else if (negated && st_take(p, WORD, "null"))
         return true;
     else if (negated)
-        st_refuse(p, p->now.at, "between, in, like, glob or null is expected behind not");
+        st_refuse(p, p->now.at, "between, in, like, glob or null is expected after not");
     else
         return false;
     return true;
@@ -414,7 +414,7 @@ static st_type parse_comparison(parser *p)
         return t;
     at = p->now.at;
     if (take_relation(p) || parse_word_test(p, at, ST_ANY))
-        st_refuse(p, at, "one comparison behind another; write a < b and b < c, or between");
+        st_refuse(p, at, "two comparisons in a row; write a < b and b < c, or between");
     return ST_TRUTH;
 }
 

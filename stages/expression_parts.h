@@ -8,7 +8,7 @@
 
 enum { ST_ARGUMENTS_MAX = 100 };
 
-/* result: ST_ANY is the type of the arguments, which then must be alike. */
+/* result: ST_ANY is the type of the arguments, which then must have the same type. */
 typedef struct st_function {
     const char *name;
     int least, most;
@@ -31,7 +31,7 @@ typedef struct parser {
     const char *text;
     const st_column *columns;
     token now;
-    size_t next;    /* the first byte behind `now` */
+    size_t next;    /* the first byte after `now`  */
     int depth;
     uint64_t used;
     size_t *at;
@@ -44,7 +44,7 @@ void st_refuse(parser *p, size_t at, const char *fmt, ...) __attribute__((format
 
 void st_advance(parser *p);                            /* the next token into p->now           */
 bool st_is(const parser *p, kind k, const char *text); /* in upper or lower case               */
-bool st_take(parser *p, kind k, const char *text);     /* goes on behind it if it is           */
+bool st_take(parser *p, kind k, const char *text);     /* if it is the current token: skips it */
 void st_need(parser *p, kind k, const char *text);     /* refuses if it is not                 */
 
 #endif

@@ -73,7 +73,7 @@ static size_t skip_blank(parser *p, size_t i)
     }
 }
 
-/* 12, 12.5, .5, 1e-3; a letter behind it is none of it. */
+/* 12, 12.5, .5, 1e-3; a letter after it is not part of it. */
 static size_t scan_number(parser *p, size_t i, st_type *type)
 {
     const char *s = p->text;
@@ -92,7 +92,7 @@ static size_t scan_number(parser *p, size_t i, st_type *type)
     return i;
 }
 
-/* Behind the closing quote, which stands for itself when it is doubled. */
+/* Skips to after the closing quote; a doubled quote is one character of the text. */
 static size_t scan_quoted(parser *p, size_t i)
 {
     const char *s = p->text, quote = s[i];
@@ -101,7 +101,7 @@ static size_t scan_quoted(parser *p, size_t i)
     while (s[i] != '\0' && (s[i] != quote || s[i + 1] == quote))
         i += s[i] == quote ? 2 : 1;
     if (s[i] == '\0')
-        st_refuse(p, start, "a quote (%c) without its end", quote);
+        st_refuse(p, start, "a quote (%c) that is not closed", quote);
     return s[i] ? i + 1 : i;
 }
 

@@ -22,15 +22,15 @@ typedef struct graph_conf {
 #define AT(member) offsetof(graph_conf, member)
 static const pl_field fields[] = {
     { PL_CHOICE, "edges", AT(edges), .dflt = CH_EDGES_RADIUS, .choices = "radius|bonds|knn|full",
-      .help = "which atoms are joined: all within a distance, bonded ones, the nearest, or all" },
+      .help = "which atoms are connected: radius: all within the cutoff; bonds: bonded atoms; knn: the k nearest; full: all" },
     { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom", .help = "radius: longest edge" },
-    { PL_INT, "k", AT(k), .dflt = 12, .min = 1, .max = 256, .help = "knn: neighbours of an atom" },
+    { PL_INT, "k", AT(k), .dflt = 12, .min = 1, .max = 256, .help = "knn: neighbours per atom" },
     { PL_INT, "max_neighbours", AT(max_neighbours), .min = 0, .max = 1024,
-      .help = "radius: an edge stays if it is among so many nearest of both its atoms; 0 = no limit" },
+      .help = "radius: keep an edge only if it is among this many nearest of both its atoms; 0: no limit" },
     { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = CH_GRAPH_MAX_NODES, .unit = "atoms",
-      .help = "a larger molecule is a failure" },
+      .help = "larger molecules fail" },
     { PL_INT, "max_edges", AT(max_edges), .dflt = 200000, .min = 1, .max = 100000000, .unit = "edges",
-      .help = "a molecule with more directed edges is a failure" },
+      .help = "molecules with more directed edges fail" },
     { 0 },
 };
 
@@ -135,7 +135,7 @@ static pl_code note_refused(graph_unit *u, int64_t id, const char *text, pl_aren
     return r->code == NULL || r->message == NULL ? pl_fail(err, PL_ENOMEM, "a failure") : PL_OK;
 }
 
-/* All of a molecule or none: its score must not depend on which of them are small enough. */
+/* Takes all structures of a molecule or none: its score must not depend on which of them are small enough. */
 static pl_code build_structures(graph_worker *w, const ch_block_item *item, int32_t n, ch_graph *out, pl_error *why)
 {
     pl_code code = PL_OK;

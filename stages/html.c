@@ -32,7 +32,7 @@ static const char *entity(uint32_t c)
     return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : c == '\'' ? "&#39;" : NULL;
 }
 
-/* The first max characters; true: that was all. */
+/* Adds the first max characters; true: that was the whole text. */
 static bool add(pl_text *out, const char *s, long max)
 {
     const unsigned char *p = (const unsigned char *)s;

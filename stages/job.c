@@ -59,7 +59,7 @@ static int32_t n_tasks(const st_job *j)
     return j->of == 0 || j->merge ? 1 : j->shard != NULL ? j->n_shards : j->of;
 }
 
-/* After a merge what the shards could not do is left: GPUs are for networks only. */
+/* After a merge the stages that shards leave out remain: only networks need GPUs. */
 static int64_t n_gpus(const st_job *j)
 {
     static const char *const networks[] = { "train", "evaluate", "score" };
@@ -255,7 +255,7 @@ static void header(const st_job *j, pl_text *out)
 
 /* ---- commands ---- */
 
-/* `run` needs no setting of the scheduler, and `submit` in a job is given two of its own. */
+/* `run` needs no scheduler settings; `submit` inside a job is given two by the script. */
 static bool leave_out(const char *override, bool submit)
 {
     static const char *const all[] = { "scheduler." }, *const own[] = { "scheduler.type=", "scheduler.restarts=" };
@@ -312,7 +312,7 @@ static void add_launcher(const st_job *j, int64_t ranks, pl_text *out)
         pl_text_addf(out, "mpirun -n %lld ", (long long)ranks);
 }
 
-/* What has to be sent again is said in the log; else the shards become the results. */
+/* Logs which shards have to be submitted again; if none, merges them. */
 static void add_merge(const st_job *j, pl_text *out)
 {
     pl_text_add(out, "missing=$(");

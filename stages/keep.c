@@ -72,7 +72,7 @@ void st_keep_close(st_keep *k)
     free(k);
 }
 
-/* What is unknown is NULL. */
+/* Unknown values are NULL. */
 static void bind(sqlite3_stmt *st, const ch_prepared *p)
 {
     const char *texts[] = { p->inchikey, p->smiles, p->formula };

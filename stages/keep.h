@@ -1,4 +1,4 @@
-/* stages/keep.h - prepare.keep: an SQL expression over what is known of a molecule before it is built.
+/* stages/keep.h - prepare.keep: an SQL expression over properties of a molecule that are known before its structure is built.
  *
  * inchikey, smiles, formula, n_heavy, charge, the descriptors, removed, neutralised, undefined_stereo, as in the table
  * `molecule`. Evaluated in a database without tables, in memory; one st_keep per thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stages/main.c - the program: the one file that sees the whole house. */
+/* stages/main.c - the program: the only file that sees all parts. */
 #include "pipeline/cmd.h"
 #include "stages/registry.h"
 #include "stages/schema.h"

@@ -113,8 +113,8 @@ pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema,
     if (dir == NULL)
         return pl_fail(err, PL_ENOMEM, "a path");
     if (n <= 0)
-        return pl_fail(err, PL_ECONFIG, n == 0 ? "%s: no shards; make them with `molsieve run FILE --shard K/N`, or say how many "
-                       "there are to be with --of N" : "%s: shards of several numbers; say which with --of N", dir);
+        return pl_fail(err, PL_ECONFIG, n == 0 ? "%s: no shards; make them with `molsieve run FILE --shard K/N`, or give their number with --of "
+                                                 "N" : "%s: the shards come from different divisions; choose one with --of N", dir);
     code = plan_keys(wf, schema, n, mem, err);
     out->why = PL_NEW(mem, const char *, n);
     if (code == PL_OK && out->why == NULL)
@@ -170,7 +170,7 @@ static pl_code fold_all(st_merging *m, pl_error *err)
         code = pl_db_int(m->store->db, &there, err, "SELECT count(*) FROM merge_done WHERE shard=%d", (int)k);
         if (code == PL_OK && there == 0)
             code = fold_one(m, k, err);
-        pl_log(PL_DEBUG, "shard %d of %d is in", (int)k, (int)m->n);
+        pl_log(PL_DEBUG, "shard %d of %d is merged", (int)k, (int)m->n);
     }
     return code;
 }
@@ -243,7 +243,7 @@ static void remove_file(const char *path, pl_arena *mem)
     }
 }
 
-/* Foreign keys hold in the end only. */
+/* Foreign keys hold only at the end. */
 static pl_code open_file(st_merging *m, const char *path, pl_error *err)
 {
     pl_workflow there = *m->wf;
@@ -267,7 +267,7 @@ static const char *purpose(const st_merging *m)
     return all;
 }
 
-/* Goes on with a file that was begun for the same purpose, else with a new one. */
+/* Continues a file that was begun for the same shards and keys, else begins a new one. */
 static pl_code open_or_begin(st_merging *m, const char *path, bool *complete, pl_error *err)
 {
     const char *what = purpose(m);
@@ -300,7 +300,7 @@ static pl_code fail_backup(sqlite3 *to, int rc, pl_error *err)
     return code != PL_OK ? pl_fail(err, code, "%s", local.text) : pl_fail(err, PL_EIO, "results.db: %s", sqlite3_errstr(rc));
 }
 
-/* Into a file that is there, page by page in one transaction: readers see the old or the new. */
+/* Copies into an existing file, page by page in one transaction: readers see the old or the new content. */
 static pl_code replace(st_merging *m, pl_error *err)
 {
     pl_store *old = NULL;
@@ -365,7 +365,7 @@ static pl_code work(st_merging *m, const pl_run_opts *opts, const char *path, pl
     return code == PL_OK ? publish(m, path, err) : code;
 }
 
-/* Whether the run that comes next would do again what the shards have done: it reads blocks that nobody read before. */
+/* Whether the next run would repeat work of the shards, because it reads blocks that no earlier run read. */
 static pl_code look_whether_again(st_merging *m, pl_store *s, bool *again, pl_error *err)
 {
     pl_step_plan *plan = PL_NEW(m->mem, pl_step_plan, m->wf->n_steps);
@@ -377,7 +377,7 @@ static pl_code look_whether_again(st_merging *m, pl_store *s, bool *again, pl_er
     return code;
 }
 
-/* A finished results.db with these keys has them already. */
+/* Whether a finished results.db already has the results for these keys. */
 static pl_code look_whether_done(st_merging *m, bool *already, pl_error *err)
 {
     pl_store *s = NULL;

@@ -1,8 +1,8 @@
 /* stages/merge.h - the finished shards of a workflow become the results of one run.
  *
  * WORKDIR/results.merging.db is filled shard by shard, one transaction each, so a merge
- * that is killed goes on with the next one. At the end molecules that several shards
- * have are made one - the first record of all gives the molecule, the others are its
+ * that is killed continues with the next one. At the end molecules that several shards
+ * have are united - the first record of all gives the molecule, the others are its
  * duplicates, labels are averaged again in the order of the records - and the file
  * becomes results.db. Its content does not depend on the order of the shards and is that
  * of an undivided run, blocks included: those that stages still to come read
@@ -13,7 +13,7 @@
 
 #include "pipeline/run.h"
 
-/* What is there of shards 0..n-1. */
+/* The state of shards 0..n-1. */
 typedef struct st_shards {
     int32_t n, n_missing;
     const char **why; /* [n] NULL: finished with the settings of the workflow; else what is wrong */
@@ -45,13 +45,13 @@ typedef struct st_merging {
 pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err);
 void st_merge_detach(st_merging *m);
 
-/* An empty database becomes one to fold into: what all shards have in common, no indexes. */
+/* Prepares an empty database to merge into: what all shards have in common, without indexes. */
 pl_code st_merge_begin(st_merging *m, pl_error *err);
 /* All rows of one shard, in the transaction that is open. */
 pl_code st_merge_fold(st_merging *m, int32_t shard, pl_error *err);
-/* Indexes, and the table merge_same(mol_id, first, unit) of molecules that are another one. */
+/* Makes the indexes, and the table merge_same(mol_id, first, unit) of molecules that duplicate an earlier one. */
 pl_code st_merge_same(st_merging *m, pl_error *err);
-/* They become duplicates, in the transaction that is open. */
+/* Turns these into duplicates, in the transaction that is open. */
 pl_code st_merge_unite(st_merging *m, pl_error *err);
 /* Copies the blocks that stages still to come read. */
 pl_code st_merge_blocks(st_merging *m, pl_error *err);

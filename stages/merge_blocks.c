@@ -90,7 +90,7 @@ static pl_code fewer_bases(const copying *c, int64_t unit, pl_block *block, pl_e
     return st_basis_pack(&block->data, c->step, &graphs, c->mem, err);
 }
 
-/* The first molecule of a unit that stays. */
+/* The first molecule of a unit that is kept. */
 static pl_code first_left(const copying *c, int64_t unit_of_all, int64_t *first, pl_error *err)
 {
     return pl_db_int(c->m->store->db, first, err,

@@ -5,7 +5,7 @@
 
 /* ---- what all shards have in common ---- */
 
-/* Indexes are made in the end, in one go. */
+/* Indexes are created at the end, all at once. */
 static pl_code drop_indexes(st_merging *m, pl_error *err)
 {
     sqlite3 *db = m->store->db;

@@ -60,8 +60,8 @@ pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, con
     pl_code rc = pl_db_int(s->db, &other, err, "SELECT count(*) FROM model WHERE name=%Q AND sha256<>%Q", name, m->sha256);
 
     if (!rc && other)
-        rc = pl_fail(err, PL_EDATA, "%s is not the file that the training of this run wrote; put that one back, or train "
-                     "again with --from train", path);
+        rc = pl_fail(err, PL_EDATA, "%s is not the file that the training of this run wrote; restore that file, or train again with --from "
+                                    "train", path);
     return rc;
 }
 
@@ -70,7 +70,7 @@ pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *pa
     if (strstr(env->step->extra_json, m->sha256) != NULL)
         return PL_OK;
     pl_file_forget(env->store, path);
-    return pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when nobody writes to it", path);
+    return pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when no program writes to it", path);
 }
 
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,

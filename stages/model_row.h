@@ -5,10 +5,10 @@
 #include "models/model_file.h"
 #include "pipeline/store.h"
 
-/* The property that target k of m is; made if it is not there. When a label of that
- * name is in another unit (gap in Ha, predicted in eV) the prediction gets a
- * property of its own, "gap (eV)". A label of no unit has that of m, unless m was
- * trained on it times a factor (converted). */
+/* The property of target k of m; created if it does not exist. When a label of that
+ * name has another unit (gap in Ha, predicted in eV) the prediction gets a
+ * property of its own, "gap (eV)". A label without a unit gets that of m, unless m was
+ * trained on it multiplied by a factor (converted). */
 pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool converted, int64_t *property_id, pl_arena *mem,
                         pl_error *err);
 
@@ -18,10 +18,10 @@ const char *st_property_own_name(const char *target, const char *unit, pl_arena 
 /* EDATA when m, read from path, is not what the training of this run stored as `name`. */
 pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err);
 
-/* EINPUT when m, read from path, is not the file whose hash is in the stage's key: it was exchanged since. */
+/* EINPUT when m, read from path, is not the file whose hash is in the stage's key: it was replaced since. */
 pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *path, pl_error *err);
 
-/* By name: a row that is there is brought up to date and keeps its id. */
+/* Stores the row of m, found by name; an existing row is updated and keeps its id. */
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,
                      pl_error *err);
 

@@ -21,7 +21,7 @@ typedef struct st_pool {
     int64_t *at;               /* [n] positions in d, growing */
     ch_fingerprint *print;     /* [n] */
     ch_folds *folds;
-    st_near *near;             /* [d->n] of the parts that somebody asked for */
+    st_near *near;             /* [d->n] set for the parts in `found`         */
     bool found[ST_PARTS];
 } st_pool;
 
@@ -31,7 +31,7 @@ pl_code st_pool_make(st_pool **out, const st_samples *train, int32_t target, st_
 /* The neighbours of all molecules of a part, once. */
 pl_code st_pool_find(st_pool *p, st_part part, pl_error *err);
 
-/* The weighted mean of the target for molecule `at` of a part that was found; `otherwise` where no molecule is at all alike. */
+/* The weighted mean of the target for molecule `at` of a part that was searched; `otherwise` if all similarities are 0. */
 double st_pool_mean(const st_pool *p, int64_t at, int32_t target, double otherwise);
 
 #endif

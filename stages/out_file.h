@@ -1,8 +1,8 @@
-/* stages/out_file.h - a file written piece by piece, that is whole or not there.
+/* stages/out_file.h - a file written piece by piece; at the end it is complete or does not exist.
  *
  * Bytes go to "<path>.tmp"; keep makes them durable and gives the file its name,
  * close without keep removes them. A path ending in .gz is compressed. A database
- * is not replaced (ECONFIG): `-o results.db` is a slip. */
+ * is not replaced (ECONFIG): `-o results.db` is a typing error. */
 #ifndef ST_OUT_FILE_H
 #define ST_OUT_FILE_H
 

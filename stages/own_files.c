@@ -31,7 +31,7 @@ static bool add_part(char *out, const char *part, size_t n)
     return true;
 }
 
-/* The longest part of it that is there by the system's name for it, the rest as it would be made. */
+/* The longest existing part of the path by its canonical name, the rest appended as written. */
 bool st_path_canonical(char *out, const char *path)
 {
     char head[PATH_MAX], there[PATH_MAX];
@@ -62,7 +62,7 @@ bool st_path_canonical(char *out, const char *path)
 
 static bool begins(const char *text, const char *with) { return strncasecmp(text, with, strlen(with)) == 0; }
 
-/* The folder of a path, "" for /; its own name is behind it. */
+/* The folder of a path, "" for /; the file's name follows it. */
 static const char *split(char *path)
 {
     char *slash = strrchr(path, '/');

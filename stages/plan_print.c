@@ -37,7 +37,7 @@ pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_
 typedef struct totals {
     int n_run;
     double results, features, seconds;
-    pl_text untimed; /* ", without train": stages of which nobody knows how long they take */
+    pl_text untimed; /* ", without train": stages without an estimate of their duration */
 } totals;
 
 static bool will_run(const st_plan *p, int i)

@@ -2,8 +2,8 @@
  *
  * Each is one <svg> that fits its column, with axes, units and a text that says
  * what it shows (role="img", aria-label; bars also have a <title>). Colours are
- * classes that stages/report.css explains, so that dark pages and paper work.
- * Names and units may be anybody's text. The size of a figure is bounded
+ * classes defined in stages/report.css, so that dark mode and printing work.
+ * Names and units may be any text. The size of a figure is bounded
  * whatever the number of values. */
 #ifndef ST_PLOT_H
 #define ST_PLOT_H
@@ -14,11 +14,11 @@
 typedef struct st_scale {
     double lo, hi, step;
 } st_scale;
-st_scale st_scale_nice(double lo, double hi, int steps); /* about so many; finite, lo <= hi */
+st_scale st_scale_nice(double lo, double hi, int steps); /* about this many steps; finite, lo <= hi */
 
 enum { ST_BINS_MAX = 48 };
 
-/* Values in bins of equal width, all of them and a choice (the ranked ones). */
+/* Values in bins of equal width: all of them, and a selection (the ranked ones). */
 typedef struct st_histogram {
     const char *name, *unit; /* unit may be "" */
     double lo, width;        /* bin i is [lo + i*width, lo + (i+1)*width), the last one closed */

@@ -32,39 +32,40 @@ static const pl_field fields[] = {
     { PL_CHOICE, "fragment", AT(fragment), .choices = "largest|keep",
       .help = "keep the largest part, without known counter-ions and solvents, or all parts" },
     { PL_BOOL, "neutralise", AT(neutralise), .flags = PL_LATER,
-      .help = "acids and bases in their form without a charge; quaternary nitrogen keeps its own and one counter-charge" },
+      .help = "convert acids and bases to their uncharged form; quaternary nitrogen keeps its charge and one counter-charge" },
     { PL_REAL, "ph", AT(ph), .dflt = -1, .min = 0, .max = 14, .choices = "none", .flags = PL_LATER,
-      .help = "acids and bases as they are in water of this pH (7.4: blood) by typical pKa values of their groups, however they are drawn; "
-              "instead of neutralise" },
+      .help = "protonate acids and bases as in water of this pH (7.4: blood) by typical pKa values of their groups, whatever form the input "
+              "has; instead of neutralise" },
     { PL_PATH, "alerts.file", AT(alert_file), .flags = PL_EXISTS,
-      .help = "structural alerts: lines of a SMARTS, white space and a name; molecule.alerts has the names that match" },
-    { PL_TEXTS, "alerts.rules", AT(alert_rules), .flags = PL_LATER, .help = "more of them: \"[N+](=O)[O-] nitro\"" },
+      .help = "file of structural alerts, in each line a SMARTS, white space and a name; molecule.alerts lists the names that match" },
+    { PL_TEXTS, "alerts.rules", AT(alert_rules), .flags = PL_LATER, .help = "inline rules, added to those of the file: \"[N+](=O)[O-] nitro\"" },
     { PL_CHOICE, "alerts.action", AT(alert_action), .choices = "flag|filter", .flags = PL_LATER,
-      .help = "molecules with an alert: only say so, or set their records aside before a structure is built" },
+      .help = "molecules with an alert: flag: only list the alert; filter: set their records aside before a structure is built" },
     { PL_TEXT, "keep", AT(keep), .flags = PL_LATER,
       .help = "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
               "\"mw < 600 and rotb <= 12\"" },
     { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
-      .help = "3D structure: the input's where it is real, always the input's, always built, or none" },
+      .help = "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none" },
     { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|uff",
       .help = "minimises built structures; mmff94 falls back to uff where it has no parameters" },
     { PL_INT, "conformers.count", AT(structures), .dflt = 1, .min = 1, .max = 100, .unit = "structures", .flags = PL_LATER,
-      .help = "built of a molecule with rotatable bonds or undefined stereo, each turned another way; models learn from all and score "
-              "their mean" },
+      .help = "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the "
+              "mean over them" },
     { PL_REAL, "conformers.window", AT(window), .dflt = 10, .min = 0, .max = 1000, .unit = "kcal/mol", .flags = PL_LATER,
-      .help = "of several structures those are left out that have so much more energy than the lowest" },
+      .help = "of several structures, those are left out whose energy is this much above the lowest" },
     { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), .dflt = 2, .min = 0.05, .max = 3600,
-      .help = "CPU time of one record at the first attempt; times `count`" },
+      .help = "CPU time of one record at the first attempt; multiplied by `count`" },
     { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), .dflt = 30, .min = 0.05, .max = 86400,
-      .help = "CPU time at the second and last attempt; times `count`" },
+      .help = "CPU time at the second and last attempt; multiplied by `count`" },
     { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
-      .help = "records are one molecule if they have the same InChIKey; also the same canonical SMILES; never; the same InChIKey but for "
-              "the last letter, which is how many protons were added or lost; the same first 14 letters, whatever their stereo and "
-              "isotopes" },
+      .help = "records are the same molecule if they have: inchikey: the same InChIKey; exact: also the same canonical SMILES; none: never; "
+              "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
+              "InChIKey, whatever their stereo and isotopes" },
     { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first", .help = "label of a molecule with several records" },
     { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), .dflt = 250, .min = 1, .max = 100000, .unit = "atoms",
-      .help = "larger molecules fail" },
-    { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = 1000000, .unit = "atoms", .help = "the same, with hydrogens" },
+      .help = "molecules with more heavy atoms fail" },
+    { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = 1000000, .unit = "atoms",
+      .help = "molecules with more atoms, hydrogens included, fail" },
     { PL_SIZE, "memory_limit", AT(memory_limit), .dflt = 2147483648.0, .min = 268435456.0, .max = 1099511627776.0,
       .help = "address space of one chemistry worker" },
     { PL_TEXTS, "labels", AT(labels), .help = "numeric data fields that become labels: all (default), none, or their names" },
@@ -122,7 +123,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     (void)wf;
     for (int32_t i = 0; i < c->labels.n && c->labels.n > 1; i++)
         if (strcmp(label[i], "all") == 0 || strcmp(label[i], "none") == 0)
-            pl_problem_add(problems, pl_node_get(step->node, "labels"), "prepare.labels: \"%s\" stands alone or not at all",
+            pl_problem_add(problems, pl_node_get(step->node, "labels"), "prepare.labels: \"%s\" cannot be combined with other names",
                            label[i]);
     if (c->retry_cpu_limit < c->cpu_limit)
         pl_problem_add(problems, step->node, "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
@@ -153,7 +154,7 @@ static void hash_rules(const char *text, char hash[65])
     pl_sha256_hex(&sha, hash);
 }
 
-/* ,"alerts":"hash of the rules": what the library is asked, so neither comments nor the file's name. "" without any. */
+/* ,"alerts":"hash of the rules": only what the library is given, without comments and the file's name. "" without rules. */
 static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
 {
     pl_problems problems = { .mem = mem };
@@ -215,7 +216,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     const st_prepare_conf *c = step->conf;
     st_sizes sizes;
     int64_t n = 0;
-    /* While they are being read their number says nothing. */
+    /* While records are still being read their number is not final. */
     pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT (SELECT count(*) FROM record) WHERE EXISTS(SELECT 1 FROM "
                                      "stage WHERE name='read' AND state='done')") : PL_OK;
 
@@ -247,7 +248,7 @@ static const char level_advice[] = "the same molecule may get another structure 
 
 /* ---- the run ---- */
 
-/* The key already holds the version; the run's row says it to people. */
+/* The key already holds the version; the run's row shows it to users. */
 static pl_code note_library(const pl_env *env, pl_error *err)
 {
     return pl_db_execf(env->store->db, err, "UPDATE run SET openbabel_version=json_extract(%Q,'$.\"library\"') WHERE run_id=%lld",
@@ -275,7 +276,7 @@ static void read_conf(prepare_state *s)
                                   .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
 }
 
-/* The same structures are built whatever the alerts and descriptors, and of a SMILES whatever the pH; on another kind of machine they are others. */
+/* Built structures do not depend on alerts and descriptors, nor, for a given SMILES, on the pH; they do depend on the kind of machine. */
 static pl_code open_structures(prepare_state *s, pl_error *err)
 {
     json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
@@ -309,7 +310,7 @@ static pl_code open_alerts(prepare_state *s, pl_error *err)
     if (problems.n == 0 && strstr(s->env->step->extra_json, hash) != NULL &&
         (alerts.text != NULL) == (strstr(s->env->step->extra_json, "\"alerts\"") != NULL))
         return PL_OK;
-    return pl_fail(err, PL_EINPUT, "alerts: the rules were changed since the run began; run again when nobody writes to their file");
+    return pl_fail(err, PL_EINPUT, "alerts: the rules were changed since the run began; run again when no program writes to their file");
 }
 
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
@@ -422,7 +423,7 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     return code;
 }
 
-/* Nothing to go on with: most often the format or the settings are wrong. */
+/* No molecule is left to continue with: most often the format or the settings are wrong. */
 static pl_code fail_empty(prepare_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -449,7 +450,7 @@ static pl_code fail_empty(prepare_state *s, pl_error *err)
     return code;
 }
 
-/* Of this run; what an earlier one built before it was stopped is counted there. */
+/* Counts of this run; structures built before a stop are counted in the earlier run. */
 static pl_code say_structures(prepare_state *s)
 {
     const st_structures *t = &s->structures;
@@ -460,8 +461,8 @@ static pl_code say_structures(prepare_state *s)
                         (long long)t->n_known);
 }
 
-/* A label that is asked for by name: where nothing has it, it is a slip of the pen, or 1,5 for 1.5; what some lack may
- * be an empty field, but also >10 or n.d. */
+/* Checks labels requested by name. If no molecule has one, it was probably misspelled or uses decimal commas; if some lack it, the field may
+ * be empty, but also >10 or n.d. */
 static pl_code warn_labels(prepare_state *s, pl_error *err)
 {
     const st_prepare_conf *c = s->env->step->conf;
@@ -506,7 +507,7 @@ const char *st_prepare_form(const st_prepare_conf *c, char out[32])
     return c->ph >= 0 ? out : c->neutralise ? "neutral" : "as drawn";
 }
 
-/* Alerts are looked for in molecules; an action without any has no effect. Only what is built has several structures. */
+/* Sets settings without effect to their defaults: the alert action without rules, the number of structures if none is built. */
 static void settle(const pl_workflow *wf, void *conf)
 {
     st_prepare_conf *c = conf, dflt;

@@ -31,7 +31,7 @@ enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
     int32_t fragment, conformer, force_field, dedupe, on_conflict;
-    int64_t structures; /* of a molecule that is built, at most                      */
+    int64_t structures; /* maximum number built per molecule                         */
     double window;      /* kcal/mol                                                  */
     double cpu_limit, retry_cpu_limit, memory_limit;
     int64_t max_heavy_atoms, max_atoms;
@@ -42,7 +42,7 @@ typedef struct st_prepare_conf {
     const char *keep;       /* stages/keep.h, or NULL                                */
     int32_t alert_action;   /* flag, filter                                          */
     pl_list labels;     /* const char *; empty, or "all", "none", names      */
-    pl_list properties; /* st_property: what the user says about data fields */
+    pl_list properties; /* st_property: from the user, about data fields     */
 } st_prepare_conf;
 
 typedef struct st_property {
@@ -50,7 +50,7 @@ typedef struct st_property {
     int32_t task, better; /* regression|classification, none|low|high */
 } st_property;
 
-/* Records of a unit, by what is done for each. */
+/* Records per unit, by the work that each takes. */
 int64_t st_prepare_unit(const st_prepare_conf *c);
 
 /* A label of a molecule: mean, sample deviation and number of values; by on_conflict the first
@@ -60,7 +60,7 @@ typedef struct st_label {
     int64_t n;
 } st_label;
 
-/* What acids and bases become: "as drawn", "neutral", "at pH 7.4". */
+/* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4". */
 const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 /* Does prepare.labels take this data field? */
 bool st_label_wanted(const st_prepare_conf *c, const char *name);
@@ -69,10 +69,10 @@ void st_label_check(const pl_workflow *wf, const pl_step *step, const char *labe
 /* "gap, mu": the labels that molecules have, for messages; "none"; "" without memory. */
 const char *st_labels_stored(pl_store *s, pl_arena *mem);
 
-/* One more value, in the order of the records; {0} is a label without any. */
+/* Adds a value, in the order of the records; {0} is a label without values. */
 void st_label_add(st_label *l, double x, const st_prepare_conf *c);
 
-/* What work made of a unit, for the commit. */
+/* The result of `work` for a unit, for its commit. */
 typedef struct st_prepared_unit {
     pl_block block;
     const st_record *record; /* [n] */

@@ -3,7 +3,7 @@
 #ifndef ST_QM9_UNITS_H
 #define ST_QM9_UNITS_H
 
-/* NULL when it is not a QM9 property. Names count only in records of QM9: "A" alone says nothing. */
+/* NULL when it is not a QM9 property. Valid only for records of QM9, as names such as "A" are ambiguous elsewhere. */
 const char *st_qm9_unit(const char *name);
 
 #endif

@@ -25,15 +25,15 @@ enum { SIMILAR_MAX = 100000 };
 
 #define SIMILARITY_FIELD \
     { PL_REAL, "similarity_at_least", OF(similarity_at_least), .min = 0, .max = 1, .flags = PL_LATER, \
-      .help = "how like the nearest training molecule of its models a candidate is at least (Tanimoto, ECFP4); 0: not asked" }
+      .help = "minimum Tanimoto similarity (ECFP4) to the nearest training molecule of the models; 0: no minimum" }
 
 static const pl_field objective_fields[] = {
     { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_WHERE_COLUMNS },
     { PL_CHOICE, "goal", OF(goal), .choices = "maximise|minimise", .flags = PL_REQUIRED, .help = "which end is wanted" },
     { PL_REAL, "weight", OF(weight), .dflt = 1, .min = 1e-9, .max = 1e9, .help = "factor in the sum of several objectives" },
     { PL_TEXT, "use", OF(use), .text = "mean",
-      .help = "value to rank by: mean, over the models; mean - 1.0*stdev, where two or more gave one; mean - 1.0*interval90: nine in ten "
-              "measured values of molecules as like the training lay above" },
+      .help = "value to rank by: mean, over the models; mean - 1.0*stdev, if two or more models predict it; mean - 1.0*interval90: the "
+              "lower end of the 90 % prediction interval" },
     { PL_TEXT, "at_least", OF(at_least), .help = "smallest value of a candidate" },
     { PL_TEXT, "at_most", OF(at_most), .help = "largest value of a candidate" },
     SIMILARITY_FIELD,
@@ -56,19 +56,20 @@ static const pl_field fields[] = {
     { PL_TEXT, "where", AT(where), .help = "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"" },
     { PL_INT, "top", AT(top), .dflt = 1000, .min = 1, .max = 1000000, .unit = "molecules", .help = "length of the ranking" },
     { PL_TEXT, "actives", AT(actives), .flags = PL_LATER,
-      .help = "label that is 1 for known actives, else 0 or not there: how early they come among all candidates" },
+      .help = "label that is 1 for known actives, else 0 or missing: the early enrichment of actives among all candidates is reported" },
     { PL_CHOICE, "method", AT(method), .dflt = ST_WEIGHTED, .choices = "weighted|pareto", .flags = PL_LATER,
-      .help = "several objectives: by the weighted sum of their values; or by Pareto fronts: first those that nobody beats in one and "
-              "equals in all, then those that only they beat; in a front the most apart first" },
+      .help = "several objectives: weighted: by the weighted sum of their values; pareto: by Pareto fronts, the non-dominated molecules "
+              "first, and in a front by crowding distance, the largest first" },
     { PL_CHOICE, "domain", AT(domain), .dflt = ST_DOMAIN_ANY, .choices = "any|inside", .flags = PL_LATER,
-      .help = "inside: only molecules whose scores are inside of the domain of their models (score.domain)" },
+      .help = "inside: only molecules inside of the applicability domain of their models (score.domain)" },
     { PL_CHOICE, "diversity.by", AT(diverse_by), .dflt = ST_DIVERSE_NONE, .choices = "none|scaffold|similarity", .flags = PL_LATER,
-      .help = "which candidates are passed over for better ones: none; of a scaffold (Bemis-Murcko; without rings there is none) all "
-              "beyond `at_most`; or those whose similarity (Tanimoto, ECFP4) to a hit before them is above `threshold`" },
+      .help = "which candidates are left out in favour of better ones: none; scaffold: those beyond `at_most` hits of one Bemis-Murcko "
+              "scaffold (a molecule without rings has none); similarity: those whose Tanimoto similarity (ECFP4) to a better hit is above "
+              "`threshold`" },
     { PL_INT, "diversity.at_most", AT(at_most), .dflt = ST_RANK_AT_MOST, .min = 1, .max = 1000000, .unit = "molecules", .flags = PL_LATER,
-      .help = "scaffold: hits that may share one" },
+      .help = "scaffold: maximum hits with the same scaffold" },
     { PL_REAL, "diversity.threshold", AT(threshold), .dflt = ST_RANK_THRESHOLD, .min = 0, .max = 1, .flags = PL_LATER,
-      .help = "similarity: what two hits may have at most" },
+      .help = "similarity: maximum between two hits" },
     { 0 },
 };
 
@@ -152,7 +153,7 @@ static bool has_bound(const st_objective *o)
     return o->at_least != NULL || o->at_most != NULL || o->similarity_at_least > 0;
 }
 
-/* A misspelt property must not be found only after all molecules have been scored. */
+/* A misspelt property must be found before all molecules have been scored. */
 typedef struct known_names {
     st_predicted predicted[ST_SCORES_MAX];
     const char *name[ST_SCORES_MAX + 16]; /* of these, then of descriptors */
@@ -188,7 +189,7 @@ static void check_property(const pl_list *terms, const char *list, const known_n
     }
 }
 
-/* One model has no spread, one that does not tell has no interval: all of its molecules would be left out. */
+/* One model has no stdev, a model without calibration has no interval: all of its molecules would be left out. */
 static void check_use(const pl_list *objectives, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     const st_objective *o = objectives->items;
@@ -207,12 +208,13 @@ static void check_use(const pl_list *objectives, const known_names *k, const pl_
                            strcmp(use.column, "stdev") == 0 ? "two models" : "a model", o[i].property,
                            strcmp(use.column, "stdev") == 0 ? " or more" : "", n ? "one" : "none");
         else if (strcmp(use.column, "stdev") != 0 && n_silent > 0)
-            pl_problem_add(problems, step->node, "rank: use: \"%s\": a model of %s does not tell how far off it is: it is of classes, or was made "
-                           "by an older molsieve; train it again", o[i].use, o[i].property);
+            pl_problem_add(problems, step->node, "rank: use: \"%s\": a model of %s has no prediction interval: it predicts classes, had too few "
+                                                 "molecules for calibration, or was trained by an older molsieve; train it "
+                                                 "again", o[i].use, o[i].property);
     }
 }
 
-/* What has no similarity would leave out every molecule. k: NULL when nobody knows what is predicted. */
+/* A property without similarity would leave out every molecule. k: NULL when the predictions are unknown. */
 static void check_similarity(const pl_list *terms, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     const st_objective *o = terms->items;
@@ -224,15 +226,15 @@ static void check_similarity(const pl_list *terms, const known_names *k, const p
             n_silent += is_called(k, j, o[i].property) && !k->predicted[j].domain;
         }
         if (o[i].similarity_at_least > 0 && n == 0 && st_where_column(o[i].property) != NULL)
-            pl_problem_add(problems, step->node, "rank: similarity_at_least: %s is a descriptor; only what a model predicts is more or less like "
-                           "what it was trained on", o[i].property);
+            pl_problem_add(problems, step->node, "rank: similarity_at_least: %s is a descriptor; only predicted properties have a similarity to "
+                                                 "training molecules", o[i].property);
         if (o[i].similarity_at_least > 0 && n_silent > 0)
-            pl_problem_add(problems, step->node, "rank: similarity_at_least: a model of %s does not tell what it was trained on; train it again "
-                           "(train.domain)", o[i].property);
+            pl_problem_add(problems, step->node, "rank: similarity_at_least: a model of %s has no fingerprints of its training molecules; train "
+                                                 "it again (train.domain)", o[i].property);
     }
 }
 
-/* What is not known is not inside: every molecule would be left out. k: NULL when it is not known what is predicted. */
+/* An unknown domain does not count as inside: every molecule would be left out. k: NULL when the predictions are unknown. */
 static void check_domain(const st_rank_conf *c, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     int n = 0;
@@ -245,7 +247,7 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
         for (int j = 0; k != NULL && j < k->n_predicted; j++) {
             n += is_called(k, j, o->property);
             if (is_called(k, j, o->property) && !k->predicted[j].range)
-                pl_problem_add(problems, step->node, "rank: domain: a model of %s does not tell what it was trained on; train it again", o->property);
+                pl_problem_add(problems, step->node, "rank: domain: a model of %s has no applicability domain; train it again", o->property);
         }
     }
     if (k != NULL && n == 0)
@@ -286,7 +288,7 @@ static void check_where(const pl_workflow *wf, const pl_step *step, pl_problems 
     if (st_where_check(c->where, &alerts, &byte, &err) != PL_OK)
         st_expression_problem(problems, at, "rank", byte, &err);
     else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
-        pl_problem_add(problems, at, "rank: where: nobody looks for alerts, so they are NULL; set stages.prepare.alerts");
+        pl_problem_add(problems, at, "rank: where: alerts are NULL, as no alert rules are set; set stages.prepare.alerts");
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -313,7 +315,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
             pl_problem_add(problems, step->node, "rank: the constraint on %s has neither at_least nor at_most", k[i].property);
     }
     if (c->method == ST_PARETO && c->objectives.n < 2)
-        pl_problem_add(problems, step->node, "rank: method: pareto needs two objectives or more; one has an order of its own");
+        pl_problem_add(problems, step->node, "rank: method: pareto needs two objectives or more; with one, use method: weighted");
     if (c->method == ST_PARETO && c->actives != NULL)
         pl_problem_add(problems, step->node, "rank: actives: not with method: pareto, which does not order all candidates");
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
@@ -377,7 +379,7 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
     return code; /* the runner marks the stage done in the same transaction */
 }
 
-/* "100 ranked of 3,210 candidates, 512 passed over" */
+/* "100 ranked of 3,210 candidates, 512 left out as too similar to better ones" */
 static pl_code say(const st_ranking *s, pl_error *err)
 {
     char hits[32], all[32], passed[32];
@@ -388,7 +390,7 @@ static pl_code say(const st_ranking *s, pl_error *err)
     (void)pl_count_str(s->n_passed, passed);
     return pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s", pl_count_str(s->n_hits, hits),
                         pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "",
-                        is_diverse(s->conf) ? passed : "", is_diverse(s->conf) ? " passed over for being too like better ones" : "");
+                        is_diverse(s->conf) ? passed : "", is_diverse(s->conf) ? " left out as too similar to better ones" : "");
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -407,7 +409,7 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? say(s, err) : code;
 }
 
-/* Structures, to tell what is alike. */
+/* Structures, to compute similarities. */
 static bool reads_blocks(const pl_step *step) { return is_diverse(step->conf); }
 
 static const char *const needs[] = { "prepare", "(score)", NULL };

@@ -2,19 +2,19 @@
  *
  * One objective: by its value, in the direction of its goal. Several: by the sum
  * of weight x value, values to minimise counted negative; higher is better. A
- * value is the mean over models, or mean + k*stdev, or k*interval90, for the cautious. Molecules
- * that break a constraint, or lack a value, are no candidates. Ties are broken
+ * value is the mean over models, or mean + k*stdev, or mean + k*interval90. Molecules
+ * that violate a constraint, or lack a value, are no candidates. Ties are broken
  * by InChIKey, then mol_id: the ranking never depends on the order of the work.
  * Memory: the best `top` molecules only, and with `actives` (stages/retrieval.h) a few numbers for each active.
  *
  * method: pareto sorts several objectives without weights (non-dominated sorting and
  * crowding distance: Deb et al., IEEE Trans. Evol. Comput. 2002, 6, 182): by front,
- * then the most apart of a front first, then by InChIKey. Exact; memory for the fronts
+ * then by crowding distance, the largest first, then by InChIKey. Exact; memory for the fronts
  * that the ranking needs, the last one whole.
  *
- * With `diversity` the candidates are walked from the best on, and one that is too
- * like hits before it is passed over: more than so many of a Bemis-Murcko scaffold
- * (chem/scaffold.h), or above a similarity to any one of them (sphere exclusion:
+ * With `diversity` the candidates are taken from the best on, and one that is too
+ * similar to earlier hits is left out: more than `at_most` of a Bemis-Murcko scaffold
+ * (chem/scaffold.h), or above `threshold` of similarity to any of them (sphere exclusion:
  * Tanimoto of ECFP4, chem/fingerprint.h). Exact; see docs/decisions/0036. */
 #ifndef ST_RANK_H
 #define ST_RANK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ranking without the many likes of what is in it already. */
+/* A diverse ranking: similar candidates are left out. */
 #include "stages/rank_parts.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { BATCH_MIN = 256, BATCH_MAX = 1 << 20, CHUNK_MIN = 64, CHUNK_MAX = 4096 };
 
-/* What a candidate is compared by: one of the two. */
+/* By which a candidate is compared: scaffold or fingerprint. */
 typedef struct feature {
     uint64_t scaffold;
     ch_fingerprint print;
@@ -127,7 +127,7 @@ static pl_code more_slots(diverse *d, pl_error *err)
     return PL_OK;
 }
 
-/* *first: the first hit of the cluster that the candidate belongs to, -1: it begins one. *passed: it has no place there. */
+/* *first: the first hit of the cluster that the candidate belongs to, -1: it begins one. *passed: the cluster is full, it is left out. */
 static pl_code place_by_scaffold(diverse *d, const feature *f, int64_t *first, bool *passed, pl_error *err)
 {
     slot *s;
@@ -148,7 +148,7 @@ static pl_code place_by_scaffold(diverse *d, const feature *f, int64_t *first, b
     return PL_OK;
 }
 
-/* The hit that is most like it, if that is too like. */
+/* The most similar hit, if its similarity is above the threshold. */
 static void place_by_similarity(const diverse *d, const feature *f, int64_t *first, bool *passed)
 {
     ch_sought s;
@@ -219,7 +219,7 @@ static pl_code walk(diverse *d, const st_candidate *c, int32_t n, pl_error *err)
     return code;
 }
 
-/* A little more than is missing: most structures are not looked at. */
+/* Asks for a little more than is missing, so that most structures are never read. */
 static pl_code walk_batch(diverse *d, pl_error *err)
 {
     st_ranking *s = d->s;
@@ -234,7 +234,7 @@ static pl_code walk_batch(diverse *d, pl_error *err)
     return code;
 }
 
-/* All hits of a cluster tell of all that were passed over. */
+/* All hits of a cluster get the number of all that were left out for it. */
 static void share_counts(st_ranking *s)
 {
     for (int64_t i = 0; i < s->n_hits; i++)

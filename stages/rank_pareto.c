@@ -8,7 +8,7 @@
 
 enum { FRONT_MAX = 1 << 20 };
 
-/* Candidates none of which is better than another in one objective and no worse in all. */
+/* A front: candidates none of which dominates another (better in one objective and no worse in all). */
 typedef struct front {
     int64_t n, cap;
     st_candidate *c; /* [n]                                        */
@@ -16,7 +16,7 @@ typedef struct front {
     double *apart;   /* [n] crowding distance; NULL until asked for */
 } front;
 
-/* Candidates come sorted by their values, so whoever is better came before: a front, once found, is final. Fronts that
+/* Candidates come sorted by their values, so any dominating one came before: a front, once found, is final. Fronts that
  * the first `most` do not reach are dropped. */
 typedef struct fronts {
     st_ranking *s;
@@ -28,7 +28,7 @@ typedef struct fronts {
 
 /* ---- which front ---- */
 
-/* Whether one of the front is no worse in all and not the same; those of two objectives grow in the second. */
+/* Whether a member of the front dominates it; with two objectives the members increase in the second. */
 static bool is_dominated(const front *f, const double *v, int d)
 {
     bool found = false;
@@ -45,7 +45,7 @@ static bool is_dominated(const front *f, const double *v, int d)
     return found;
 }
 
-/* Who is dominated in a front is so in all before it. */
+/* A candidate dominated in a front is dominated in all fronts before it. */
 static int64_t find_front(const fronts *x, const double *v)
 {
     int64_t lo = 0, hi = x->n;
@@ -123,8 +123,8 @@ static pl_code put(void *ctx, const st_candidate *c, pl_error *err)
         front_free(&x->f[x->n]);
     }
     if (x->f[x->n - 1].n > FRONT_MAX)
-        return pl_fail(err, PL_ELIMIT, "front %lld has more than %d molecules: where nearly nobody is better than anybody, fronts say "
-                       "little; fewer objectives, constraints, or method: weighted", (long long)x->n, (int)FRONT_MAX);
+        return pl_fail(err, PL_ELIMIT, "front %lld has more than %d molecules: if almost no candidate dominates another, fronts "
+                       "order little; use fewer objectives, add constraints, or set method: weighted", (long long)x->n, (int)FRONT_MAX);
     return PL_OK;
 }
 
@@ -163,7 +163,7 @@ static void spread_out(front *f, place *p, int d)
     }
 }
 
-/* The front, most apart first, behind what is in s->best already. */
+/* Appends the front to s->best, in order of crowding distance, the largest first. */
 static pl_code take_front(fronts *x, int64_t number, pl_error *err)
 {
     st_ranking *s = x->s;

@@ -35,10 +35,10 @@ typedef struct st_candidate {
     int32_t front; /* from 1; 0: by weights */
 } st_candidate;
 
-/* What a hit stands for in a diverse ranking. */
+/* The cluster that a hit represents in a diverse ranking. */
 typedef struct st_cluster {
     int64_t first;     /* rank of the first hit of its cluster                */
-    int64_t n_similar; /* candidates of the cluster that were passed over     */
+    int64_t n_similar; /* candidates of the cluster that were left out        */
 } st_cluster;
 
 typedef struct st_ranking {
@@ -51,15 +51,15 @@ typedef struct st_ranking {
     sqlite3_stmt *query;
     st_candidate *best;           /* [n_best] what st_rank_next found           */
     int64_t n_best, cap, n_before; /* n_before: found by earlier calls          */
-    int64_t n_seen, n_candidates; /* in all; n_seen: with values without a number */
+    int64_t n_seen, n_candidates; /* in all; n_seen includes those with a NULL value */
     st_candidate *hit;            /* [n_hits] a diverse ranking, best first     */
     st_cluster *cluster;          /* [n_hits]                                   */
     int64_t n_hits, n_passed;
     st_retrieval *retrieval;      /* NULL without actives                       */
 } st_ranking;
 
-/* The best candidates behind those of the call before (at first: of all) into s->best, best first: `most` of them, or all
- * there are. One pass over the molecules; memory for `most`. ECONFIG when nothing has such a score; ESTOP. */
+/* Puts the next best candidates, after those of earlier calls, into s->best, best first: `most` of them, or all
+ * that remain. One pass over the molecules; memory for `most`. ECONFIG when no molecule has such a score; ESTOP. */
 pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err);
 
 /* ---- between rank_query.c and rank_pareto.c ---- */
@@ -74,8 +74,8 @@ static inline int st_rank_values(const st_ranking *s) { return 2 + 2 * s->n_term
 /* st_rank_next of method pareto: the first s->n_before + most in order of their front, without the first s->n_before. ELIMIT. */
 pl_code st_rank_fronts(st_ranking *s, int64_t most, pl_error *err);
 
-/* Fills s->hit, s->cluster and s->n_passed: the candidates from the best on, but for those that are too like hits before
- * them. Structures come from features.db. Memory for the hits and a batch, however long the way. EDATA, ESTOP. */
+/* Fills s->hit, s->cluster and s->n_passed: the candidates from the best on, except those that are too similar to earlier
+ * hits. Structures come from features.db. Memory for the hits and one batch, for any number of candidates. EDATA, ESTOP. */
 pl_code st_rank_diverse(st_ranking *s, pl_error *err);
 
 void st_rank_free(st_ranking *s); /* zeroed is fine */

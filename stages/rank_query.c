@@ -55,7 +55,7 @@ static void add_order(st_ranking *s, int i, const char *value)
     pl_text_addf(&s->order, "%s v%d%s", i ? "," : " ORDER BY", i, s->term[i]->goal == ST_MINIMISE ? "" : " DESC");
 }
 
-/* A model that was trained before its file told of that would leave an empty ranking, and no reason. */
+/* A model whose file was written without this value would give an empty ranking, and no reason. */
 static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, const char *column, const char *asked, pl_error *err)
 {
     int64_t any = 0;
@@ -63,12 +63,12 @@ static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, cons
                              (long long)id, column);
 
     if (code == PL_OK && !any)
-        code = pl_fail(err, PL_ECONFIG, "%s: no score of %s has %s: its model does not tell; train it again (--from train)", asked,
+        code = pl_fail(err, PL_ECONFIG, "%s: no score of %s has %s: the model file was written without it; train it again (--from train)", asked,
                        o->property, column);
     return code;
 }
 
-/* One term as columns of the query: its value, and what is added to it. */
+/* One term as columns of the query: its value, and the column that `use` adds. */
 static pl_code add_term(st_ranking *s, int i, pl_error *err)
 {
     const st_objective *o = s->term[i];
@@ -102,8 +102,8 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
         add_order(s, i, value);
     pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
     if (id != 0 && s->use[i].factor != 0)
-        pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* how sure it is, nobody knows */
-    if (id != 0 && o->similarity_at_least > 0) /* NULL, as nobody knows, is not enough */
+        pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* its uncertainty is unknown   */
+    if (id != 0 && o->similarity_at_least > 0) /* NULL: unknown, does not satisfy it   */
         pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(o->similarity_at_least, number));
     if (id != 0 && s->conf->domain == ST_DOMAIN_INSIDE)
         pl_text_addf(&s->where, " AND s%d.domain='inside'", i);

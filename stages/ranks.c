@@ -67,7 +67,7 @@ static int choose(const st_train_conf *c, const nn_launch *l)
     return l->mpi ? ST_RANKS_MPI : ST_RANKS_TCP;
 }
 
-/* What carries bytes: the MPI that started us, if its plugin is there, or TCP. */
+/* The transport: the MPI that started us, if its plugin exists, or TCP. */
 static pl_code bytes_open(nn_ranks *r, const nn_join *join, int which, pl_error *err)
 {
     bool mpi = which == ST_RANKS_MPI || (which == ST_RANKS_NCCL && join->launch.mpi && plugin_there(ST_MPI_PLUGIN));
@@ -80,7 +80,7 @@ static pl_code bytes_open(nn_ranks *r, const nn_join *join, int which, pl_error 
     return rc ? rc : r->kind->open(r, join, err);
 }
 
-/* An error here is the same on all ranks, unless one of them is gone. */
+/* An error here is the same on all ranks, unless one of them has died. */
 static pl_code team_check(st_team *team, const nn_launch *l, const st_train_conf *c, pl_error *err)
 {
     nn_ranks *r = &team->ranks;
@@ -101,10 +101,10 @@ static pl_code team_check(st_team *team, const nn_launch *l, const st_train_conf
         team->state = ST_TEAM_BUSY;
         return pl_fail(err, rc, "%s", why.text);
     }
-    return rc ? pl_fail(err, PL_ECONFIG, "ranks of different builds: this one is molsieve %s; %s", text, why.text) : PL_OK;
+    return rc ? pl_fail(err, PL_ECONFIG, "ranks run different builds: this one is molsieve %s; %s", text, why.text) : PL_OK;
 }
 
-/* Sums of unlike kernels would be a model that depends on which rank had which molecules. */
+/* With different kernels the model would depend on which rank had which molecules. */
 static pl_code team_level(st_team *team, const st_train_conf *c, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
@@ -122,11 +122,11 @@ static pl_code team_level(st_team *team, const st_train_conf *c, pl_error *err)
         team->state = ST_TEAM_BUSY;
         return pl_fail(err, rc, "%s", why.text);
     }
-    return rc ? pl_fail(err, PL_ECONFIG, "ranks compute with unlike kernels: this one has %s; stages.train.kernels pins a set that all "
-                        "machines have", text) : PL_OK;
+    return rc ? pl_fail(err, PL_ECONFIG, "ranks use different kernels: this one has %s; set stages.train.kernels to a set that all machines "
+                                         "have", text) : PL_OK;
 }
 
-/* NCCL over what carries bytes already; that is closed with it. */
+/* NCCL on top of the transport, which is closed with it. */
 static pl_code sum_open(st_team *team, const st_train_conf *c, nn_join *join, pl_error *err)
 {
     int32_t device = join->launch.local_rank > 0 ? join->launch.local_rank : 0;
@@ -189,14 +189,14 @@ pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err)
 
 typedef struct order {
     int32_t train;        /* 1: come to the training; 0: it is over */
-    char digest[65];      /* of what all ranks must have read alike */
+    char digest[65];      /* of what all ranks must have read identically */
 } order;
 
 static pl_code digest_make(char out[65], const pl_workflow *wf, const pl_step *step, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     const char *settings = mem ? pl_params_json(step->stage->fields, step->conf, mem) : NULL;
-    const st_train_conf *c = step->conf; /* of how, not what, it takes what all must do alike */
+    const st_train_conf *c = step->conf; /* of the settings of how to compute, only those that must be the same on all ranks */
     const char *text = settings ? pl_sprintf(mem, "%s %s %lld %d %d %d %s", st_version, st_commit, (long long)wf->seed,
                                              pl_workflow_step(wf, "basis") != NULL, c->loop.sharded, c->beside,
                                              settings) : NULL;
@@ -234,7 +234,7 @@ static pl_code train_along(st_team *team, const pl_workflow *wf, const order *o,
     pl_code rc = digest_make(own, wf, step, err);
 
     if (!rc && strcmp(own, o->digest) != 0)
-        return pl_fail(err, PL_ECONFIG, "has read another workflow than rank 0, or is another version of the program");
+        return pl_fail(err, PL_ECONFIG, "read another workflow than rank 0, or is another version of the program");
     team->ranks.patience = patience_begin(step);
     return rc ? rc : st_train_follow(wf, step, team, workers, err);
 }

@@ -21,11 +21,11 @@ enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
 #define AT(member) offsetof(st_read_conf, member)
 static const pl_field fields[] = {
     { PL_INT, "unit", AT(unit), .dflt = -1, .min = 1, .max = 100000, .choices = "auto", .unit = "records",
-      .help = "in one resumable unit, which one worker does; auto: 1000, 200 if prepare may build structures, 50 if it builds all" },
+      .help = "per resumable unit, which one worker processes; auto: 1000, or 200 if prepare may build structures, or 50 if it builds all" },
     { PL_SIZE, "max_record", AT(max_record), .dflt = 1 << 20, .min = 1024, .max = 256 << 20,
-      .help = "longest record; a longer one is a failed record" },
+      .help = "maximum size of a record; longer records fail" },
     { PL_SIZE, "max_file", AT(max_file), .dflt = 64 << 20, .min = 1024, .max = 256 << 20,
-      .help = "largest file of a format that has to be read whole" },
+      .help = "maximum size of a file whose format must be read as a whole" },
     { 0 },
 };
 
@@ -54,7 +54,7 @@ typedef struct read_state {
     int32_t file;         /* the one that is open, or comes next */
     int32_t files_stored; /* rows of input_file                  */
     int64_t next_id;
-    int64_t at;           /* the unit of the undivided run that the reader stands before */
+    int64_t at;           /* the next unit of the undivided run that the reader will reach */
     st_found *found;      /* [workflow.inputs.n] */
     sqlite3_stmt *put_record, *put_file;
     bool comma_told;
@@ -83,7 +83,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     return code;
 }
 
-/* Few molecules, many workers: a structure takes a hundred times what else is done for a record. */
+/* Small units, for many workers: building a structure takes a hundred times as long as the rest of a record. */
 static void settle(const pl_workflow *wf, void *conf)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
@@ -101,7 +101,7 @@ static int64_t unit_of_all(const read_state *s, int64_t unit)
     return s->env->n_shards > 0 ? unit * s->env->n_shards + s->env->shard : unit;
 }
 
-/* The reader stands behind the last record that is in the database. */
+/* Moves the reader to after the last record that is in the database. */
 static pl_code go_on(read_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -171,7 +171,7 @@ static void close_stage(void *state)
     ch_worker_close(s->lister);
 }
 
-/* "1,5" is a number in half of the world, and text here. */
+/* "1,5" is a number in many countries, but text here. */
 static bool is_decimal_comma(const char *s)
 {
     static const char digits[] = "0123456789";
@@ -349,7 +349,7 @@ static bool is_blank(const char *s, size_t n)
     return i == n;
 }
 
-/* A SMILES ends at the first blank; everything in it is printable ASCII. */
+/* A SMILES ends at the first blank and contains only printable ASCII. */
 static size_t smiles_length(const char *s, size_t n, bool *clean)
 {
     size_t i = 0;
@@ -413,11 +413,11 @@ static void bind_text(sqlite3_stmt *st, int i, const char *text)
         (void)sqlite3_bind_text(st, i, text, -1, SQLITE_STATIC);
 }
 
-/* A table without a row of names would lose its first molecule in silence. */
+/* A table without a row of names would lose its first molecule without a message. */
 static pl_code warn_guessed(read_state *s, const char *path, const char *column)
 {
-    return column == NULL ? PL_OK : pl_event_add(s->env, PL_WARN, "%s: no column is called smiles; the first, \"%.60s\", is "
-                                                 "taken for it, and the first row for names", path, column);
+    return column == NULL ? PL_OK : pl_event_add(s->env, PL_WARN, "%s: no column has the name smiles; the first column, \"%.60s\", is used, and "
+                                                                  "the first row is read as names", path, column);
 }
 
 /* Rows of input_file up to and including `file`; files without records get theirs too. */
@@ -456,12 +456,12 @@ static pl_code store_failure(read_state *s, const item *it, pl_error *err)
     return pl_failure_add(s->env, &f, err);
 }
 
-/* Once a run: who writes one number so writes all of them so. */
+/* Reported once per run: such files write all their numbers with commas. */
 static pl_code warn_comma(read_state *s, const item *it)
 {
     s->comma_told = true;
-    return pl_event_add(s->env, PL_WARN, "%s:%lld: %s: with a comma that is text and no label, like any other so written; "
-                        "write 1.5 for 1,5", st_input_at(s->env->wf, it->file)->path, (long long)it->line, it->comma);
+    return pl_event_add(s->env, PL_WARN, "%s:%lld: %s: a number with a decimal comma is read as text, not as a label, here and in later "
+                                         "records; write 1.5 for 1,5", st_input_at(s->env->wf, it->file)->path, (long long)it->line, it->comma);
 }
 
 static pl_code store_item(read_state *s, const item *it, pl_error *err)
@@ -504,7 +504,7 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
 }
 
 static const char empty_sql[] = "SELECT path || ' holds no records' FROM input_file WHERE n_records=0 ORDER BY file_id";
-/* One failed record among millions may stand for half a file. */
+/* One failed record among millions may be half a file that could not be read. */
 static const char cut_sql[] =
     "SELECT i.path || ': ' || f.message || '; records after number ' || (r.ordinal-1) || ' are lost: get the file again'"
     " FROM failure f JOIN record r USING(record_id) JOIN input_file i USING(file_id)"
@@ -539,7 +539,7 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = warn_of(s, cut_sql, err);
     if (s->env->n_shards > 0)
-        return code; /* what is not here may be in another shard */
+        return code; /* records missing here may be in another shard */
     if (code == PL_OK)
         code = pl_db_int(db, &n, err, "SELECT EXISTS(SELECT 1 FROM record)");
     if (code == PL_OK && n == 0)
@@ -548,7 +548,7 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? warn_of(s, empty_sql, err) : code;
 }
 
-/* Everything stands on the records, so everything of the later stages goes first. */
+/* All later stages depend on the records, so their results are removed first. */
 static const char *const reset_sql[] = {
     "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
     "DELETE FROM label",

@@ -92,13 +92,13 @@ static void check_formats(const pl_workflow *wf, pl_problems *problems)
         if (worker == NULL && ch_worker_open(&worker, NULL, NULL) != PL_OK)
             break; /* without a worker the run itself says so */
         if (ch_worker_reads(worker, format, &yes, NULL) == PL_OK && !yes)
-            pl_problem_add(problems, at, "inputs.%d.format: nobody reads '%s'; allowed: auto, smi, sdf, mol2, xyz, pdb, csv, "
+            pl_problem_add(problems, at, "inputs.%d.format: '%s' is no known format; allowed: auto, smi, sdf, mol2, xyz, pdb, csv, "
                            "or a name that `obabel -L formats` lists", (int)i, format);
     }
     ch_worker_close(worker);
 }
 
-/* A reader for every file, and columns that are there: as far as a look at the first bytes says. */
+/* Checks that every file has a reader and the named columns, as far as its first bytes show. */
 static void check_files(const pl_workflow *wf, pl_problems *problems)
 {
     const pl_node *at = pl_node_get(wf->tree, "inputs");
@@ -117,8 +117,8 @@ static void check_files(const pl_workflow *wf, pl_problems *problems)
         if (wanted_format(in) == NULL && !ch_format_is_ours(ch_reader_format(reader)) &&
             (worker != NULL || ch_worker_open(&worker, NULL, NULL) == PL_OK) &&
             ch_worker_reads(worker, ch_reader_format(reader), &yes, NULL) == PL_OK && !yes)
-            pl_problem_add(problems, at, "inputs: %s: nobody reads '%s' files; unpack it (only .gz is unpacked here), or say its "
-                           "`format`", in->path, ch_reader_format(reader));
+            pl_problem_add(problems, at, "inputs: %s: '%s' is no known format; unpack the file (only .gz is unpacked here), or set its "
+                                         "`format`", in->path, ch_reader_format(reader));
         ch_reader_close(reader);
     }
     ch_worker_close(worker);

@@ -1,6 +1,6 @@
 /* stages/read_input.h - the input files of the stage `read`, before a record is read.
  *
- * Opening one as the workflow says, what can be wrong with them, and what of
+ * Opening one as the workflow says, checking them, and what of
  * them the stage's key depends on: contents and format, not names. */
 #ifndef ST_READ_INPUT_H
 #define ST_READ_INPUT_H
@@ -16,12 +16,12 @@ typedef struct st_read_conf {
 
 const pl_input *st_input_at(const pl_workflow *wf, int32_t i);
 
-/* lister: reads formats that we do not split; NULL where only the format's name is wanted. With one the reader hashes
+/* lister: reads formats that we do not split; NULL if only the format's name is wanted. With a lister the reader hashes
  * what it reads (ch_reader_hash). */
 pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *conf, ch_worker *lister, pl_error *err);
 
-/* Whether a file that is there is one that the run reads, by whatever name: inputs, models, the workflow, files of
- * settings. What is written there would be the end of it. */
+/* Whether an existing file is one that the run reads, under any name: inputs, models, the workflow, files of
+ * settings. Writing to it would destroy it. */
 bool st_is_read(const pl_workflow *wf, const char *path);
 
 /* The stage's check and key. */

@@ -28,7 +28,7 @@ pl_code st_seen_changed(const pl_env *env, int32_t file, pl_error *err)
     const char *path = st_input_at(env->wf, file)->path;
 
     pl_file_forget(env->store, path);
-    return pl_fail(err, PL_EINPUT, "%s was changed while it was read; run again when nobody writes to it, it is read anew", path);
+    return pl_fail(err, PL_EINPUT, "%s was changed while it was read; run again when no program writes to it: it is read again from the start", path);
 }
 
 pl_code st_seen_whole(const pl_env *env, int32_t file, ch_reader *reader, int64_t *bytes, pl_error *err)
@@ -58,7 +58,7 @@ pl_code st_seen_put(pl_env *env, int64_t unit, const st_seen *seen, pl_error *er
 
 /* ---- at the end ---- */
 
-/* Who writes to a file after it was read does not want the records of before. */
+/* A file that changes after it was read makes the stored records out of date. */
 pl_code st_seen_unchanged(const pl_env *env, pl_error *err)
 {
     pl_code code = PL_OK;
@@ -165,7 +165,7 @@ static pl_code compare(const pl_workflow *wf, const st_seen *seen, const char **
     pl_code code;
 
     if (seen->file < 0 || seen->file > wf->inputs.n)
-        *why = "what its units were read from is not known";
+        *why = "the input file of its stored units is not known";
     if (*why != NULL || seen->file == wf->inputs.n)
         return PL_OK;
     code = hash_start(st_input_at(wf, seen->file)->path, seen->bytes, now, err);

@@ -2,7 +2,7 @@
  *
  * The stage's key holds the SHA-256 of every input as it was when the run was planned. The reader hashes what it reads:
  * at the end of a file that must be the hash in the key. With every unit the hash of what was read so far goes into
- * results.db (meta, "read_seen"), in the unit's transaction, so that units of a stage that is begun are gone on with only
+ * results.db (meta, "read_seen"), in the unit's transaction, so that units of an unfinished stage are kept only
  * if the file still begins with the bytes that they were made from. */
 #ifndef ST_READ_SEEN_H
 #define ST_READ_SEEN_H
@@ -26,7 +26,7 @@ typedef struct st_found {
 /* In the transaction of unit `unit`. */
 pl_code st_seen_put(pl_env *env, int64_t unit, const st_seen *seen, pl_error *err);
 
-/* At the end of file `file`: EINPUT unless all that was read of it is what the key says. *bytes: how long it was. */
+/* At the end of file `file`: EINPUT unless its bytes have the hash in the key. *bytes: its size. */
 pl_code st_seen_whole(const pl_env *env, int32_t file, ch_reader *reader, int64_t *bytes, pl_error *err);
 
 /* Of an input that is open for reading: EINPUT unless its format is that in the key. */
@@ -38,10 +38,10 @@ bool st_seen_key(const pl_step *step, int32_t file, char out[65]);
 /* The stage's doubt (pipeline/stage.h). */
 pl_code st_read_doubt(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **why, pl_arena *mem, pl_error *err);
 
-/* At the end of all: EINPUT unless every input is still what the key says. */
+/* At the end of the stage: EINPUT unless every input is still what the key says. */
 pl_code st_seen_unchanged(const pl_env *env, pl_error *err);
 
-/* At the end of all: records in the database are those that the splitter found, numbered without a gap (a shard: without
+/* At the end of the stage: the records in the database must be those that the splitter found, numbered without a gap (a shard: without
  * one twice), and units count them all; else EDATA. Writes n_records and size_bytes of the inputs. found [inputs.n]. */
 pl_code st_seen_count(const pl_env *env, const st_found *found, pl_error *err);
 

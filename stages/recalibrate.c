@@ -38,7 +38,7 @@ static json_t *json_rows(const pl_env *env, const char *sql, pl_code *rc, pl_err
     return list;
 }
 
-/* Names the calibration molecules whatever machine prepared them: a hash over their InChIKeys in order. */
+/* Identifies the calibration molecules independently of the machine: a hash over their sorted InChIKeys. */
 static pl_code molecules_hash(char hex[65], const pl_env *env, const st_dataset *d, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -112,7 +112,7 @@ static pl_code enough_check(const nn_target *t, const st_errors *e, const char *
     return PL_OK;
 }
 
-/* The range is that of the calibration molecules: of others the intervals say nothing. */
+/* The range is that of the calibration molecules: the intervals are not valid for others. */
 static pl_code range_make(nn_model_file *m, const pl_env *env, const st_dataset *d, pl_error *err)
 {
     const int64_t trained = m->range.molecules;
@@ -127,7 +127,7 @@ static pl_code range_make(nn_model_file *m, const pl_env *env, const st_dataset 
     return rc;
 }
 
-/* The file that is read must stay what it is. */
+/* The file that is read must not be overwritten. */
 static pl_code write_to(const nn_model_file *m, const char *path, const char *from, pl_error *err)
 {
     struct stat a, b;

@@ -11,7 +11,7 @@ enum { VERSION = 1, HEAD = 16, MAX_BYTES = 1 << 30 };
 
 typedef struct cursor {
     const unsigned char *p, *end;
-    bool bad; /* something did not fit; what was read since is zero */
+    bool bad; /* a read was out of bounds; all later reads give zero */
 } cursor;
 
 static void put_u32(pl_text *t, uint32_t x)

@@ -1,4 +1,4 @@
-/* stages/report.h - one HTML page about a run, complete in itself.
+/* stages/report.h - one self-contained HTML page about a run.
  *
  * Made from results.db alone, so the same database gives the same bytes; safe
  * during a run (one read transaction). No script, nothing from outside; every text is
@@ -12,7 +12,7 @@
 
 enum { ST_REPORT_TOP = 50, ST_REPORT_TOP_MAX = 1000 };
 
-/* What became of the drawings. */
+/* The outcome of drawing. */
 typedef struct st_drawn {
     int64_t n_drawn, n_plain; /* structures drawn, and shown as SMILES only */
     char why[400];            /* of the last one that is not drawn, or ""   */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes: how a classifier tells them apart, how good its probabilities are, how early a ranking finds actives. */
+/* Classes: ROC curve, calibration of probabilities, and early enrichment of actives in the ranking. */
 #include "stages/report_parts.h"
 
 #include "models/enrichment.h"
@@ -49,7 +49,7 @@ static void add_roc(st_report *r, const char *part, const char *of)
     }
     c.x = x;
     c.y = y;
-    add_figure(r, pl_sprintf(r->mem, "ROC curve, part %s", part), "share of class 0 passed", "share of class 1 found", c);
+    add_figure(r, pl_sprintf(r->mem, "ROC curve, part %s", part), "false positive rate", "true positive rate", c);
     pl_text_add(r->out, "<figcaption>ROC curve, part ");
     st_html_cut(r->out, part, 40);
     pl_text_addf(r->out, ", %lld molecules, %lld of class 1: from the most probable on.</figcaption></figure>\n", (long long)n,
@@ -127,7 +127,7 @@ static void add_found(st_report *r, double candidates)
     }
     c.x = x;
     c.y = y;
-    add_figure(r, "enrichment curve", "share of candidates looked at", "share of actives found", c);
+    add_figure(r, "enrichment curve", "fraction of the ranked candidates", "fraction of the actives found", c);
     pl_text_add(r->out, "</figure>\n");
 }
 
@@ -139,7 +139,7 @@ void st_report_retrieval(st_report *r)
 
     if (!(actives > 0))
         return;
-    pl_text_addf(r->out, "<h3>How early known actives come</h3>\n<p class=\"note\">Of %.0f candidates %.0f are known to be active; %.0f have no "
+    pl_text_addf(r->out, "<h3>Early enrichment of known actives</h3>\n<p class=\"note\">Of %.0f candidates %.0f are known to be active; %.0f have no "
                  "label and count as not active.</p>\n", candidates, actives, measured(r, "unlabelled"));
     st_report_table(r, "mid", "Over all candidates, not only the ranked ones; candidates of the same value share their ranks.");
     st_report_heads(r, heads);

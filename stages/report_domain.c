@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a model is worse where molecules are less like those it was trained on. */
+/* Errors of a model against similarity to its training molecules. */
 #include "stages/report_parts.h"
 
 void st_report_similarity(st_report *r, int64_t model, int64_t property)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models: what they are, how they were trained, how wrong they are. */
+/* Models: what they are, how they were trained, their errors. */
 #include "stages/report_parts.h"
 
 #include <jansson.h>
@@ -34,7 +34,7 @@ static const char *word(const json_t *o, const char *key)
 
 static long long number(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
 
-/* The strings of a list, or one member of its objects: as many as are shown. */
+/* The strings of a list, or one member of its objects, up to the number shown. */
 static const char *join(st_report *r, const json_t *list, const char *member)
 {
     const json_t *one;
@@ -126,7 +126,7 @@ static void add_recipe(st_report *r, const json_t *metadata)
 
 /* ---- errors beside those of simple predictions ---- */
 
-/* What the errors of a number and of a class are called, and which they are (stages/errors.h). */
+/* Names and numbers of the errors of a regression and of a class (stages/errors.h). */
 typedef struct measures {
     const char *const *heads; /* NULL-terminated: part, prediction by, .. , molecules */
     int kind[ST_ERROR_KINDS]; /* -1 after the last                                    */
@@ -190,7 +190,7 @@ static void add_verdict(st_report *r, const st_verdict *v, const char *part, con
     pl_text_free(&text);
 }
 
-/* By the part that says most of molecules to come: new, test, valid. The mean of an ensemble counts, where there is one. */
+/* By the part that is most representative of further molecules: new, test, valid. For an ensemble, by the mean. */
 static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_id, bool classes)
 {
     const char *metric = classes ? "roc_auc" : "mae", *part = NULL, *unit = "";
@@ -215,14 +215,16 @@ static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_i
         add_verdict(r, &v, part, unit);
 }
 
-/* As the stage `evaluate` stored them: a row of the table is several of the database. */
+/* As the stage `evaluate` stored them: a row here combines several rows of the database. */
 static void add_errors(st_report *r, int64_t model_id, int64_t property_id, const measures *m)
 {
     errors_row row = { .n = -1 };
 
-    st_report_table(r, "", m == &of_class ? "How well the classes are told apart, beside simple predictions made from the same training molecules. "
+    st_report_table(r, "", m == &of_class ? "How well the classes are separated, compared with simple predictions made from the same training "
+                       "molecules. "
                                             "EF: enrichment of class 1 among the most probable."
-                                          : "Errors in the unit of the property, beside those of simple predictions made from the same training molecules.");
+                                          : "Errors in the unit of the property, compared with those of simple predictions made from the same "
+                                            "training molecules.");
     st_report_heads(r, m->heads);
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
@@ -255,7 +257,7 @@ static void add_by_domain(st_report *r, int64_t model_id, int64_t property_id)
     (void)snprintf(sql, sizeof sql, "SELECT EXISTS(SELECT 1 %s)", of);
     if (!st_report_int(r, sql, (long long)model_id, (long long)property_id))
         return;
-    st_report_table(r, "", "Coverage of interval90 (it promises 0.9 inside of the domain, and gives none outside), and errors by domain and similarity.");
+    st_report_table(r, "", "Coverage of interval90 (nominal: 0.9 inside of the domain; there is none outside), and errors by domain and similarity.");
     st_report_heads(r, heads);
     (void)snprintf(sql, sizeof sql, "SELECT part, metric, value, coalesce(unit,''), n %s ORDER BY part, metric", of);
     for (sqlite3_stmt *st = st_report_query(r, sql, (long long)model_id, (long long)property_id); st_report_row(r, &st);) {
@@ -278,7 +280,7 @@ static void add_known_row(st_report *r, const measures *m, const char *part, con
     add_error_row(r, m, &row);
 }
 
-/* As the file of the model tells them. */
+/* From the file of the model. */
 static void add_known_errors(st_report *r, const json_t *errors, const measures *m)
 {
     const char *part, *who;
@@ -286,7 +288,7 @@ static void add_known_errors(st_report *r, const json_t *errors, const measures 
 
     if (json_object_size(errors) == 0)
         return;
-    st_report_table(r, "", "Held-out errors when it was trained, from the file of the model, beside those of simple predictions.");
+    st_report_table(r, "", "Held-out errors when it was trained, from the file of the model, compared with those of simple predictions.");
     st_report_heads(r, m->heads);
     json_object_foreach((json_t *)errors, part, e) {
         add_known_row(r, m, part, "the model", e);
@@ -340,7 +342,7 @@ static void add_worst(st_report *r, int64_t model, int64_t property)
 {
     static const char *const heads[] = { "part", "structure", "title", "#measured", "#predicted", "#error", "unit", NULL };
 
-    st_report_table(r, "mid", "The largest errors outside the training part: look at these first.");
+    st_report_table(r, "mid", "The largest errors outside the training part: check these molecules first.");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r,
              "SELECT e.part, m.smiles, (SELECT title FROM record WHERE record.mol_id=m.mol_id LIMIT 1), e.measured, e.predicted, "
@@ -402,7 +404,7 @@ static void add_found(st_report *r, int64_t model, bool classes)
     }
 }
 
-/* As the file tells them; of several targets under their names. */
+/* From the file of the model; several targets under their names. */
 static void add_told(st_report *r, const json_t *m)
 {
     const json_t *errors = json_object_get(json_object_get(m, "provenance"), "errors"), *one;

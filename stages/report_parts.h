@@ -6,7 +6,7 @@
 #include "stages/html.h"
 #include "stages/report.h"
 
-/* The first thing that goes wrong stays in `code` and ends all queries: looked at once, at the end. */
+/* The first error stays in `code` and ends all queries: it is checked once, at the end. */
 typedef struct st_report {
     sqlite3 *db;
     pl_text *out;
@@ -29,7 +29,7 @@ const char *st_column(sqlite3_stmt *st, int i); /* text, "" for NULL */
 
 /* ---- pieces of the page ---- */
 void st_report_section(st_report *r, const char *id, const char *title);
-void st_report_table(st_report *r, const char *class, const char *caption); /* class, caption: our own words */
+void st_report_table(st_report *r, const char *class, const char *caption); /* class, caption: not escaped   */
 void st_report_heads(st_report *r, const char *const *names);            /* NULL-terminated; '#' in front: a number */
 void st_report_table_end(st_report *r);
 /* A cell with the column's value: number, text or nothing. */
@@ -40,7 +40,7 @@ void st_report_structure(st_report *r, const char *smiles);
 /* A classifier's ROC curve on a part of the data, and the calibration of its probabilities on all; of a property. */
 void st_report_roc(st_report *r, int64_t model, int64_t property, const char *part);
 void st_report_calibration(st_report *r, int64_t model, int64_t property);
-/* How early a ranking finds known actives; nothing without them. */
+/* Early enrichment of known actives in the ranking; adds nothing without them. */
 void st_report_retrieval(st_report *r);
 
 /* ---- the parts, in their order ---- */

@@ -39,7 +39,7 @@ static void find_ranges(st_report *r, const source *s, range *of)
             }
 }
 
-/* Values so far apart that their distance is no number have no picture. */
+/* Values whose difference overflows cannot be drawn. */
 static bool is_drawn(double lo, double hi) { return hi > lo && isfinite(hi - lo); }
 
 /* A few values far out would squeeze all others into one bar: then the bins hold the
@@ -190,8 +190,8 @@ void st_report_histograms(st_report *r)
 
     pl_text_add(r->out, "<p class=\"note\">Bars: all molecules");
     if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM hit)"))
-        pl_text_add(r->out, "; orange line: the ranked ones, as a share of themselves");
-    pl_text_add(r->out, ". Descriptors: <code>molsieve query column_doc</code> says how each is defined.</p>\n");
+        pl_text_add(r->out, "; orange line: the ranked ones, as a share of all ranked molecules");
+    pl_text_add(r->out, ". Descriptors: <code>molsieve query column_doc</code> lists the definition of each.</p>\n");
     if (n > PROPERTIES_MAX)
         pl_text_addf(r->out, "<p class=\"note\">Of %lld properties the first %d by name.</p>\n", (long long)n, PROPERTIES_MAX);
     pl_text_add(r->out, "<div class=\"figs\">\n");

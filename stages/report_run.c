@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages, runs, times; settings and where everything comes from. */
+/* Stages, runs, times; settings and provenance. */
 #include "stages/report_parts.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ static void add_runs(st_report *r)
                                          "host", "#workers", "version", "continued run", NULL };
     int64_t n = st_report_int(r, "SELECT count(*) FROM run");
 
-    st_report_table(r, "", "Starts of the program on this database, stops and resumptions included.");
+    st_report_table(r, "", "All starts of the program on this database, resumed runs included.");
     st_report_heads(r, heads);
     add_rows(r, st_report_query(r,
         "SELECT run_id, command, state, stop_reason, started_utc, ended_utc, "
@@ -89,7 +89,7 @@ static void add_keys(st_report *r)
 {
     static const char *const heads[] = { "stage", "key", "settings that matter", "inputs, libraries", "#code version", NULL };
 
-    st_report_table(r, "", "What each result depends on. The key is the hash of it; the same keys give the same results.");
+    st_report_table(r, "", "What each result depends on. The key is a hash of all this; equal keys give equal results.");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r, "SELECT name, key, params_json, extra_json, code_version FROM stage ORDER BY stage_id");
          st_report_row(r, &st);) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of the records, and the top of the ranking. */
+/* The funnel of records, and the top of the ranking. */
 #include "stages/domain_words.h"
 #include "stages/report_parts.h"
 
@@ -44,7 +44,8 @@ static void add_alerts(st_report *r)
         "WHERE status='filtered' AND reason LIKE '" ST_ALERTS_REASON "%%') SELECT value, sum(1-aside), sum(aside) FROM a, "
         "json_each('[\"'||replace(names,', ','\",\"')||'\"]') GROUP BY value ORDER BY count(*) DESC, value LIMIT %d";
 
-    st_report_table(r, "mid", "Groups that react or disturb assays, by the rules of prepare.alerts: a reason to look, not a verdict.");
+    st_report_table(r, "mid", "Groups that react or disturb assays, by the rules of prepare.alerts: a reason to check the molecule, not to "
+                       "reject it.");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r, sql, (int)sizeof ST_ALERTS_REASON, MAX_GROUPS); st_report_row(r, &st);) {
         pl_text_add(r->out, "<tr>");
@@ -120,7 +121,7 @@ void st_report_failures(st_report *r)
 
 /* ---- hits ---- */
 
-enum { RANK, SMILES, INCHIKEY, TITLES, FORMULA, N_HIDDEN }; /* columns with a cell of their own kind */
+enum { RANK, SMILES, INCHIKEY, TITLES, FORMULA, N_HIDDEN }; /* columns with a special kind of cell   */
 
 static sqlite3_stmt *query_hits(st_report *r)
 {

@@ -13,7 +13,7 @@ static bool ends_with(const char *s, const char *end)
     return n >= k && strcmp(s + n - k, end) == 0;
 }
 
-/* The newest file that matches, or NULL. */
+/* The newest matching file, or NULL. */
 static const char *newest(const char *pattern, pl_arena *mem)
 {
     glob_t found = { 0 };
@@ -55,7 +55,7 @@ static pl_code find_below(const char *dir, const char **path, pl_arena *mem, pl_
                                 "workflow", strcmp(dir, ".") == 0 ? "current directory" : dir);
 }
 
-/* Results that shards have and results.db has not. */
+/* Results that are in shards but not in results.db. */
 static bool only_shards(const char *results)
 {
     const char *slash = strrchr(results, '/');

@@ -1,4 +1,4 @@
-/* stages/results.h - which results.db a command means.
+/* stages/results.h - finds the results.db that a command works on.
  *
  * WHERE may be a database, a work directory, a workflow file, or nothing: then
  * ./results.db, or the newest runs/<name>/results.db below the current directory. */
@@ -20,7 +20,7 @@ typedef struct st_ask {
 
 typedef pl_code st_answer(const st_ask *ask, pl_error *err);
 
-/* Finds and opens them, answers and says what went wrong; the exit status. */
+/* Finds and opens the results, calls `answer`, and prints any error. Returns the exit status. */
 int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st_answer *answer, void *ctx);
 
 #endif

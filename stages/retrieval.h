@@ -1,4 +1,4 @@
-/* stages/retrieval.h - how early a ranking finds what is known to be active (stages.rank.actives).
+/* stages/retrieval.h - early enrichment of known actives in a ranking (stages.rank.actives).
  *
  * Over all candidates, not only the ranked ones. Those with the label 1 are the actives, all others are not, labelled
  * or not; those whose measurements disagree (stages/classes.h) do not count. Candidates of the same objective
@@ -17,11 +17,11 @@ typedef struct st_retrieval st_retrieval;
 pl_code st_retrieval_new(st_retrieval **out, bool lower_is_better, pl_error *err);
 void    st_retrieval_free(st_retrieval *r); /* NULL is fine */
 
-/* First of every candidate with a label: 0, 1 or between. */
+/* Call it first, for every candidate with a label: 0, 1 or between. */
 pl_code st_retrieval_label(st_retrieval *r, double objective, double label, pl_error *err);
-/* Then of every candidate, those with a label again. */
+/* Then for every candidate, those with a label included. */
 void st_retrieval_count(st_retrieval *r, double objective);
-/* Then the rows, in the caller's transaction; a warning if there are no actives, or nothing else. */
+/* Then stores the rows, in the caller's transaction; a warning if no candidate is active, or all are. */
 pl_code st_retrieval_put(const st_retrieval *r, pl_env *env, const char *label, pl_error *err);
 
 #endif

@@ -25,11 +25,11 @@ void st_log_close(st_log *log);
  * for which no more than a quarter is kept; 0: no limit. */
 double st_time_left(double limit, double warn);
 
-/* The funnel, where the results are, the top of the ranking, what to do next.
- * After a run in which no stage ran nothing is counted: that reads whole tables. */
+/* Prints the funnel, where the results are, the top of the ranking, and what to do next.
+ * After a run in which no stage ran, nothing is counted, as counting reads whole tables. */
 void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran);
 
-/* Of the results: each model's error on new, test or validation molecules, beside the best simple prediction. */
+/* Prints each model's error on new, test or validation molecules, with that of the best simple prediction. */
 void st_model_errors_print(pl_store *s);
 
 /* "left out: rank, write": the stages that no shard does; "no stage was left out". */

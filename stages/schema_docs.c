@@ -30,12 +30,12 @@ const char *const st_schema_docs[][4] = {
     { "run", "config_yaml", NULL, "the whole effective workflow, defaults and overrides included" },
     { "run", "config_sha256", NULL, "SHA-256 of config_yaml" },
     { "run", "resumed_from", NULL, "run that this one continued; NULL for a first run" },
-    { "run", "state", NULL, "running, done, stopped (resumable), failed or lost (died without a word)" },
+    { "run", "state", NULL, "running, done, stopped (resumable), failed or lost (the process died without recording its end)" },
     { "run", "exit_code", NULL, "exit status of the process; NULL while running or when lost" },
     { "run", "stop_reason", NULL, "why it stopped before the end" },
     { "run", "started_utc", "UTC", "start, ISO 8601" },
     { "run", "ended_utc", "UTC", "end, ISO 8601" },
-    { "run", "host", NULL, "computer it ran on" },
+    { "run", "host", NULL, "host it ran on" },
     { "run", "scheduler", NULL, "slurm, pbs, lsf, sge, or NULL" },
     { "run", "scheduler_job_id", NULL, "the scheduler's number of the job" },
     { "run", "array_task", NULL, "task number in a job array" },
@@ -80,7 +80,7 @@ const char *const st_schema_docs[][4] = {
     { "unit", "unit", NULL, "number of the unit, from 0" },
     { "unit", "first", NULL, "first record or molecule of the unit" },
     { "unit", "last", NULL, "last record or molecule of the unit" },
-    { "unit", "n_ok", NULL, "records or molecules that went well" },
+    { "unit", "n_ok", NULL, "records or molecules processed without failure" },
     { "unit", "n_failed", NULL, "new failures" },
     { "unit", "wall_s", "s", "wall-clock time of the unit" },
     { "unit", "run_id", NULL, "run that finished the unit" },
@@ -107,14 +107,14 @@ const char *const st_schema_docs[][4] = {
     { "event", "event_id", NULL, "number of the event" },
     { "event", "run_id", NULL, "run in which it happened" },
     { "event", "at_utc", "UTC", "when it happened" },
-    { "event", "level", NULL, "error, warn, info, or further: done for good, a restart goes on behind it" },
+    { "event", "level", NULL, "error, warn, info, or further (progress that a restart keeps, such as a checkpoint)" },
     { "event", "stage", NULL, "stage it is about; NULL for the whole run" },
     { "event", "message", NULL, "what happened" },
     { "v_progress", "stage", NULL, "name of the stage" },
     { "v_progress", "state", NULL, "running or done" },
     { "v_progress", "units", NULL, "units in all; NULL until known" },
     { "v_progress", "done", NULL, "units finished" },
-    { "v_progress", "ok", NULL, "records or molecules that went well" },
+    { "v_progress", "ok", NULL, "records or molecules processed without failure" },
     { "v_progress", "failed", NULL, "records or molecules that failed in it" },
     { "v_progress", "wall_s", "s", "wall-clock time spent on it over all runs" },
     { "v_runs", "run_id", NULL, "number of the run" },
@@ -127,7 +127,7 @@ const char *const st_schema_docs[][4] = {
     { "v_runs", "wall_s", "s", "wall-clock time from start to end" },
     { "v_runs", "scheduler", NULL, "slurm, pbs, lsf, sge, or NULL" },
     { "v_runs", "scheduler_job_id", NULL, "the scheduler's number of the job" },
-    { "v_runs", "host", NULL, "computer it ran on" },
+    { "v_runs", "host", NULL, "host it ran on" },
     { "v_runs", "workers", NULL, "worker threads" },
     { "v_runs", "program_version", NULL, "version of molsieve" },
     { "v_runs", "git_commit", NULL, "commit the program was built from" },
@@ -135,11 +135,11 @@ const char *const st_schema_docs[][4] = {
     { "v_runs", "resumed_from", NULL, "run that this one continued" },
 
     { "record", "record_id", NULL, "number of the record over all inputs, from 1, in the order of reading" },
-    { "record", "file_id", NULL, "file it stands in" },
+    { "record", "file_id", NULL, "file that contains it" },
     { "record", "ordinal", NULL, "number of the record in its file, from 1, unusable records counted" },
     { "record", "byte_offset", "byte", "where it begins in the uncompressed file" },
     { "record", "line", NULL, "line it begins on, from 1" },
-    { "record", "title", NULL, "name the file gives it; NULL for none" },
+    { "record", "title", NULL, "its name in the file; NULL for none" },
     { "record", "raw_smiles", NULL, "SMILES as the file has it; NULL for other formats and beyond 4,000 bytes" },
     { "record", "mol_id", NULL, "molecule it became; NULL while it has none" },
     { "record", "status", NULL, "read (waiting for prepare), ok, duplicate, filtered or failed (see failure)" },
@@ -158,18 +158,18 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "energy", "kcal/mol", "force-field energy of the conformer; NULL where no force field was used" },
     { "molecule", "unit", NULL, "block of features.db that holds the conformer" },
     { "molecule", "neutralised", "e", "net formal charge before prepare.neutralise or prepare.ph changed any; NULL where they changed none" },
-    { "molecule", "alerts", NULL, "names of the rules of prepare.alerts that match, in their order, with ', ' between; empty for none, "
-      "NULL where none were looked for" },
-    { "molecule", "structures", NULL, "3D structures of it, of which the one with the lowest energy comes first; NULL without 3D" },
-    { "molecule", "undefined_stereo", NULL, "stereo centres and double bonds whose arrangement the input leaves open: what is built has one "
-      "by chance" },
+    { "molecule", "alerts", NULL, "names of the rules of prepare.alerts that match, in their order, separated by ', '; empty for none, NULL if "
+      "no rules were set" },
+    { "molecule", "structures", NULL, "number of its 3D structures, lowest energy first; NULL without 3D" },
+    { "molecule", "undefined_stereo", NULL, "number of stereo centres and double bonds whose configuration the input does not define; a built "
+      "structure has an arbitrary one" },
 
     { "property", "property_id", NULL, "number of the property" },
     { "property", "name", NULL, "name, as in the input's data field or the workflow" },
     { "property", "unit", NULL, "unit of labels and predictions; empty where not stated" },
     { "property", "task", NULL, "regression or classification" },
     { "property", "better", NULL, "which end is better: low, high or none" },
-    { "property", "description", NULL, "what it is; NULL where not stated" },
+    { "property", "description", NULL, "its meaning; NULL where not stated" },
     { "label", "mol_id", NULL, "molecule" },
     { "label", "property_id", NULL, "property that was measured or computed" },
     { "label", "value", "property.unit", "value from the input; the mean, or by dedupe.on_conflict the first, of the molecule's records" },
@@ -187,47 +187,54 @@ const char *const st_schema_docs[][4] = {
     { "prediction", "property_id", NULL, "property that was predicted" },
     { "prediction", "model_id", NULL, "model that predicted it" },
     { "prediction", "value", "property.unit", "predicted value" },
-    { "prediction", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on, 0 to 1; NULL where "
-      "the model does not tell" },
-    { "prediction", "nearest", NULL, "InChIKey of that molecule; of several the first" },
-    { "prediction", "spread", "property.unit", "sample standard deviation over the structures of the molecule, of which value is the mean; "
-      "NULL of one structure" },
+    { "prediction", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on, 0 to 1; NULL if the "
+      "model file has no fingerprints of these" },
+    { "prediction", "nearest", NULL, "InChIKey of that molecule; if several are equally near, of the first" },
+    { "prediction", "spread", "property.unit", "sample standard deviation over the structures of the molecule; value is their mean; NULL for "
+      "one structure" },
     { "score", "mol_id", NULL, "molecule" },
     { "score", "property_id", NULL, "property" },
     { "score", "mean", "property.unit", "mean over the models of the property" },
     { "score", "stdev", "property.unit", "sample standard deviation over the models; NULL for one model" },
     { "score", "n_models", NULL, "models that gave a value" },
-    { "score", "similarity", NULL, "smallest similarity over the models; NULL where one of them does not tell" },
+    { "score", "similarity", NULL, "smallest similarity over the models; NULL if one of them has none" },
     { "score", "interval90", "property.unit", "half-width of a 90 % prediction interval about the mean, calibrated on held-out molecules of the "
-      "models; largest over the models; NULL outside of the domain, and where a model does not tell" },
-    { "score", "domain", NULL, "inside or outside of what the models were trained and calibrated on; outside there is no interval90; NULL where "
-      "a model does not tell (it was trained by an earlier version)" },
-    { "score", "reasons", NULL, "why it is outside, with '; ' between: heavy atoms, net charge, rings, conjugated atoms, fragments, ring of, "
+      "models; largest over the models; NULL outside of the domain, and if a model has no interval" },
+    { "score", "domain", NULL, "inside or outside of the applicability domain, the molecules that the models were trained and calibrated on; "
+      "outside there is no interval90; NULL if a model has no domain (it was trained by an earlier version)" },
+    { "score", "reasons", NULL, "why it is outside, separated by '; ': heavy atoms, net charge, rings, conjugated atoms, fragments, ring of, "
       "atomic charge, element, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
-    { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; of existing models new, which they were not trained on" },
-    { "evaluation", "metric", NULL, "mae, rmse, interval90 (half width about a prediction that holds 90 %), r2, spearman; of a class roc_auc, pr_auc, ef1, ef5, "
-      "bedroc20, log_loss, brier, actives; ensemble.mae, ... of the mean of all members; of simple predictions mean.mae, composition.mae, descriptors.mae, neighbours.mae, ...; mae.similarity<0.3 and so on: of those alike, spearman.similarity: of "
-      "similarity and error; mae.domain inside, mae.domain outside, ... of the molecules in the domain of the model and outside; coverage90: share of measured "
-      "values within score.interval90 of those inside, coverage90<0.3 and so on by similarity, 'coverage90 before' by the intervals before a calibration" },
+    { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; for existing models also new: molecules they "
+      "were not trained on" },
+    { "evaluation", "metric", NULL, "mae, rmse, interval90 (half-width about the prediction that contains 90 % of the measured values), r2, "
+      "spearman; for a class roc_auc, pr_auc, ef1, ef5, "
+      "bedroc20, log_loss, brier, actives; ensemble.mae, ... for the mean of all members; for simple predictions mean.mae, composition.mae, "
+      "descriptors.mae, neighbours.mae, ...; mae.similarity<0.3 and so on: for molecules in this band of similarity; spearman.similarity: "
+      "correlation of similarity and error; mae.domain inside, mae.domain outside, ...: for molecules inside and outside of the domain of the "
+      "model; coverage90: share of measured "
+      "values within score.interval90, for molecules inside; coverage90<0.3 and so on: by similarity; 'coverage90 before': with the intervals "
+      "before calibration" },
     { "evaluation", "unit", NULL, "unit of the value; NULL for none" },
     { "evaluation", "value", "evaluation.unit", "value of the metric" },
     { "evaluation", "n", NULL, "molecules it was computed over" },
     { "evaluated", "model_id", NULL, "model" },
     { "evaluated", "property_id", NULL, "property" },
     { "evaluated", "mol_id", NULL, "molecule" },
-    { "evaluated", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; of existing models new, which they were not trained on" },
+    { "evaluated", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; for existing models also new: molecules they "
+      "were not trained on" },
     { "evaluated", "measured", "property.unit", "the label, in the unit of the prediction" },
-    { "evaluated", "predicted", "property.unit", "what the model says" },
-    { "evaluated", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on; NULL where it does not tell" },
+    { "evaluated", "predicted", "property.unit", "the model's prediction" },
+    { "evaluated", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on; NULL if the model "
+      "file has no fingerprints of these" },
     { "hit", "rank", NULL, "place in the ranking, from 1" },
     { "hit", "mol_id", NULL, "molecule" },
-    { "hit", "objective", NULL, "value that the ranking is by: the property itself, or the weighted sum (told only, where fronts decide)" },
+    { "hit", "objective", NULL, "value that the ranking is by: the property itself, or the weighted sum (with Pareto fronts for information only)" },
 
     { "hit", "front", NULL, "Pareto front, from 1; NULL for a ranking by weights" },
     { "hit", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
-    { "hit", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
+    { "hit", "n_similar", NULL, "candidates above the end of the ranking that were left out in favour of hits of this cluster" },
 
     { "v_hits", "rank", NULL, "place in the ranking, from 1" },
     { "v_hits", "inchikey", NULL, "standard InChIKey" },
@@ -238,7 +245,7 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "stdev", "v_hits.unit", "standard deviation over models" },
     { "v_hits", "interval90", "v_hits.unit", "half-width of a 90 % prediction interval; NULL outside of the domain" },
     { "v_hits", "similarity", NULL, "smallest similarity to the training molecules of the models" },
-    { "v_hits", "domain", NULL, "inside or outside of what the models were trained and calibrated on, as score.domain" },
+    { "v_hits", "domain", NULL, "inside or outside of the applicability domain of the models, as score.domain" },
     { "v_hits", "reasons", NULL, "why it is outside, as score.reasons" },
     { "v_hits", "objective", NULL, "value that the ranking is by" },
     CH_DESCRIPTORS(OF_HITS)
@@ -247,9 +254,9 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "titles", NULL, "titles of all records of the molecule, separated by semicolons" },
     { "v_hits", "front", NULL, "Pareto front, from 1; NULL for a ranking by weights" },
     { "v_hits", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
-    { "v_hits", "n_similar", NULL, "candidates above the end of the ranking that were passed over for hits of this cluster" },
+    { "v_hits", "n_similar", NULL, "candidates above the end of the ranking that were left out in favour of hits of this cluster" },
     { "v_hits", "alerts", NULL, "structural alerts, as molecule.alerts" },
-    { "v_hits", "undefined_stereo", NULL, "centres and double bonds that are not defined, as molecule.undefined_stereo" },
+    { "v_hits", "undefined_stereo", NULL, "number of undefined stereo centres and double bonds, as molecule.undefined_stereo" },
     { "v_failures", "stage", NULL, "stage in which it failed" },
     { "v_failures", "code", NULL, "kind of failure" },
     { "v_failures", "message", NULL, "what was found" },
@@ -264,7 +271,7 @@ const char *const st_schema_docs[][4] = {
     { "v_failures", "at_utc", "UTC", "when it was stored" },
     { "v_funnel", "records", NULL, "records read" },
     { "v_funnel", "ok", NULL, "records that gave a new molecule" },
-    { "v_funnel", "duplicate", NULL, "records of a molecule that was there already" },
+    { "v_funnel", "duplicate", NULL, "records of a molecule that an earlier record gave" },
     { "v_funnel", "filtered", NULL, "records set aside by a filter" },
     { "v_funnel", "failed", NULL, "records that could not be used" },
     { "v_funnel", "waiting", NULL, "records not prepared yet" },

@@ -24,12 +24,12 @@ static const pl_field fields[] = {
     { PL_TEXTS, "models", AT(models),
       .help = "names from the workflow's `models`; if none: the model trained in this workflow, or all of them" },
     { PL_INT, "batch.molecules", AT(molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .flags = PL_HOW,
-      .help = "in a batch; same bits for any" },
+      .help = "in a batch; bit-identical for any" },
     { PL_INT, "batch.max_edges", AT(max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges", .flags = PL_HOW,
-      .help = "directed edges in a batch; 0 is no limit" },
+      .help = "maximum directed edges in a batch; 0: no limit" },
     { PL_CHOICE, "mirror", AT(mirror), .dflt = NN_MIRROR_AVERAGE, .choices = "as_is|average", .flags = PL_LATER,
-      .help = "average: a model of parity `both` gives the mean over a structure and its mirror image, in twice the time; natural ones "
-              "need no average" },
+      .help = "average: a model of parity `both` predicts the mean over a structure and its mirror image, in twice the time; models of "
+              "parity `natural` need no average" },
     ST_COMPUTE_FIELDS(score_conf),
     { 0 },
 };
@@ -124,7 +124,7 @@ typedef struct score_worker {
     pl_arena *scratch;
 } score_worker;
 
-/* Of models that were trained on the same molecules the first looks for the nearest. */
+/* Of models trained on the same molecules, only the first searches for the nearest. */
 static void domain_join(score_state *s, int k)
 {
     int j = 0;
@@ -145,7 +145,7 @@ static pl_code targets_add(score_state *s, int k, pl_error *err)
     return PL_OK;
 }
 
-/* Once for all models that do not tell what they were trained on. */
+/* One warning for all models without a range. */
 static pl_code ranges_open(score_state *s, pl_error *err)
 {
     const nn_model_file *silent = NULL;
@@ -160,8 +160,8 @@ static pl_code ranges_open(score_state *s, pl_error *err)
         n++;
     }
     if (silent)
-        (void)pl_event_add(s->env, PL_WARN, "model %s%s does not tell what it was trained on, so the domain of its scores is unknown and their "
-                           "intervals may not hold; train it again", silent->name, n > 1 ? " (and others)" : "");
+        (void)pl_event_add(s->env, PL_WARN, "model %s%s has no applicability domain, so the domain of its scores is unknown and their intervals "
+                                            "may not hold; train it again", silent->name, n > 1 ? " (and others)" : "");
     return st_cases_open(&s->cases, s->env, err);
 }
 
@@ -199,7 +199,7 @@ static pl_code models_open(score_state *s, pl_error *err)
     return rc ? rc : ranges_open(s, err);
 }
 
-/* What one model could not score and another could is no failure of the run: say it. */
+/* A molecule that only some of the models scored is no failure of the run, so it is reported here. */
 static pl_code refusals_tell(const score_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -269,7 +269,7 @@ static pl_code score_open(void *state, pl_env *env, pl_error *err)
         return rc;
     if (s->n_devices > 1)
         pl_log(PL_INFO, "score     %d GPUs, %d workers%s", s->n_devices, env->workers,
-               env->workers < s->n_devices ? ": with -j as many as GPUs, or more, all are used" : "");
+               env->workers < s->n_devices ? ": to use all GPUs, give -j at least as many" : "");
     rc = st_blocks_open(&s->graphs, env, "graph", "graph", err);
     if (!rc && pl_workflow_step(env->wf, "basis"))
         rc = st_blocks_open(&s->bases, env, "basis", "basis", err);
@@ -369,7 +369,7 @@ static void radial_note(score_worker *w, score_unit *u, int k)
         u->radial_error = off;
 }
 
-/* At once where the engine can, else one after the other. image: mirror images, for the models that want them. */
+/* At the same time if the engine can, else one after the other. image: mirror images, for the models that need them. */
 static pl_code forward_run(score_worker *w, score_batch *b, bool image, pl_error *err)
 {
     nn_engine *engine[ST_MODELS_MAX];
@@ -482,7 +482,7 @@ static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_ar
     return PL_OK;
 }
 
-/* Models of the same domain look once. All structures of a molecule have one fingerprint. */
+/* Models with the same domain search once. All structures of a molecule have the same fingerprint. */
 static pl_code nearest_find(score_worker *w, score_unit *u, const nn_item *item, pl_arena *mem, pl_error *err)
 {
     nn_item *first = PL_NEW(w->scratch, nn_item, u->n + 1);
@@ -581,7 +581,7 @@ static void score_close(void *state)
 }
 
 static const char *const needs[] = { "graph", "(basis)", "(train)", NULL };
-/* Names that models brought go with them; those of a train stage are its own. */
+/* Properties that came with the models are removed with them; those of a train stage belong to it. */
 #define NOT_TRAINED " AND NOT EXISTS(SELECT 1 FROM stage WHERE name='train')"
 static const char *const reset_sql[] = {
     "DELETE FROM score", "DELETE FROM prediction",

@@ -13,11 +13,11 @@
 #include "pipeline/stage.h"
 #include "stages/registry.h"
 
-/* A number that the score stage will give. */
+/* A property that the score stage will predict. */
 typedef struct st_predicted {
     const char *name, *own;    /* own: what it is called beside a label in another unit (stages/model_row.h) */
-    bool domain, interval;     /* its model keeps the molecules it was trained on; how far off it is          */
-    bool range;                /* its model tells what these are like (models/range.h)                        */
+    bool domain, interval;     /* its model has training fingerprints; a prediction interval                */
+    bool range;                /* its model has a range (models/range.h)                                      */
 } st_predicted;
 
 /* All of this workflow, at most ST_SCORES_MAX. -1 when a model cannot be read (the stage's own check says why). */

@@ -47,7 +47,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const pl_model_ref *)a)->name, ((const pl_model_ref *)b)->name);
 }
 
-/* All of them by name: in whatever order they are written, sums over models have the same bits. */
+/* All of them sorted by name, so that sums over models are bit-identical for any order in the file. */
 static void list_all(st_model_list *l, const pl_workflow *wf)
 {
     pl_model_ref ref[ST_MODELS_MAX];
@@ -189,7 +189,8 @@ pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
 
     now = prepare ? st_prepare_form(prepare->conf, form) : NULL;
     if (then && now && nn_model_name_fits(then) && strcmp(then, now) != 0)
-        rc = pl_event_add(env, PL_WARN, "model %s learned from acids and bases %.40s, here they are %s (stages.prepare): its scores may be far off", m->name,
+        rc = pl_event_add(env, PL_WARN, "model %s was trained on acids and bases %.40s, but here they are %s (stages.prepare): its scores may "
+                                        "be far off; use the same settings in both", m->name,
                           then, now);
     json_decref(all);
     return rc;

@@ -31,7 +31,7 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
 /* The hashes of their files as JSON, for the key of a stage. */
 pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err);
 
-/* Adds a warning where m learned from molecules in another form (neutral, at a pH) than this workflow makes. */
+/* Adds a warning if m was trained on molecules in another form (neutral, at a pH) than this workflow makes. */
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m);
 
 #endif

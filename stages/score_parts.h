@@ -39,20 +39,20 @@ typedef struct score_state {
     st_blocks graphs, bases;       /* bases without units: computed by the engine */
     int n_models, n_targets;
     bool trained_here;             /* the models are those of this workflow */
-    bool has_range;                /* one of them says what it was trained on */
+    bool has_range;                /* one of them has a range (models/range.h) */
     st_cases cases;
     pl_text reasons;               /* of one score */
     bool mirrors;                  /* some model is mirrored                */
     scored_model model[ST_MODELS_MAX];
     scored_target target[ST_SCORES_MAX];
-    double radial_error;           /* the most of which a warning told */
+    double radial_error;           /* the largest that was already warned about */
     int32_t device[ST_DEVICES];    /* workers take them in turn */
     int n_devices;
     atomic_int n_workers;
     sqlite3_stmt *put_prediction, *put_score;
 } score_state;
 
-/* What became of one molecule, or of one of its structures, with one target. */
+/* The outcome for one molecule, or one of its structures, and one target. */
 typedef struct outcome {
     double value, spread; /* spread: over the structures; NaN of one */
     int32_t unknown; /* atomic number the model has not seen, or 0 */
@@ -64,7 +64,7 @@ typedef struct score_unit {
     int64_t *id;              /* [n]                                                         */
     int32_t *structure;       /* [n + 1] the first of each; the last is n_structures         */
     outcome *outcome;         /* [n][n_targets]; of structures until those are put together */
-    const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model does not tell */
+    const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model has no fingerprints */
     nn_traits *traits;        /* [n]; NULL: no model has a range                             */
     double radial_error;      /* of the engines, first batch */
 } score_unit;

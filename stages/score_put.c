@@ -4,7 +4,7 @@
 #include "chem/element.h"
 #include "stages/score_parts.h"
 
-/* An element is unknown to all targets of a model: told with the first. */
+/* An unknown element is reported once per model, with its first target. */
 static pl_code failure_put(score_state *s, int64_t mol_id, const outcome *o, const scored_target *t, pl_error *err)
 {
     const nn_model_file *m = s->model[t->model].m;
@@ -26,7 +26,7 @@ static bool is_good(const outcome *o)
     return !o->unknown && isfinite(o->value);
 }
 
-/* NaN is NULL, and nobody's key too. */
+/* Without a nearest molecule NaN and NULL, both of which are stored as NULL. */
 static nn_near near_of(const score_unit *u, int32_t i, int k)
 {
     return u->near[k] ? u->near[k][i] : (nn_near){ NAN, NULL };
@@ -57,7 +57,7 @@ static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, b
     return rc;
 }
 
-/* What 90 % of measured values lie within, as the model has it for a molecule so alike. */
+/* The half-width of the 90 % prediction interval that the model has for this similarity. */
 static double within_of(const score_state *s, const score_unit *u, int32_t i, int k)
 {
     const scored_target *t = &s->target[k];
@@ -69,7 +69,7 @@ static double within_of(const score_state *s, const score_unit *u, int32_t i, in
 static double smaller(double a, double b) { return isnan(a) || a <= b ? a : b; }
 static double larger(double a, double b) { return isnan(a) || a >= b ? a : b; }
 
-/* Whether a model of the property of target k has nothing to say; else why the molecule is outside, in s->reasons. */
+/* Whether a model of the property of target k has no range; else puts into s->reasons why the molecule is outside. */
 static bool reasons_find(score_state *s, const score_unit *u, int32_t i, int k, nn_case *c)
 {
     const outcome *o = u->outcome + (int64_t)i * s->n_targets;
@@ -104,7 +104,7 @@ static pl_code domain_put(score_state *s, const score_unit *u, int32_t i, int k,
     return pl_db_run(s->put_score, err);
 }
 
-/* Mean, sample deviation, smallest similarity and largest interval over the predictions of the property of target k, of which k is the first good one. */
+/* Mean, sample standard deviation, smallest similarity and largest interval over the property's predictions; k is its first valid one. */
 static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, nn_case *c, pl_error *err)
 {
     const outcome *o = u->outcome + (int64_t)i * s->n_targets;

@@ -15,27 +15,28 @@
 #define AT(member) offsetof(split_conf, member)
 static const pl_field fields[] = {
     { PL_CHOICE, "method", AT(method), .dflt = BY_RANDOM, .choices = "random|column|file|scaffold|time",
-      .help = "random by seed; from a numeric label (0 train, 1 valid, 2 test); from a file of lines `InChIKey-or-title part`; whole "
-              "Bemis-Murcko scaffolds, the large ones to train, the others at random; or by a numeric label such as the year, the "
-              "smallest to train" },
+      .help = "random: by seed; column: by a numeric label (0 train, 1 valid, 2 test); file: by a file of lines `InChIKey-or-title part`; "
+              "scaffold: whole Bemis-Murcko scaffolds, the large ones to train, the others at random; time: by a numeric label such as the "
+              "year, the smallest values to train" },
     { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), .dflt = 0.8, .min = 0, .max = 1,
-      .help = "random, scaffold, time: share to train on" },
+      .help = "random, scaffold, time: training share" },
     { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), .dflt = 0.1, .min = 0, .max = 1,
-      .help = "random, scaffold, time: share to choose the epoch by" },
+      .help = "random, scaffold, time: validation share, which chooses the best epoch" },
     { PL_REAL, "fractions.test", AT(fraction[ST_TEST]), .dflt = 0.1, .min = 0, .max = 1,
-      .help = "random, scaffold, time: share that no choice depends on" },
+      .help = "random, scaffold, time: test share, on which no choice depends" },
     { PL_REAL, "fractions.calibration", AT(fraction[ST_CALIBRATION]), .min = 0, .max = 1,
-      .help = "random, scaffold, time: share kept for calibration" },
+      .help = "random, scaffold, time: calibration share, for prediction intervals" },
     { PL_INT, "limit.train", AT(limit[ST_TRAIN]), .min = 0, .max = 1e12, .unit = "molecules",
-      .help = "at most so many, chosen by seed; 0 is all" },
+      .help = "maximum number, chosen by seed; 0: all" },
     { PL_INT, "limit.valid", AT(limit[ST_VALID]), .min = 0, .max = 1e12, .unit = "molecules",
-      .help = "at most so many, chosen by seed; 0 is all" },
+      .help = "maximum number, chosen by seed; 0: all" },
     { PL_INT, "limit.test", AT(limit[ST_TEST]), .min = 0, .max = 1e12, .unit = "molecules",
-      .help = "at most so many, chosen by seed; 0 is all" },
+      .help = "maximum number, chosen by seed; 0: all" },
     { PL_TEXT, "column", AT(column), .text = "split", .help = "column, time: name of the label" },
     { PL_PATH, "path", AT(path), .flags = PL_EXISTS, .help = "file: its name" },
     { PL_CHOICE, "leaks", AT(leaks), .dflt = LEAK_DROP, .choices = "drop|refuse|allow",
-      .help = "a training molecule whose InChIKey skeleton is also held out: drop it, refuse the split, or allow it" },
+      .help = "training molecules whose InChIKey skeleton (first 14 letters) is also in a held-out part: drop them, refuse the split, or "
+              "allow them" },
     { 0 },
 };
 
@@ -89,7 +90,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 
 /* ---- reading the molecules ----------------------------------------------- */
 
-/* A molecule without an InChIKey (more atoms than InChI takes) is a group by itself, told by its SMILES. */
+/* A molecule without an InChIKey (more atoms than InChI takes) is a group of its own, identified by its SMILES. */
 static void member_fill(const split_state *s, member *m, const char *inchikey, const char *smiles)
 {
     if (inchikey[0])
@@ -146,7 +147,7 @@ static bool same_group(const member *a, const member *b)
     return a->order == b->order && !strncmp(a->key, b->key, SKELETON);
 }
 
-/* A group goes where its first member falls. */
+/* A group goes to the part of its first member. */
 static void split_random(split_state *s)
 {
     double end[ST_SPLIT_PARTS], sum = 0;
@@ -302,7 +303,7 @@ static const char *const needs[] = { "prepare", NULL };
 static const char *const reset_sql[] = { "DELETE FROM split", NULL };
 
 const pl_stage st_split = {
-    .name = "split", .help = "which molecules train, validate and test", .scope = PL_WHOLE, .version = 3,
+    .name = "split", .help = "assign molecules to training, validation and test", .scope = PL_WHOLE, .version = 3,
     .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs, .reads_blocks = reads_blocks,
     .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
     .reset_sql = reset_sql, .uses_seed = true,

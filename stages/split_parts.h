@@ -5,7 +5,7 @@
 #include "pipeline/stage.h"
 #include "stages/dataset.h"
 
-enum { NO_PART = -1, SKELETON = 14 }; /* no st_part; letters of an InChIKey */
+enum { NO_PART = -1, SKELETON = 14 }; /* outside of all parts; letters of the InChIKey's first block */
 enum { BY_RANDOM, BY_COLUMN, BY_FILE, BY_SCAFFOLD, BY_TIME };
 enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
 

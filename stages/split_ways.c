@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts from what is known of molecules. Chance is in split.c. */
+/* Splits by properties of the molecules; the random split is in split.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ pl_code st_split_column(split_state *s, pl_error *err)
     return rc;
 }
 
-/* NaN behind all numbers. */
+/* NaN sorts after all numbers. */
 static int compare_value(const void *a, const void *b)
 {
     const double x = ((const member *)a)->value, y = ((const member *)b)->value;
@@ -91,7 +91,7 @@ static pl_code times_tell(const split_state *s, int64_t n)
     return rc;
 }
 
-/* The smallest first, the largest to test; what is equal, as molecules of a year, goes together where the first falls. */
+/* The smallest values train, the largest test; equal values, such as molecules of one year, go to the part of the first. */
 pl_code st_split_time(split_state *s, pl_error *err)
 {
     static const int order[ST_SPLIT_PARTS] = { ST_TRAIN, ST_VALID, ST_CALIBRATION, ST_TEST };
@@ -150,7 +150,7 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
     if (cut)
         *cut = '\0';
     cut_separators(line);
-    if (part == NO_PART || !line[0]) /* nobody's name would be everybody's without one */
+    if (part == NO_PART || !line[0]) /* an empty name would match every molecule without one */
         return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
                        s->conf->path, number);
     (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
@@ -159,7 +159,7 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
     return pl_db_run(add, err);
 }
 
-/* The key has the hash of what was there when the run began. */
+/* The key has the hash of the file as it was when the run began. */
 static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
 {
     char now[65];
@@ -168,8 +168,8 @@ static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
     pl_sha256_start(&sha);
     pl_sha256_add(&sha, text.data, text.len);
     pl_sha256_hex(&sha, now);
-    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again "
-                                                                     "when nobody writes to it", s->conf->path);
+    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when no "
+                                                                                   "program writes to it", s->conf->path);
 }
 
 static pl_code lines_add(const split_state *s, pl_error *err)
@@ -197,7 +197,7 @@ static pl_code lines_add(const split_state *s, pl_error *err)
     return rc;
 }
 
-/* The last line that names a molecule holds. */
+/* If several lines name a molecule, the last one counts. */
 static pl_code lines_apply(split_state *s, pl_error *err)
 {
     sqlite3_stmt *find = NULL;
@@ -217,7 +217,7 @@ static pl_code lines_apply(split_state *s, pl_error *err)
     return rc;
 }
 
-/* Slips of the pen, and records that failed. */
+/* Names that are misspelled, or whose records failed. */
 static pl_code lines_strange(const split_state *s, pl_error *err)
 {
     int64_t n = 0;
@@ -270,7 +270,7 @@ static int compare_scaffold(const void *a, const void *b)
     return (x->scaffold > y->scaffold) - (x->scaffold < y->scaffold);
 }
 
-/* The largest first; among equals, which are most, chance decides. */
+/* The largest first; equal sizes, which are the majority, in random order. */
 static int compare_group(const void *a, const void *b)
 {
     const group *x = a, *y = b;

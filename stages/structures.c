@@ -38,7 +38,7 @@ static void key_of(const st_structures *s, const char *smiles, unsigned char key
     pl_sha256_end(&sha, key);
 }
 
-/* Would this run have come to the same end? Not if it has less time than the
+/* Would this run have had the same outcome? Not if it has less time than the
  * structure took, or more than it was given in vain. */
 static bool holds(const st_structures *s, ch_status code, double cpu_s, double budget)
 {

@@ -100,6 +100,6 @@ double st_time_left(double limit, double warn)
     if (end == 0)
         return 0;
     left = difftime(end, time(NULL));
-    left -= warn < left / 4 ? warn : left / 4; /* a job of a minute works for most of it */
+    left -= warn < left / 4 ? warn : left / 4; /* a job of one minute still works for most of it */
     return left > 1 ? left : 1;
 }

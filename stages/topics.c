@@ -34,11 +34,11 @@ static const char exit_text[] =
     "  2    usage or configuration\n"
     "  3    more records failed than allowed (limits.failures); run --keep-going goes on beyond\n"
     "  4    another run holds the work directory\n"
-    "  5    a database, checkpoint or model file is not what it must be\n"
+    "  5    a database, checkpoint or model file is damaged, or not the expected one\n"
     "  6    no disk space, quota, input or output error\n"
     "  7    GPU, or another rank of a training\n"
-    "  75   stopped early, state good: run the same command again to go on\n"
-    "  130, 143   second signal: stopped without waiting; run it again to go on\n";
+    "  75   stopped early, state good: run the same command again to continue\n"
+    "  130, 143   second signal: stopped without waiting; run it again to continue\n";
 
 static const char environment_text[] =
     "  NO_COLOR          no colours\n"
@@ -61,7 +61,7 @@ static const char workflow_text[] = "";
 
 const st_topic st_topics[] = {
     { "yaml", "how a workflow file is written", yaml_text },
-    { "workflow", "settings of the whole file", workflow_text },
+    { "workflow", "the settings of the whole file", workflow_text },
     { "exit-codes", "what the exit status says", exit_text },
     { "environment", "environment variables", environment_text },
     { NULL, NULL, NULL }

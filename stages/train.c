@@ -36,13 +36,13 @@ typedef struct train_state {
     nn_engine *engine;
     nn_engine_conf beside;         /* of another, for held-out molecules                */
     nn_train_state s;              /* of the member that learns                       */
-    nn_train_state *learned;       /* [members] at their ends; of arrays best alone is theirs */
+    nn_train_state *learned;       /* [members] final states; of the arrays only `best` is a separate copy */
     int64_t member;
     nn_model_file *start;          /* rank 0, or NULL                                 */
     size_t n_started;              /* numbers that are the start's                    */
     nn_train_host host;
     st_saves saves;                /* rank 0                                          */
-    double radial_error;           /* the most of which a warning told                */
+    double radial_error;           /* the largest that was already warned about       */
     nn_binding near;               /* to the GPU                                      */
     double valid_error;            /* of the last epoch: MAE in the target's unit, else the loss; or NaN */
 } train_state;
@@ -316,7 +316,7 @@ static pl_code train_open(void *state, pl_env *env, pl_error *err)
     return PL_OK;
 }
 
-/* A file of its own, but for what all members know. */
+/* Writes the file of member k: its own weights, and what all members share. */
 static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
@@ -351,7 +351,7 @@ static pl_code train_end(train_state *t, pl_error *err)
     return rc ? rc : st_unseen_put(t->env, &t->d, (1u << ST_PARTS) - 1, &t->inputs, t->m.name ? t->m.name : one->m.name, err);
 }
 
-/* Before a checkpoint, which knows better. */
+/* Before a checkpoint is loaded, which replaces it. */
 static void start_take(train_state *t)
 {
     nn_train_state *s = &t->s;
@@ -367,7 +367,8 @@ static pl_code start_tell(const train_state *t)
 {
     if (!t->start || t->member || t->s.step || t->s.epoch)
         return PL_OK;
-    return pl_event_add(t->env, PL_INFO, "training starts from %s: %zu of %zu numbers; the others are new", t->start->name, t->n_started, t->s.n);
+    return pl_event_add(t->env, PL_INFO, "training starts from %s: %zu of %zu weights are taken from it; the others are "
+                                         "new", t->start->name, t->n_started, t->s.n);
 }
 
 static pl_code member_begin(train_state *t, int64_t k, pl_error *err)

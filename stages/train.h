@@ -53,13 +53,13 @@ const st_target *st_train_target(const st_train_conf *c);               /* [targ
 const char *st_target_label(const st_target *t);                         /* the property to learn     */
 bool st_target_converts(const st_target *t);                             /* to a target of its name   */
 const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem);  /* [targets.n]; NULL when refused */
-/* That network number `member`, from 0, starts from. */
+/* The seed of network number `member`, from 0. */
 static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
 /* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem);
 /* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
 const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem);
-/* The labels are classes; after the settings were settled. */
+/* Whether the labels are classes. Call it after st_train_settle. */
 bool st_train_classifies(const st_train_conf *c);
 void st_train_settle(const pl_workflow *wf, void *conf);
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
@@ -67,20 +67,20 @@ nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
 nn_inputs st_train_inputs(const st_train_conf *c);
 
 /* ---- train_targets.c ---- */
-/* ECONFIG: a label that should be a class is none (stages/classes.h). */
+/* ECONFIG: a label that should be a class is not (stages/classes.h). */
 pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);
-/* The scale of each target, from the training molecules that have it. ECONFIG: nobody has, or all the same. */
+/* The scale of each target, from the training molecules that have it. ECONFIG: none has it, or all have the same value. */
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err);
-/* What the network is to give for the molecules of a part; NaN: not measured. */
+/* Sets the normalised targets for the molecules of a part; NaN: not measured. */
 void st_targets_fill(st_samples *s, const nn_model_file *m);
 
 /* ---- train_start.c: fine-tuning ---- */
 void    st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 /* The hash of the file, or nothing. */
 pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err);
-/* *out NULL when the training starts from nothing. ECONFIG: does not fit. */
+/* *out: the model to start from, NULL for random weights. ECONFIG: it does not fit. */
 pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err);
-/* Of m's network, which was initialised. Returns how many numbers are from's. */
+/* params: of m's network, initialised at random. Copies weights of `from` where they fit; returns how many. */
 size_t  st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from);
 
 /* The end of the training of one network. */

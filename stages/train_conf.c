@@ -11,14 +11,14 @@
 
 #define TARGET(member) offsetof(st_target, member)
 static const pl_field target_fields[] = {
-    { PL_TEXT, "name", TARGET(name), .flags = PL_REQUIRED, .help = "what the model predicts is called" },
-    { PL_TEXT, "column", TARGET(column), .help = "label to learn, if it is called otherwise" },
+    { PL_TEXT, "name", TARGET(name), .flags = PL_REQUIRED, .help = "name of the prediction" },
+    { PL_TEXT, "column", TARGET(column), .help = "label to learn, if its name differs" },
     { PL_TEXT, "unit", TARGET(unit), .text = "", .help = "unit of the prediction" },
     { PL_REAL, "factor", TARGET(factor), .dflt = 1,
-      .help = "label times this is the target, to change units (27.211386 for hartree to eV)" },
-    { PL_CHOICE, "better", TARGET(better), .dflt = 2, .choices = "low|high|none", .help = "which end a ranking wants" },
+      .help = "the label is multiplied by this, to change units (27.211386 for hartree to eV)" },
+    { PL_CHOICE, "better", TARGET(better), .dflt = 2, .choices = "low|high|none", .help = "which end is better" },
     { PL_CHOICE, "transform", TARGET(transform), .choices = "none|composition",
-      .help = "composition: learn what is left after least squares on the element counts" },
+      .help = "composition: learn the residual of a least-squares fit to the element counts" },
     { 0 },
 };
 
@@ -28,10 +28,10 @@ enum { LOSS_AUTO = NN_LOSS_BCE + 1 }; /* settled before any use */
 
 const pl_field st_train_fields[] = {
     { PL_LIST, "targets", AT(targets), .flags = PL_REQUIRED, .sub = target_fields, .sub_size = sizeof(st_target),
-      .help = "what to learn: one, or several with one network; a molecule needs one of them" },
+      .help = "what to learn: one target, or several with one network; a molecule needs a value of at least one" },
     { PL_TEXT, "name", AT(name), .help = "name of the model and its file; the workflow's if not given" },
     { PL_INT, "model.layers", AT(model.layers), .dflt = 7, .min = 1, .max = 64, .help = "attention blocks" },
-    { PL_INT, "model.degrees", AT(model.degrees), .dflt = 4, .min = 1, .max = NN_DEGREES, .help = "degrees 0 to this less 1" },
+    { PL_INT, "model.degrees", AT(model.degrees), .dflt = 4, .min = 1, .max = NN_DEGREES, .help = "number of degrees: 0 to this less 1" },
     { PL_INT, "model.channels", AT(model.channels), .dflt = 32, .min = 1, .max = 512, .help = "channels of each degree" },
     { PL_INT, "model.heads", AT(model.heads), .dflt = 8, .min = 1, .max = 64, .help = "attention heads; divides channels / channels_div" },
     { PL_INT, "model.channels_div", AT(model.channels_div), .dflt = 2, .min = 1, .max = 16,
@@ -46,61 +46,62 @@ const pl_field st_train_fields[] = {
       .help = "natural: mirror images get the same score, by construction; both: the published network, which tells them apart and has "
               "about twice the couplings" },
     { PL_TEXTS, "model.elements", AT(model.elements),
-      .help = "chemical symbols the model can read, if none is given, or auto: those of the training molecules" },
-    { PL_BOOL, "model.z", AT(model.z), .dflt = 1, .help = "the atomic number as a number beside the one-hot element" },
-    { PL_BOOL, "model.charge", AT(model.charge), .help = "the formal charge as a number" },
-    { PL_BOOL, "model.bonds", AT(model.bonds), .dflt = 1, .help = "the kind of bond, one-hot, on edges" },
+      .help = "chemical symbols the model can read; empty or auto: those of the training molecules" },
+    { PL_BOOL, "model.z", AT(model.z), .dflt = 1, .help = "use the atomic number as an input, beside the one-hot element" },
+    { PL_BOOL, "model.charge", AT(model.charge), .help = "use the formal charge as an input" },
+    { PL_BOOL, "model.bonds", AT(model.bonds), .dflt = 1, .help = "use the bond type as an input of edges, one-hot" },
     { PL_INT, "batch.molecules", AT(loop.molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .help = "in a batch" },
     { PL_INT, "batch.max_edges", AT(loop.max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges",
-      .help = "directed edges in a batch; 0 is no limit" },
+      .help = "maximum directed edges in a batch; 0: no limit" },
     { PL_INT, "batch.shards", AT(loop.shards), .dflt = 1, .min = 1, .max = 1024, .unit = "shards",
-      .help = "parts of a batch whose gradients are summed; at most so many ranks, same bits for any number of them" },
+      .help = "parts of a batch whose gradients are summed; also the maximum number of ranks; bit-identical for any number of ranks" },
     { PL_INT, "members", AT(members), .dflt = 1, .min = 1, .max = ST_MEMBERS_MAX, .unit = "networks", .flags = PL_LATER,
-      .help = "of an ensemble, each from a start and an order of its own: NAME-1, NAME-2, .. with seed, seed + 1, ..; their mean is the "
-              "score" },
+      .help = "of an ensemble, each with its own initial weights and order of molecules: NAME-1, NAME-2, .. with seed, seed + 1, ..; their "
+              "mean is the score" },
     { PL_TEXT, "start", AT(start), .flags = PL_LATER,
-      .help = "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning): the same network, other "
-              "elements, features and targets may be" },
+      .help = "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning); the network must be the "
+              "same, elements, features and targets may differ" },
     { PL_INT, "epochs", AT(loop.epochs), .dflt = 100, .min = 1, .max = 1000000, .unit = "epochs",
       .help = "passes over the training molecules" },
     { PL_CHOICE, "optimiser.type", AT(loop.optimiser), .dflt = NN_ADAMW, .choices = "adamw|lamb",
       .help = "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm" },
     { PL_REAL, "optimiser.lr", AT(loop.lr), .dflt = 0.002, .min = 0, .max = 10, .help = "learning rate" },
-    { PL_REAL, "optimiser.min_lr", AT(loop.min_lr), .dflt = 0.0002, .min = 0, .max = 10, .help = "learning rate at the end of the cosine" },
+    { PL_REAL, "optimiser.min_lr", AT(loop.min_lr), .dflt = 0.0002, .min = 0, .max = 10,
+      .help = "learning rate at the end of the cosine schedule" },
     { PL_REAL, "optimiser.weight_decay", AT(loop.weight_decay), .dflt = 0.1, .min = 0, .max = 100, .help = "of every parameter" },
-    { PL_REAL, "optimiser.beta1", AT(loop.beta1), .dflt = 0.9, .min = 0, .max = 0.999999, .help = "memory of the gradient" },
-    { PL_REAL, "optimiser.beta2", AT(loop.beta2), .dflt = 0.999, .min = 0, .max = 0.9999999, .help = "memory of its square" },
-    { PL_REAL, "optimiser.eps", AT(loop.eps), .dflt = 1e-8, .min = 0, .max = 1, .help = "added to the root of the square" },
+    { PL_REAL, "optimiser.beta1", AT(loop.beta1), .dflt = 0.9, .min = 0, .max = 0.999999, .help = "decay of the mean gradient" },
+    { PL_REAL, "optimiser.beta2", AT(loop.beta2), .dflt = 0.999, .min = 0, .max = 0.9999999, .help = "decay of the mean squared gradient" },
+    { PL_REAL, "optimiser.eps", AT(loop.eps), .dflt = 1e-8, .min = 0, .max = 1, .help = "added to the root of the mean squared gradient" },
     { PL_REAL, "optimiser.grad_clip", AT(loop.grad_clip), .dflt = 10, .min = 0, .max = 1e9,
-      .help = "largest global norm of the gradient; 0 is none" },
+      .help = "maximum global norm of the gradient; 0: no maximum" },
     { PL_BOOL, "optimiser.sharded", AT(loop.sharded), .flags = PL_HOW,
-      .help = "with ranks over NCCL and engine cuda each GPU keeps moments and average of its part of the parameters alone: less memory, "
-              "same bits; elsewhere without effect; not for lamb" },
+      .help = "with ranks over NCCL and engine cuda each GPU keeps the moments and the weight average of its own part of the parameters "
+              "only: less memory, bit-identical; elsewhere without effect; not for lamb" },
     { PL_CHOICE, "schedule.type", AT(loop.schedule), .dflt = NN_LR_COSINE_EPOCH, .choices = "constant|cosine_epoch|cosine_step",
-      .help = "cosine from lr to min_lr, by epoch as the reference or by step" },
+      .help = "cosine from lr to min_lr, changed every epoch (as in the published code) or every step" },
     { PL_REAL, "schedule.warmup", AT(loop.warmup), .min = 0, .max = 1e6, .unit = "epochs",
-      .help = "the learning rate rises from 0 over these" },
+      .help = "the learning rate rises from 0 over this many" },
     { PL_CHOICE, "loss", AT(loop.loss), .dflt = LOSS_AUTO, .choices = "l1|l2|bce|auto",
-      .help = "mean error or mean squared error, on the normalised target; binary cross-entropy of a class; auto: bce for a label with "
-              "task: classification, else l1" },
+      .help = "mean absolute error or mean squared error of the normalised target; binary cross-entropy of a class; auto: bce for a label "
+              "with task: classification, else l1" },
     { PL_REAL, "ema", AT(loop.ema), .min = 0, .max = 0.9999999,
-      .help = "decay of an average of the weights, which is then the model; 0 is none" },
+      .help = "decay of an exponential moving average of the weights, which becomes the model; 0: no average" },
     { PL_INT, "early_stop.patience", AT(loop.patience), .min = 0, .max = 1000000, .unit = "epochs",
-      .help = "stop after so many without a better validation error; 0 is never" },
+      .help = "stop after this many without a better validation error; 0: never" },
     { PL_DURATION, "checkpoint.every", AT(checkpoint_every), .dflt = 600, .min = 1, .max = 86400, .flags = PL_HOW,
-      .help = "and at the end of an epoch, unless that took more than a twentieth of the time" },
+      .help = "time between checkpoints; also at the end of an epoch, unless saving takes more than a twentieth of the time" },
     { PL_INT, "domain", AT(domain), .dflt = NN_DOMAIN_MAX, .min = 0, .max = NN_DOMAIN_MAX, .unit = "molecules", .flags = PL_LATER,
-      .help = "training molecules whose fingerprints the model file keeps, about 40 bytes each; if there are more, so many chosen evenly, "
-              "and every similarity is a lower bound; 0: none" },
-    { PL_CHOICE, "dtype", AT(dtype), .choices = "f32|bf16", .help = "numbers in the model file; bf16 is half the size" },
+      .help = "maximum number of training molecules whose fingerprints the model file keeps, about 40 bytes each; of more, an even "
+              "selection is kept, and every similarity is a lower bound; 0: none" },
+    { PL_CHOICE, "dtype", AT(dtype), .choices = "f32|bf16", .help = "number format in the model file; bf16 halves its size" },
     { PL_INT, "threads", AT(threads), .dflt = -1, .min = 1, .max = 256, .choices = "auto", .flags = PL_HOW,
-      .help = "auto: as many as the run has workers; same bits for any" },
+      .help = "auto: as many as the run has workers; bit-identical for any number" },
     ST_COMPUTE_FIELDS(st_train_conf),
     { PL_BOOL, "recompute", AT(recompute), .flags = PL_HOW,
-      .help = "compute messages, norms and folded weights again in the backward pass: half the memory, more time, same bits" },
+      .help = "compute messages, norms and folded weights again in the backward pass: half the memory, more time, bit-identical" },
     { PL_BOOL, "evaluate_beside", AT(beside), .dflt = 1, .flags = PL_HOW,
-      .help = "on a GPU validation and test molecules are measured beside the steps of the next epoch: less time, the memory of scoring on "
-              "top, same bits" },
+      .help = "on a GPU, evaluate validation and test molecules during the steps of the next epoch: less time, more memory (that of "
+              "scoring), bit-identical" },
     { PL_CHOICE, "ranks", AT(ranks), .dflt = ST_RANKS_AUTO, .choices = ST_RANKS_WORDS, .flags = PL_HOW,
       .help = "processes that train together; auto: if a launcher started several, over NCCL on GPUs, else over its MPI, else TCP" },
     { PL_DURATION, "rank_timeout", AT(rank_timeout), .dflt = 60, .min = 1, .max = 86400, .flags = PL_HOW,
@@ -200,7 +201,7 @@ static void elements_check(const st_train_conf *c, const pl_step *step, pl_probl
         pl_problem_add(problems, step->node, "model.elements: %s", err.text);
 }
 
-/* With "-64" behind it, if there are several. */
+/* Whether the name can be that of a file, with "-64" appended if there are several members. */
 static bool is_file_name(const char *name, int64_t members)
 {
     size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
@@ -213,8 +214,8 @@ static void sharded_check(const st_train_conf *c, const pl_step *step, pl_proble
     const pl_node *optimiser = pl_node_get(step->node, "optimiser");
 
     if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
-        pl_problem_add(problems, pl_node_get(optimiser, "sharded"), "optimiser.sharded: lamb needs the norms of whole tensors, which "
-                       "no rank has then; adamw, or false");
+        pl_problem_add(problems, pl_node_get(optimiser, "sharded"), "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
+                                                        "has then; use adamw, or sharded: false");
 }
 
 static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
@@ -230,7 +231,7 @@ static void loss_check(const pl_workflow *wf, const pl_step *step, const st_targ
         pl_problem_add(problems, step->node, "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}",
                        label);
     if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
-        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor and transform", label);
+        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor or transform; remove them", label);
 }
 
 static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
@@ -241,7 +242,7 @@ static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, 
         pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
     for (int32_t i = 0; i < k; i++)
         if (!strcmp(st_train_target(step->conf)[i].name, t->name))
-            pl_problem_add(problems, step->node, "targets: two are called %s", t->name);
+            pl_problem_add(problems, step->node, "targets: two have the name %s; rename one", t->name);
     if (!(t->factor != 0))
         pl_problem_add(problems, step->node, "targets: factor is 0");
     else {

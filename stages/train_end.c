@@ -42,7 +42,7 @@ static json_t *json_file(const char *name, const char *sha256, const char *forma
                      (json_int_t)records);
 }
 
-/* The files by name and hash; where they lay is nobody's business. QM9 came as 134,000: after the first
+/* The files by name and hash, without their directories. QM9 came as 134,000 files: after the first
  * FILES_MOST all others are one entry, with a hash over their hashes. */
 static json_t *json_data(const pl_env *env, pl_code *rc, pl_error *err)
 {
@@ -85,7 +85,7 @@ static json_t *json_settings(const pl_workflow *wf, const char *stage)
     return settings ? settings : json_object();
 }
 
-/* Names the split whatever machine made it: hash over "InChIKey part" of every molecule. */
+/* Identifies the split independently of the machine: a hash over "InChIKey part" of every molecule. */
 static json_t *json_split(const pl_env *env, pl_code *rc, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -291,7 +291,7 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
     return rc;
 }
 
-/* From molecules that chose nothing, if there are enough; the validation part chose the epoch. */
+/* From the part that influenced no choice, if it is large enough; the validation part chose the epoch. */
 static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
 {
     static const st_part order[] = { ST_CALIBRATION, ST_TEST, ST_VALID };

@@ -9,7 +9,8 @@
 #include "pipeline/store.h"
 #include "pipeline/workflow.h"
 
-enum { SHARE = 20, SMALL = 1 << 20 }; /* ends of epochs take a twentieth of the time; numbers whose saving takes none */
+/* Saving at ends of epochs may take 1/SHARE of the time; a model of fewer than SMALL weights is saved in no time. */
+enum { SHARE = 20, SMALL = 1 << 20 };
 
 static double clock_seconds(void)
 {
@@ -65,7 +66,7 @@ pl_code st_saves_load(st_saves *v, nn_train_state *s, pl_error *err)
     if (!rc && from == NN_FROM_PREVIOUS)
         rc = pl_event_add(v->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
     if (!rc && from != NN_FROM_NOTHING)
-        rc = pl_event_add(v->env, PL_INFO, "training goes on in epoch %lld at step %lld", (long long)s->epoch + 1,
+        rc = pl_event_add(v->env, PL_INFO, "training continues in epoch %lld at step %lld", (long long)s->epoch + 1,
                           (long long)s->step);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* stages/train_save.h - the checkpoints of a training: one is written beside the steps that follow it.
+/* stages/train_save.h - the checkpoints of a training, written in the background during the next steps.
  *
  * In <workdir>/checkpoints, a folder for each member. Rank 0 alone has any. */
 #ifndef ST_TRAIN_SAVE_H
@@ -17,7 +17,7 @@ typedef struct st_saves {
     nn_aside *aside;               /* made when it is first needed                */
     bool begun;
     nn_train_state s;              /* what is written                             */
-    pl_code code;                  /* what became of it                           */
+    pl_code code;                  /* its result                                  */
     pl_error err;
 } st_saves;
 
@@ -25,14 +25,14 @@ typedef struct st_saves {
 pl_code st_saves_begin_member(st_saves *v, pl_env *env, int64_t member, pl_error *err);
 void    st_saves_close(st_saves *v); /* waits; zeroed is fine */
 
-/* The newest that is whole, if there is one, with an event that says so. */
+/* Loads the newest intact checkpoint, if there is one, and adds an event that says so. */
 pl_code st_saves_load(st_saves *v, nn_train_state *s, pl_error *err);
 
-/* Every so many seconds, and at the end of an epoch unless that took more than a twentieth of the time. n: numbers of the
- * model. Tells of the one before as soon as that is written. */
+/* Whether one is due: every `every` seconds, and at the end of an epoch unless saving takes more than a twentieth of the time. n: numbers of the
+ * model. Logs the previous one as soon as it is written. */
 bool    st_saves_due(st_saves *v, double every, bool epoch_over, size_t n);
 
-/* Begun; arrays of s stay as they are until st_saves_wait. */
+/* Starts writing. The arrays of s must not change until st_saves_wait. */
 pl_code st_saves_write(st_saves *v, const nn_train_state *s, pl_error *err);
 pl_code st_saves_wait(st_saves *v, pl_error *err);
 

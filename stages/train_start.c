@@ -12,7 +12,7 @@
 #include "stages/score_models.h"
 #include "stages/train.h"
 
-/* Whether what the file holds can be the start of this training. */
+/* Whether the model in the file can be the start of this training. */
 static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_se3_conf *network, const pl_model_ref *ref, pl_error *err)
 {
     const ch_graph_opts graph = st_graph_opts(pl_workflow_step(wf, "graph"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training learns, as the network sees it: numbers about 0 of size 1, or classes. */
+/* The normalised targets of a training: mean 0 and standard deviation 1, or classes. */
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static double rest_of(const st_samples *s, int64_t i, int32_t k, const nn_scale 
     return st_dataset_value(s->d, s->at[i], k) - nn_model_offset(scale, s->inputs, g->z, g->n_nodes);
 }
 
-/* Mean and deviation of what is left of it; a class stays what it is. */
+/* Mean and standard deviation of the residuals; a class is not scaled. */
 static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bool is_class, const st_samples *train, pl_error *err)
 {
     double *rest = PL_NEW(train->d->mem, double, train->n + 1), first = NAN;
@@ -65,8 +65,8 @@ static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bo
     if (is_class && !same)
         *scale = (nn_scale){ .stdev = 1 };
     if (!isfinite(scale->stdev))
-        return pl_fail(err, PL_ECONFIG, "the target %s has values too large to work with; the largest of the training molecules "
-                       "should be a number for \"none\"", target->name);
+        return pl_fail(err, PL_ECONFIG, "the target %s has values too large to compute with; does a label use a large number for \"not "
+                                        "measured\"?", target->name);
     if (same || !(scale->stdev > 0))
         return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn",
                        target->name, (long long)n);

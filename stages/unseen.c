@@ -23,7 +23,8 @@ static pl_code counts_tell(pl_env *env, const int64_t n[ST_PARTS], const char *m
         if (n[p] > 0)
             pl_text_addf(&text, "%s%lld %s", text.len ? ", " : "", (long long)n[p], st_part_name[p]);
     if (text.len > 0)
-        rc = pl_event_add(env, PL_WARN, "%s molecules have elements that model %s has not seen: they are in no error (molsieve failures)",
+        rc = pl_event_add(env, PL_WARN, "%s molecules have elements that model %s has not seen: they are left out of the errors (see molsieve "
+                                        "failures)",
                           pl_text_str(&text), model);
     pl_text_free(&text);
     return rc;

@@ -14,7 +14,7 @@ typedef struct st_verdict {
 
 st_verdict st_verdict_of(bool classes, double model);
 
-/* A simple prediction to compare with; who stays. */
+/* Adds a simple prediction to compare with; `who` is kept by reference. */
 void st_verdict_compare(st_verdict *v, const char *who, double value);
 
 /* False where there is nothing to compare with. */
@@ -23,7 +23,7 @@ bool st_verdict_is_beaten(const st_verdict *v);
 /* "nearest neighbours" for "neighbours". */
 const char *st_verdict_words(const char *who);
 
-/* A sentence that says so and what follows, only where the model is beaten. */
+/* Adds a sentence that says so and what follows from it, only if the model is beaten. */
 void st_verdict_add(pl_text *out, const st_verdict *v, const char *part, const char *unit);
 
 #endif

@@ -1,4 +1,4 @@
-/* stages/version.h - which program this is. */
+/* stages/version.h - the build of this program. */
 #ifndef ST_VERSION_H
 #define ST_VERSION_H
 

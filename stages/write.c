@@ -119,11 +119,11 @@ static void check_path(const pl_workflow *wf, const pl_step *step, int i, pl_pro
     const pl_node *own = pl_node_get(step->node, fields[i].key), *at = own ? own : step->node;
 
     if (strncmp(path, "~/", 2) == 0 || path[0] == '$')
-        pl_problem_add(problems, at, "write: %s: only a shell knows what that is; write ${env:HOME} for ~", path);
+        pl_problem_add(problems, at, "write: %s: ~ and $ are not expanded here; write ${env:HOME} for ~", path);
     if (is_twice(wf, c, i))
         pl_problem_add(problems, at, "write: %s is written twice", path);
     if (pl_path_leaves(path))
-        pl_problem_add(problems, at, "write: %s leads out of the workdir; give an absolute path if that is meant", path);
+        pl_problem_add(problems, at, "write: %s leads out of the workdir; give an absolute path if that is intended", path);
     check_place(wf, at, path, problems);
 }
 
@@ -253,7 +253,7 @@ static pl_code open_files(write_state *s, const write_conf *c, pl_error *err)
     return code;
 }
 
-/* By name: what somebody did to a file that is there is theirs. */
+/* Compares names only: changes that others made to an existing file are not checked. */
 static pl_code missing(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err)
 {
     const write_conf *c = step->conf;

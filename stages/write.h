@@ -2,7 +2,7 @@
  *
  * hits.csv (one row a hit; units stand in the column names), and on request an
  * SDF with the conformers and the same columns as data fields, and a SMILES
- * file. Names ending in .gz are compressed. Each file is whole or not there:
+ * file. Names ending in .gz are compressed. Each file is complete or does not exist:
  * temporary name, fsync, rename. Names are relative to the workdir. */
 #ifndef ST_WRITE_H
 #define ST_WRITE_H

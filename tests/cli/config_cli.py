@@ -401,11 +401,11 @@ def the_demonstration_is_copied_and_can_run():
             _, _, err = p.run("check", screen, "models.esol.sha256=" + "0" * 64, expect=2)
             assert "the workflow wants 0000" in err, err
         _, _, err = p.run("check", screen, "inputs.0.format=xxyz", expect=2)
-        assert "inputs.0.format: nobody reads 'xxyz'" in err, err
+        assert "inputs.0.format: 'xxyz' is no known format" in err, err
         assert "nobody" not in p.run("check", screen, "inputs.0.format=cml", expect=None)[2]
         os.mkdir(p.path("t"))
         p.put("t/.gitignore", "mine")
-        assert "t/.gitignore: was there and is as it was" in p.run("init", "train", "t")[1]
+        assert "t/.gitignore: existed and was not changed" in p.run("init", "train", "t")[1]
         assert open(p.path("t/.gitignore")).read() == "mine"
         assert not os.path.exists(p.path("t/workflows/screen.yaml"))
         assert os.path.exists(p.path("t/workflows/train-esol.yaml"))
@@ -430,7 +430,7 @@ def a_workflow_writes_where_it_says_and_nowhere_else():
                 (start.replace("e2e", "a/b") + rank, "no / and"), (start + model + score + "  write: {csv: ../hits.csv}\n", out),
                 (start + model + score + "  write: {csv: a/b/../../../hits.csv}\n", out),
                 (start + model + score + "  write: {csv: results.db}\n", "a file of the run itself"),
-                (start + model + score + "  write: {csv: ~/h.csv}\n", "only a shell knows"),
+                (start + model + score + "  write: {csv: ~/h.csv}\n", "~ and $ are not expanded here"),
                 (start + model + score + "  write: {csv: ./features.db}\n", "a file of the run itself"),
                 (start + model + score + "  write: {csv: x, smi: ./x}\n", "written twice"),
                 (start.replace("workdir: run", "workdir: .") + model + score + "  write: {smi: a.smi}\n", "that the run reads"),

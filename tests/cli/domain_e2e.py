@@ -117,7 +117,7 @@ def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
         # Models that do not tell: no column, and no ranking that asks.
         screen(p, "silent", ["none"], RANK % "")
         assert "similarity" not in open(p.path("silent/hits.csv")).readline() + p.run("top", "--csv", "silent")[1]
-        for workflow, rule, says in (("silent", "objectives: [{property: gap_ev, goal: maximise, similarity_at_least: 0.4}]", "does not tell what"),
+        for workflow, rule, says in (("silent", "objectives: [{property: gap_ev, goal: maximise, similarity_at_least: 0.4}]", "has no fingerprints"),
                                      ("all", "constraints: [{property: mw, similarity_at_least: 0.4}]", "mw is a descriptor"),
                                      ("all", "constraints: [{property: gap_ev, similarity_at_least: 1.4}]", "similarity_at_least")):
             err = p.run("check", workflow + ".yaml", "stages.rank." + rule.replace(": ", "=", 1), expect=2)[2]
@@ -205,7 +205,7 @@ def intervals_go_with_the_model_and_come_with_every_score():
             csv.DictReader(open(p.path("one/hits.csv"))), p.rows("SELECT interval90 FROM v_hits ORDER BY rank", workdir="one")))
         assert [r["gap_ev interval90 (eV)"] for r in csv.DictReader(p.run("top", "--csv", "-n", "50", "one")[1].splitlines())] == \
                [wide[m] for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank LIMIT 50", workdir="one")]
-        # A cautious ranking: by what nine in ten lie above.
+        # A cautious ranking: by a lower end of the prediction interval.
         screen(p, "sure", ["few"], RANK % ", use: mean - 1.5*interval90")
         want = p.rows("SELECT mol_id, mean-1.5*interval90 AS v FROM score JOIN molecule USING(mol_id) WHERE domain='inside' ORDER BY v DESC, inchikey",
                       workdir="sure")
@@ -226,7 +226,7 @@ def intervals_go_with_the_model_and_come_with_every_score():
         assert "interval" not in tensors(p.path("little.safetensors"))[1]
         screen(p, "three", ["few", "little"], RANK % "")
         sure = "stages.rank.objectives=[{property: gap_ev, goal: maximise, use: mean - interval90}]"
-        assert "does not tell how far off it is" in p.run("check", "three.yaml", sure, expect=2)[2]
+        assert "has no prediction interval" in p.run("check", "three.yaml", sure, expect=2)[2]
         db = sqlite3.connect(p.path("one/results.db"))  # as of a model that was made before
         db.execute("UPDATE score SET interval90=NULL")
         db.execute("DELETE FROM row_sum")  # the changes are on purpose

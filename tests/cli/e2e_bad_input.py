@@ -143,7 +143,7 @@ def a_table_without_names_of_columns_is_warned_of():
         p.put("bare.csv", "CCO,a\nCCN,b\n")
         p.put("named.csv", "id,Smiles\na,CCO\n")
         _, _, err = p.run("run", p.workflow(["bare.csv", "named.csv"], "  read: {}\n"))
-        assert 'bare.csv: no column is called smiles; the first, "CCO", is taken' in err and "named.csv:" not in err, err
+        assert 'bare.csv: no column has the name smiles; the first column, "CCO", is used' in err and "named.csv:" not in err, err
         assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%bare.csv%'") == 1
 
 
@@ -255,7 +255,7 @@ def what_no_reader_can_read_is_said_with_what_to_do():
     good = "CCO ethanol\nCCN ethylamine\n"
     with Project() as p:
         for name, text, status, want in (
-                ("a.smi.xz", good, 2, "nobody reads 'xz' files; unpack it"), ("a.zip", good, 2, "nobody reads 'zip' files"),
+                ("a.smi.xz", good, 2, "'xz' is no known format; unpack the file"), ("a.zip", good, 2, "'zip' is no known format"),
                 ("a.smi", good.encode("utf-16"), 1, "UTF-16 text; save the file as UTF-8"),
                 ("a.csv", ("smiles\n" + good).encode("utf-16"), 1, "UTF-16 text; save the file as UTF-8")):
             _, _, err = p.run("run", p.workflow([p.put(name, text)], FLAT, workdir="run " + name), "-q", expect=status)
@@ -359,9 +359,9 @@ def a_decimal_comma_is_told_once():
 
         def told(stages, workdir):
             _, _, err = p.run("run", p.workflow(["a.csv"], stages, workdir=workdir))
-            return [line for line in err.splitlines() if " with a comma " in line]
+            return [line for line in err.splitlines() if " with a decimal comma " in line]
         one = told(FLAT, "all")
-        assert len(one) == 1 and "a.csv:2: z is 2,0: with a comma that is text and no label" in one[0], one
+        assert len(one) == 1 and "a.csv:2: z is 2,0: a number with a decimal comma is read as text, not as a label" in one[0], one
         one = told(FLAT.replace("none}", "none}, labels: [y]"), "y")
         assert len(one) == 1 and "a.csv:3: y is 1,5: " in one[0] and "write 1.5 for 1,5" in one[0], one
         assert p.rows("SELECT value FROM label", workdir="y") == [(1.5,)]

@@ -213,7 +213,7 @@ def a_diverse_ranking_is_a_plain_walk_best_first():
             _, _, err = p.run("run", w, setting, "stages.rank.top=%d" % top)
             want, passed = walked(order, features, top, by, limit)
             assert p.rows("SELECT mol_id, cluster, n_similar FROM hit ORDER BY rank") == want, (top, by, limit)
-            said = "%d ranked of %d candidates, %d passed over" % (len(want), len(order), passed)
+            said = "%d ranked of %d candidates, %d left out" % (len(want), len(order), passed)
             assert said in err.replace(",0", "0"), (said, err)
             rounds += len(want) + passed > 4 * max(top, 64)  # more than the first batch was needed
         assert rounds >= 1

@@ -318,7 +318,7 @@ def rules_that_are_none_are_said_with_their_place():
         assert "more than 1 MiB" in check("large.smarts")
         assert "no rules to filter by" in check("null", "[]", "stages.prepare.alerts.action=filter")
         assert "No such file" in check("other.smarts")
-        assert "nobody looks for alerts" in check("null", "[]", "stages.rank.where=mw < 500 and alerts = ''")
+        assert "no alert rules are set" in check("null", "[]", "stages.rank.where=mw < 500 and alerts = ''")
 
 
 def a_rule_that_takes_for_ever_costs_its_molecule():

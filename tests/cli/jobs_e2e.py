@@ -122,7 +122,7 @@ def scripts_ask_for_what_the_settings_say():
         assert "there is no array" in script("slurm", "--missing", expect=2)
         assert "scheduler.cpus: 0 is outside 1..4096" in script("slurm", "-c", "0", expect=2)
         assert "letters, digits" in script("pbs", "workdir=a b", expect=2)
-        assert "which scheduler?" in p.run("script", "w.yaml", expect=2, env=dict(os.environ, PATH=p.dir))[2]
+        assert "name the scheduler" in p.run("script", "w.yaml", expect=2, env=dict(os.environ, PATH=p.dir))[2]
 
 
 # ---- stubs that execute what they are sent

@@ -201,7 +201,7 @@ def a_model_is_calibrated_again_with_the_same_weights():
         # One half calibrates, the other half is new; of what calibrated, coverage says nothing.
         shutil.copy(made, p.path("again.safetensors"))
         says = "".join(judge(p, MAP, name="again", model="again")[1:])
-        assert "was calibrated on a file that is read here" in says, says
+        assert "was calibrated on one of the input files" in says, says
         half = "  split: {fractions: {train: 0.5, valid: 0, test: 0, calibration: 0.5}}\n"
         judge(p, MAP + ", calibrate: true, on: [calibration, new]", name="half", more=half)
         told = stored(p, "half")

@@ -66,7 +66,7 @@ def a_set_of_kernels_gives_the_same_bytes_for_any_jobs():
         # Pinned, it is another result; a set that the machine lacks, or that something else overrides, is refused with its place.
         assert "kernels: auto -> portable" in p.run("explain", s, "score", "stages.score.kernels=portable", "workdir=env-" + here[0])[1]
         assert "MOLSIEVE_CPU=portable forces another set" in p.run("check", s, "stages.score.kernels=avx2", env=env("portable"), expect=2)[2]
-        assert "is a set of engine cpu" in p.run("check", s, "stages.score.kernels=portable", "stages.score.engine=ref", expect=2)[2]
+        assert "is for engine cpu, but engine is set to another" in p.run("check", s, "stages.score.kernels=portable", "stages.score.engine=ref", expect=2)[2]
         for name in {"avx2", "avx512", "amx"} - set(here):
             assert "which this processor lacks" in p.run("check", s, "stages.score.kernels=" + name, expect=2)[2]
 

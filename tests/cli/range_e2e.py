@@ -107,11 +107,11 @@ def size_charge_rings_and_form_are_judged():
         status, out, err = screen_smiles(p, "past", list(odd), ["old"], more=("-j", "2"))
         rows = p.rows(ROWS, workdir="past")
         assert [r[1] for r in rows] == [None] * 6 and all(r[2] is None and r[4] is not None for r in rows)
-        assert (out + err).count("does not tell what it was trained on") == 1 and "train it again" in err, err
+        assert (out + err).count("has no applicability domain") == 1 and "train it again" in err, err
         assert "6 of 6 scores of y have no known domain" in out, out
         assert "not known" in p.run("model", "info", "old.safetensors")[1]
         bad = p.run("check", "past.yaml", "+stages.rank={objectives: [{property: y, goal: maximise}], domain: inside}", expect=2)[2]
-        assert "does not tell what it was trained on" in bad, bad
+        assert "has no applicability domain" in bad, bad
         # Beside a model that tells, what that one finds outside stays outside; the rest is unknown.
         screen_smiles(p, "both", list(odd), ["new", "old"])
         alone = {r[0]: r[1] for r in p.rows(ROWS, workdir="lib")}

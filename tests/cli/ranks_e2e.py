@@ -173,7 +173,7 @@ def a_signal_to_any_rank_stops_all_with_75():
                 os.kill(ranks[who], signal.SIGTERM)
             status, text = job.end()
             assert status == 75, (who, status, text)
-            assert p.one("SELECT count(*) FROM event WHERE message LIKE 'training goes on%'", workdir="stopped") == \
+            assert p.one("SELECT count(*) FROM event WHERE message LIKE 'training continues%'", workdir="stopped") == \
                    (0 if who == 1 else 1 if who == 0 else 2), (who, n)
         where, stops = copy(p, "stopped"), 0
         for after in (0.4, 0.6, 0.8, 1.0):
@@ -319,7 +319,7 @@ def ranks_that_do_not_fit_are_refused_over_tcp():
         os.chmod(other, 0o755)
         shutil.copy(os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "molsieve-chem"), p.path("other"))
         status, text = Started(p, 3, copy(p, "mixed"), programs={1: other}).end()
-        assert status[0] == 2 and "ranks of different builds" in text[0] and "rank 1 has other" in text[0], (status, text)
+        assert status[0] == 2 and "ranks run different builds" in text[0] and "rank 1 has other" in text[0], (status, text)
         status, text = Started(p, 2, "workdir=late", "stages.train.rank_timeout=1s",
                                MOLSIEVE_MASTER="no.such.host.invalid:" + free_port()).end()
         assert status == [7, 7] and "no.such.host.invalid" in text[1] and "rank 1" in text[0], (status, text)

@@ -55,7 +55,7 @@ def a_training_starts_from_another_model():
         start = json.loads(meta["provenance"])["start"]
         assert start["model"] == "before" and len(start["sha256"]) == 64
         said, = p.rows("SELECT message FROM event WHERE message LIKE 'training starts from%'", workdir="still")[0]
-        taken, n = map(int, re.match(r"training starts from before: (\d+) of (\d+) numbers; the others are new", said).groups())
+        taken, n = map(int, re.match(r"training starts from before: (\d+) of (\d+) weights are taken from it; the others are new", said).groups())
         assert 0.9 * n < taken < n
         # The target it had: the last layer, too.
         p.run("run", "w.yaml", "-q", "workdir=still", "stages.train.targets=[{name: mu}]", *STILL)
@@ -110,7 +110,8 @@ def a_model_of_molecules_in_another_form_is_warned_of():
             p.workflow(["in.sdf"], "  read: {}\n  prepare: %s\n  graph: {edges: bonds}\n  score: {}\n" % prepare, name="s.yaml", workdir="s", extra=MODELS)
             p.run("run", "s.yaml", "-q")
             said = p.rows("SELECT message FROM event WHERE level='warn' ORDER BY event_id DESC LIMIT 1", workdir="s")
-            want = [("model before learned from acids and bases as drawn, here they are %s (stages.prepare): its scores may be far off" % told,)]
+            want = [("model before was trained on acids and bases as drawn, but here they are %s (stages.prepare): its scores may be far off; "
+                 "use the same settings in both" % told,)]
             assert said == (want if told else []), (prepare, said)
 
 

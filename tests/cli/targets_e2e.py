@@ -207,7 +207,7 @@ def what_does_not_go_together_is_told_before_any_work():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(30)[0])
         for targets, told in (("[]", "stages.train.targets: the list is empty"),
-                              ("[{name: gap}, {name: gap, column: mu}]", "targets: two are called gap"),
+                              ("[{name: gap}, {name: gap, column: mu}]", "targets: two have the name gap; rename one"),
                               ("[{name: gap}, {name: basic}]", "the label basic is a class"),
                               ("[{name: basic}, {name: mu}]", "bce is for a class"),
                               ("[{name: gap}, {name: mu, factor: 0}]", "factor is 0"),

@@ -101,7 +101,7 @@ def a_model_file_that_is_gone_is_made_again():
         assert " models/e2e.safetensors is missing\n" in p.run("plan", "w.yaml", "workdir=whole")[1]
         for env in (dict(os.environ, MOLSIEVE_FAULT="train.model.after:1"), None):
             _, _, err = p.run("run", "w.yaml", "workdir=whole", expect=137 if env else 0, env=env)
-            assert "training goes on in epoch" in err, err
+            assert "training continues in epoch" in err, err
         assert open(model, "rb").read() == before and trained(p, "whole") == want
         assert "nothing to do" in p.run("plan", "w.yaml", "workdir=whole")[1]
 
