@@ -200,8 +200,8 @@ const char *const st_schema_docs[][4] = {
       "models; largest over the models; NULL outside of the domain, and where a model does not tell" },
     { "score", "domain", NULL, "inside or outside of what the models were trained and calibrated on; outside there is no interval90; NULL where "
       "a model does not tell (it was trained by an earlier version)" },
-    { "score", "reasons", NULL, "why it is outside, with '; ' between: heavy atoms, net charge, rings, conjugated atoms, fragments, ring of, "
-      "atomic charge, element, structure, acids and bases, similarity; NULL inside" },
+    { "score", "reasons", NULL, "why it is outside, with '; ' between: heavy atoms, net charge, rings, conjugated atoms, fragments, unusual valences, "
+      "ring of, atomic charge, element, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; of existing models new, which they were not trained on" },

@@ -93,7 +93,8 @@ def size_charge_rings_and_form_are_judged():
         forget_range(p.path("run/models/e2e.safetensors"), p.path("old.safetensors"))
         open(p.path("new.safetensors"), "wb").write(open(p.path("run/models/e2e.safetensors"), "rb").read())
         odd = {"CCCO": "", "CCC[O-]": "net charge -1 < 0", "CCCCCCCCCCCCCCCCCCCCCC": "heavy atoms", "C1CCCCCC1": "ring of 7",
-               "c1ccc2cc3ccccc3cc2c1": "rings 3 > ", "C=CC=CC=CC=CC=C": "conjugated atoms"}
+               "c1ccc2cc3ccccc3cc2c1": "rings 3 > ", "C=CC=CC=CC=CC=C": "conjugated atoms", "CC[CH]CC": "unusual valences 1 > 0",
+               "[O]c1ccccc1": "unusual valences 1 > 0", "CC[C]CC": "unusual valences 1 > 0"}
         out = screen_smiles(p, "lib", list(odd), ["new"])[1]
         rows = p.rows(ROWS, workdir="lib")
         assert len(rows) == 6
