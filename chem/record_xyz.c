@@ -101,18 +101,23 @@ static void check_columns(ch_reader *r, const ch_line *line)
         ch_reader_set_problem(r, "xyz: columns other than species:S:1:pos:R:3 first are not understood");
 }
 
-/* charge=-1 or total_charge=-1, which the worker expects after the title. */
+/* Adds charge=-1 or total_charge=-1, which the worker expects after the title; and what looks similar ("charge = -1", "charge: -1"), with
+ * the two words after it, so that the worker can refuse it. */
 static void add_charges(ch_reader *r, const ch_line *line)
 {
     const char *at = line->s, *end = line->s + line->len, *word;
+    int more = 0;
     size_t n;
 
     while ((word = ch_word(&at, end, &n)) != NULL) {
         const size_t skip = n > 6 && strncasecmp(word, "total_", 6) == 0 ? 6 : 0;
-        if (n > skip + 7 && n < WORD_MAX && strncasecmp(word + skip, "charge=", 7) == 0) {
+        const bool is = n >= skip + 6 && n < WORD_MAX && strncasecmp(word + skip, "charge", 6) == 0 &&
+                        (n == skip + 6 || word[skip + 6] == '=' || word[skip + 6] == ':');
+        if (is || more > 0) {
             pl_text_add(&r->text, " ");
-            pl_text_add_n(&r->text, word, n);
+            pl_text_add_n(&r->text, word, n < WORD_MAX ? n : WORD_MAX);
         }
+        more = is && n <= skip + 7 ? 2 : more - (more > 0);
     }
 }
 

@@ -84,11 +84,28 @@ static int charge_of(const std::string &word)
     return static_cast<int>(q);
 }
 
+// "charge = -2", "Charge: 1", "net charge -1": the comment states a charge in a form that this program does not read.
+static void refuse_other_ways(const std::string &comment)
+{
+    for (size_t at = 0; at < comment.size(); at++) {
+        const bool starts = at == 0 || !(std::isalnum(static_cast<unsigned char>(comment[at - 1])));
+        if (!starts || strncasecmp(comment.c_str() + at, "charge", 6) != 0)
+            continue;
+        const size_t sign = comment.find_first_not_of(" \t", at + 6);
+        const bool read = sign == at + 6 && comment[sign] == '=';
+        const size_t value = sign == std::string::npos || read ? sign : comment.find_first_not_of(" \t=:", sign);
+        const bool number_follows = value != std::string::npos && value > at + 6 && std::strchr("+-0123456789", comment[value]) != nullptr;
+        if (!read && number_follows)
+            fail(CH_PARSE, "xyz: the comment states a charge; write charge=N, without blanks");
+    }
+}
+
 // false: the comment states no charge.
 static bool stated_charge(const std::string &text, int *charge)
 {
     const size_t from = text.find('\n') + 1, end = std::min(text.find('\n', from), text.size());
     bool found = false;
+    refuse_other_ways(text.substr(from, end - from));
     for (size_t at = from, stop; at < end; at = stop + 1) {
         stop = std::min(text.find_first_of(" \t\r", at), end);
         const std::string word = text.substr(at, stop - at);

@@ -96,8 +96,8 @@ void nn_range_of(nn_range *out, const nn_census *c, const char *form)
 
 /* ---- using ------------------------------------------------------------------ */
 
-const char *const nn_range_words[] = { "heavy atoms", "net charge", "rings", "conjugated atoms", "fragments", "ring of", "atomic charge",
-                                       "element", "structure", "acids and bases", "similarity", NULL };
+const char *const nn_range_words[] = { "heavy atoms", "net charge", "rings", "conjugated atoms", "fragments",
+                                       "unusual valences", "ring of", "atomic charge", "element", "structure", "acids and bases", "similarity", NULL };
 
 /* Whether "; "-separated reasons have that one. */
 static bool has_reason(const char *reasons, const char *one)

@@ -15,8 +15,9 @@
 
 enum { NN_RANGE_LEAST = 5, NN_KINDS_MAX = 64, NN_RING_MOST = 31, NN_FORM_BYTES = 32 };
 
-/* Counted properties of a molecule. Conjugated atoms: heavy atoms with a double, triple or aromatic bond. */
-typedef enum nn_number { NN_HEAVY, NN_CHARGE, NN_RINGS, NN_CONJUGATED, NN_FRAGMENTS, NN_NUMBERS } nn_number;
+/* Counted properties of a molecule. Conjugated atoms: heavy atoms with a double, triple or aromatic bond. Valences: atoms of the
+ * common nonmetals with more or fewer bonds than closed shells take, as in radicals and carbenes. */
+typedef enum nn_number { NN_HEAVY, NN_CHARGE, NN_RINGS, NN_CONJUGATED, NN_FRAGMENTS, NN_VALENCES, NN_NUMBERS } nn_number;
 
 /* The source of a 3D structure: column molecule.geometry of results.db. */
 typedef enum nn_source { NN_SOURCE_INPUT, NN_SOURCE_MMFF94, NN_SOURCE_UFF, NN_SOURCE_NONE, NN_SOURCES } nn_source;

@@ -5,6 +5,7 @@
  *   structures    ["input"]: how they were made, see nn_source
  *   form          "as drawn": what acids and bases became
  *   heavy_atoms, charge, rings, conjugated_atoms, fragments    [smallest, largest]
+ *   unusual_valences    the same; a file without it was trained on none, as far as is known
  *   ring_sizes    [3, 5, 6]
  *   atoms         ["C", "N", "N+1", "N+1 paired"] */
 #include <jansson.h>
@@ -15,7 +16,8 @@
 #include "chem/element.h"
 #include "models/range.h"
 
-static const char *const number_names[NN_NUMBERS] = { "heavy_atoms", "charge", "rings", "conjugated_atoms", "fragments" };
+static const char *const number_names[NN_NUMBERS] = { "heavy_atoms", "charge", "rings", "conjugated_atoms", "fragments",
+                                                         "unusual_valences" };
 static const char *const source_names[NN_SOURCES] = { "input", "mmff94", "uff", "none" };
 static const char PAIRED[] = " paired";
 
@@ -70,6 +72,8 @@ static bool numbers_take(nn_range *r, const json_t *all)
     for (int k = 0; k < NN_NUMBERS; k++) {
         const json_t *pair = json_object_get(all, number_names[k]), *low = json_array_get(pair, 0), *high = json_array_get(pair, 1);
         const json_int_t a = json_integer_value(low), b = json_integer_value(high);
+        if (k == NN_VALENCES && !pair) /* of a version that did not count them */
+            continue;
         if (!json_is_integer(low) || !json_is_integer(high) || a > b || a < INT32_MIN || b > INT32_MAX)
             return false;
         r->low[k] = (int32_t)a;

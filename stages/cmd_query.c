@@ -72,6 +72,14 @@ static void declare(sqlite3 *db)
     }
 }
 
+/* "logpp" < 5 would compare a text, where no column has that name, and count nothing. */
+static void refuse_quoted_texts(sqlite3 *db)
+{
+#ifdef SQLITE_DBCONFIG_DQS_DML
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+#endif
+}
+
 static pl_code fail_sql(sqlite3 *db, pl_error *err)
 {
     int why = sqlite3_errcode(db) & 0xff;
@@ -187,6 +195,7 @@ static pl_code query(const st_ask *ask, pl_error *err)
     if (code == PL_OK && sql == NULL)
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     declare(db);
+    refuse_quoted_texts(db);
     (void)sqlite3_set_authorizer(db, only_reading, NULL);
     if (code == PL_OK)
         code = prepare(db, sql, &st, err);

@@ -202,8 +202,8 @@ const char *const st_schema_docs[][4] = {
       "models; largest over the models; NULL outside of the domain, and if a model has no interval" },
     { "score", "domain", NULL, "inside or outside of the applicability domain, the molecules that the models were trained and calibrated on; "
       "outside there is no interval90; NULL if a model has no domain (it was trained by an earlier version)" },
-    { "score", "reasons", NULL, "why it is outside, separated by '; ': heavy atoms, net charge, rings, conjugated atoms, fragments, ring of, "
-      "atomic charge, element, structure, acids and bases, similarity; NULL inside" },
+    { "score", "reasons", NULL, "why it is outside, separated by '; ': heavy atoms, net charge, rings, conjugated atoms, fragments, unusual "
+      "valences, ring of, atomic charge, element, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; for existing models also new: molecules they "

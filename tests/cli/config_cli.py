@@ -559,6 +559,7 @@ def results_can_be_asked_and_exported():
         assert open(p.path("runs/small/results.db"), "rb").read() == before
         assert not os.path.exists(p.path("other.db")) and not os.path.exists(p.path("v.db"))
         for sql, want in (("SELEC 1", "syntax error"), ("SELECT abs(-9223372036854775807 - 1)", "overflow"), ("SELECT * FROM nope", "no such table: nope; `molsieve query` lists"),
+                          ('SELECT count(*) FROM molecule WHERE "logpp" < 5', "no such column: logpp; `molsieve query` lists"),
                           ("nope", "nope: no such table or view; `molsieve query` lists"), ("", "no statement"),
                           ("SELECT 1; SELECT 2", "one statement at a time")):
             _, _, err = p.run("query", sql, expect=2)

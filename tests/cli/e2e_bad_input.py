@@ -370,6 +370,16 @@ def a_decimal_comma_is_told_once():
         assert told(FLAT, "text") == []
 
 
+def a_charge_that_an_xyz_comment_states_in_another_way_is_refused():
+    ways = ("charge = 2", "charge= 2", "w charge =2 e=1", "charge: 2", "net charge +2", "k=3 total_charge: 2")
+    water = "O 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+    with Project() as p:
+        p.put("a.xyz", "".join("3\n%s\n%s" % (c, water) for c in ways + ("charge=0", "water energy=2", "discharged 2")))
+        p.run("run", p.workflow(["a.xyz"], KEEP), "-q")
+        assert p.rows("SELECT status FROM record ORDER BY ordinal") == [("failed",)] * len(ways) + [("ok",)] + [("duplicate",)] * 2
+        assert p.one("SELECT count(*) FROM v_failures WHERE message LIKE 'xyz: %charge%'") == len(ways)
+
+
 def parents(path):
     path = os.path.dirname(os.path.abspath(path))
     while path != "/":
@@ -377,7 +387,7 @@ def parents(path):
         path = os.path.dirname(path)
 
 
-main([a_folder_that_cannot_be_read_is_no_empty_one, a_decimal_comma_is_told_once, one_bad_molecule_costs_one_molecule, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_said_with_its_place,
+main([a_folder_that_cannot_be_read_is_no_empty_one, a_decimal_comma_is_told_once, a_charge_that_an_xyz_comment_states_in_another_way_is_refused, one_bad_molecule_costs_one_molecule, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_said_with_its_place,
       an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_table_without_names_of_columns_is_warned_of, a_wrong_format_fails_records_and_says_so,
       a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "chem/protocol.h"
 #include "models/range.h"
 
 static pl_arena *mem;
@@ -133,6 +134,51 @@ static void a_charge_beside_an_opposite_one_is_paired(void **state)
     assert_true(t.kind[1].charge == 1 && !t.kind[1].paired);
 }
 
+/* The atom i gets n hydrogens. */
+static void hydrogens_add(made *m, int i, int n)
+{
+    for (; n > 0; n--) {
+        m->atom[m->n_atoms].z = 1;
+        bond_add(m, i, m->n_atoms++, 1);
+    }
+}
+
+/* An atom with some hydrogens: methyl, amide, hydroxyl, ... */
+static void radicals_have_unusual_valences(void **state)
+{
+    static const struct { int z, charge, hydrogens, unusual; } cases[] = {
+        { 6, 0, 4, 0 },  { 6, 0, 3, 1 },  { 6, 0, 2, 1 },  { 6, -1, 3, 0 }, { 6, 1, 3, 0 },  { 7, 0, 3, 0 },  { 7, 0, 2, 1 },  { 7, 1, 4, 0 },
+        { 7, 0, 5, 0 },  { 8, 0, 1, 1 },  { 8, -1, 1, 0 }, { 8, 1, 3, 0 },  { 5, 0, 3, 0 },  { 5, -1, 4, 0 }, { 16, 0, 1, 1 }, { 16, 0, 2, 0 },
+        { 16, 0, 4, 0 }, { 16, 0, 3, 1 }, { 15, 0, 5, 0 }, { 15, -1, 6, 0 }, { 9, 0, 0, 1 },  { 9, -1, 0, 0 }, { 11, 1, 0, 0 }, { 26, 0, 2, 0 } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        made m = { .n_atoms = 1 };
+        m.atom[0].z = cases[k].z;
+        m.atom[0].charge = cases[k].charge;
+        hydrogens_add(&m, 0, cases[k].hydrogens);
+        assert_int_equal(traits_of(&m).number[NN_VALENCES], cases[k].unusual);
+    }
+}
+
+/* Benzene; phenyl, where one hydrogen is missing; pyridine. */
+static void aromatic_carbon_has_three_neighbours(void **state)
+{
+    made m = ring(6), phenyl;
+
+    (void)state;
+    for (int k = 0; k < m.n_bonds; k++)
+        m.bond[k].order = CH_AROMATIC_SINGLE;
+    for (int i = 1; i < 6; i++)
+        hydrogens_add(&m, i, 1);
+    phenyl = m;
+    hydrogens_add(&m, 0, 1);
+    assert_int_equal(traits_of(&m).number[NN_VALENCES], 0);
+    assert_int_equal(traits_of(&phenyl).number[NN_VALENCES], 1);
+    phenyl.atom[0].z = 7;
+    assert_int_equal(traits_of(&phenyl).number[NN_VALENCES], 0);
+}
+
 /* Of n chains of 3 to 9 atoms. */
 static nn_range range_of_chains(int n)
 {
@@ -178,12 +224,12 @@ static void every_reason_is_given_once(void **state)
     m.atom[5].charge = 1;
     m.atom[8].z = 17;
     assert_string_equal(reasons(&r, &m, NN_SOURCE_INPUT, 0.2149, 0.2951),
-                        "heavy atoms 14 > 9; net charge 1 > 0; atomic charge N+1 not in the training; element Cl rare in the training; "
+                        "heavy atoms 14 > 9; net charge 1 > 0; unusual valences 14 > 9; atomic charge N+1 not in the training; element Cl rare in the training; "
                         "structure from file, model trained on structures built (MMFF94); similarity 0.21 < 0.30");
     m = ring(8);
     assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "rings 1 > 0; ring of 8 not in the training");
     m = chain(2);
-    assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "heavy atoms 2 < 3");
+    assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "heavy atoms 2 < 3; unusual valences 2 < 3");
 }
 
 /* One in a hundred, from 1 to 5. */
@@ -250,6 +296,20 @@ static void the_metadata_holds_all_of_it(void **state)
     assert_true(back.low[NN_CHARGE] == -2 && back.sources == r.sources && back.ring_sizes == r.ring_sizes && back.kind[2].paired);
 }
 
+/* As files of earlier versions are: no molecule of their training had such an atom, as far as they tell. */
+static void a_file_that_tells_no_valences_has_seen_none(void **state)
+{
+    const nn_range r = range_of_chains(70);
+    char *text = (char *)nn_range_text(&r, mem), *at = strstr(text, "\"unusual_valences\"");
+    nn_range back;
+
+    (void)state;
+    assert_non_null(at);
+    memmove(at, strchr(at, ']') + 2, strlen(strchr(at, ']') + 2) + 1);
+    assert_int_equal(nn_range_take(&back, text, NULL), PL_OK);
+    assert_true(back.low[NN_VALENCES] == 0 && back.high[NN_VALENCES] == 0 && back.high[NN_HEAVY] == 9);
+}
+
 static void wrong_metadata_is_refused(void **state)
 {
     static const char *const wrong[][2] = {
@@ -278,10 +338,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traits_are_counted),
         cmocka_unit_test(a_charge_beside_an_opposite_one_is_paired),
+        cmocka_unit_test(radicals_have_unusual_valences),
+        cmocka_unit_test(aromatic_carbon_has_three_neighbours),
         cmocka_unit_test(every_reason_is_given_once),
         cmocka_unit_test(a_single_odd_molecule_of_many_widens_nothing),
         cmocka_unit_test(forms_of_acids_and_bases_are_compared),
         cmocka_unit_test(the_metadata_holds_all_of_it),
+        cmocka_unit_test(a_file_that_tells_no_valences_has_seen_none),
         cmocka_unit_test(wrong_metadata_is_refused),
     };
 

@@ -89,8 +89,10 @@ static void the_comment_states_the_charge(void **state)
         { "Total_Charge=-1.0", "c1[c-]cccc1", "" },       { "charge=+1 energy=-231.1", "c1ccc[c+]c1", "" },
         { "charge=0", "[C]1=CC=CC=C1", "" },              { "charge=0.5", "", "not a whole charge" },
         { "charge=99", "", "not a whole charge" },        { "charge=nan", "", "not a whole charge" },
-        { "charge=1 charge=-1", "", "two charges" },      { "surcharge=-1", "", "odd number of electrons" },
-        { "charge=", "", "not a whole charge" },
+        { "charge=1 charge=-1", "", "two charges" },      { "charge = -1", "", "without blanks" },
+        { "Charge: -1", "", "without blanks" },           { "net charge -1", "", "without blanks" },
+        { "charge:-1", "", "without blanks" },            { "total_charge =-1", "", "without blanks" },
+        { "surcharge=-1", "", "odd number of electrons" }, { "charge=", "", "not a whole charge" },
     };
     const ch_prepare_opts o = ch_prepare_defaults();
     (void)state;
