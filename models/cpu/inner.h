@@ -152,7 +152,7 @@ void nn_cpu_norm_again(nn_cpu_step *s);
 void nn_cpu_norm_back(nn_cpu_step *s);
 void nn_cpu_sum_back(nn_cpu_step *s, float *grad);
 
-/* linear.c: the rows of degree d of n_nodes nodes (op 10). from, to: the vectors of the first node. */
+/* linear.c: the rows of degree d of n_nodes nodes (op 10 of docs/model.md 8). from, to: the vectors of the first node. */
 typedef struct nn_cpu_rows {
     const float *from;
     float *to;

@@ -1,4 +1,5 @@
-/* models/cuda/gemm_plain.cuh - kernels of matrix products that exist once, not for each precision; a part of device.cu. */
+/* models/cuda/gemm_plain.cuh - kernels of matrix products that exist once, not for each precision; a part of device.cu.
+ * Operations have the numbers of docs/model.md 8. */
 #ifndef NN_CUDA_GEMM_PLAIN_CUH
 #define NN_CUDA_GEMM_PLAIN_CUH
 

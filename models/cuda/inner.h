@@ -280,7 +280,7 @@ typedef struct nn_cuda_group {
 void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p);
 void nn_cuda_group_run(nn_cuda_group *g);
 
-/* The arguments of op 6 between nodes (layout, node of each row) and the frames of the batch's rows; other fields zero. */
+/* The arguments of op 6 (docs/model.md 8) between nodes (layout, node of each row) and the frames of the batch's rows; other fields zero. */
 nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes,
                          const nn_gpu_edges *edges, const float *x, float *y);
 nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes,

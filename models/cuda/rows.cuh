@@ -1,4 +1,4 @@
-/* models/cuda/rows.cuh - products of many rows with a small matrix on tensor cores: linear layers of nodes (op 10).
+/* models/cuda/rows.cuh - products of many rows with a small matrix on tensor cores: linear layers of nodes (op 10, docs/model.md 8).
  *
  * y = W x for many rows x, and dx = W^T dy.
  *   grid    one dimension, as in gemm.cuh; a block has ROWS_DOWN rows and ROWS_COLS columns of the result

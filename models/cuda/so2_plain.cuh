@@ -1,4 +1,5 @@
-/* models/cuda/so2_plain.cuh - kernels of products along edges that exist once, not for each precision; a part of device.cu. */
+/* models/cuda/so2_plain.cuh - kernels of products along edges that exist once, not for each precision; a part of device.cu.
+ * Operations have the numbers of docs/model.md 8. */
 #ifndef NN_CUDA_SO2_PLAIN_CUH
 #define NN_CUDA_SO2_PLAIN_CUH
 

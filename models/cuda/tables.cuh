@@ -1,4 +1,4 @@
-/* models/cuda/tables.cuh - products of few rows with a very wide matrix on tensor cores: tables of radial nodes (op 5).
+/* models/cuda/tables.cuh - products of few rows with a very wide matrix on tensor cores: tables of radial nodes (op 5, docs/model.md 8).
  *
  * table[node][column] = sum over the 32 hidden units of h[node][unit] folded[unit][column]. k is short, so the time goes
  * into reading the matrix (once) and writing the table (16 bytes at a time).

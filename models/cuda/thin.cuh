@@ -1,4 +1,4 @@
-/* models/cuda/thin.cuh - products on tensor cores with a long sum and a small result (gradients of weights, op 10), or with
+/* models/cuda/thin.cuh - products on tensor cores with a long sum and a small result (gradients of weights, op 10, docs/model.md 8), or with
  * a result that is small in one direction and wide in the other (gradients of folded matrices, op 5).
  *
  * c[m][n] (=, +=) sum over k of a[m][k] b[k][n], m or n <= THIN_MOST.

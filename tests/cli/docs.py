@@ -41,7 +41,7 @@ def links_and_names_of_files_lead_somewhere():
     n = 0
     for name, text in pages():
         here = os.path.dirname(name)
-        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
             path, _, anchor = link.partition("#")
             if not re.match(r"https?:|mailto:", link):
                 target = os.path.normpath(os.path.join(here, path)) if path else name

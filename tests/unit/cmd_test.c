@@ -160,7 +160,7 @@ static void help_and_version_are_results_on_stdout(void **unused)
 static void help_of_the_program_and_of_a_command_is_whole(void **unused)
 {
     static const char app_help[] =
-        "molsieve: molecule files in, ranked and queryable results out; stop it any time, run it again\n\n"
+        "molsieve ranks libraries of small molecules by predicted properties. Stop a run at any time; run it again to continue.\n\n"
         "usage: molsieve COMMAND [arguments]\n\n"
         "  echo        say it again\n  fail        fails\n  load        loads\n  two         wants two\n\n"
         "Start with:  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n"

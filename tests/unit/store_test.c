@@ -501,8 +501,8 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     assert_string_equal(pl_text_str(&report), "");
     assert_int_equal(pl_db_exec(s->db, "UPDATE row_sum SET n=n+1 WHERE tbl='later'", &err), PL_OK);
     assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
-    assert_string_equal(pl_text_str(&report), "table later has not the rows that were written\n");
-    assert_string_equal(err.text, "rows are not those that were written");
+    assert_string_equal(pl_text_str(&report), "table later: the checksum of its rows differs\n");
+    assert_string_equal(err.text, "the checksums of rows differ");
     pl_text_reset(&report);
     assert_int_equal(pl_db_exec(s->db, "DELETE FROM row_sum WHERE tbl='later'", &err), PL_OK);
     assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
@@ -543,11 +543,11 @@ static void a_good_database_is_said_to_be_good_in_every_point(void **state)
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
     assert_true(good);
     (void)snprintf(want, sizeof want, "good %s: sound\n"
-                   "good rows of 13 tables are those that were written\ngood every row that is pointed at is there\n"
+                   "good rows of 13 tables match their checksums\ngood rows refer only to rows that exist\n"
                    "good stages that are done have all their units\ngood units of a stage follow each other without a gap\n"
                    "good every number belongs to a committed unit\ngood every committed unit has all its numbers\n"
                    "good every committed unit of square has all its rows\ngood %s: sound\n"
-                   "good blocks of stage count: 3 checksums hold\ngood blocks of stage square: 3 checksums hold\n",
+                   "good blocks of stage count: 3 checksums match\ngood blocks of stage square: 3 checksums match\n",
                    t.wf.storage.results, t.wf.storage.features);
     assert_string_equal(pl_text_str(&report), want);
     pl_text_free(&report);

@@ -150,7 +150,7 @@ static void a_run_that_died_is_lost_and_the_next_continues_it(void **state)
     toy_make(&t, dir, 4);
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
     assert_string_equal(rows("SELECT run_id,resumed_from,state,exit_code,stop_reason,ended_utc IS NULL FROM run ORDER BY 1"),
-                        "1|NULL|lost|NULL|the process ended without a word|1\n2|1|done|0|NULL|0\n");
+                        "1|NULL|lost|NULL|the process ended without a message|1\n2|1|done|0|NULL|0\n");
     toy_free(&t);
 }
 
@@ -244,8 +244,8 @@ static const char *level_of(const pl_step *step, pl_arena *mem)
     return level_now;
 }
 
-static const char advice[] = "the same molecule may get another number from the seventh digit on; `kernels` in the stage's settings "
-                             "pins the set of kernels (`molsieve help score`)";
+static const char advice[] = "results may differ from the seventh digit on; to avoid this, set `kernels` of the stage to one set of "
+                             "kernels (`molsieve help score`)";
 
 static void other_kernels_are_told_where_a_stage_goes_on(void **state)
 {
@@ -422,14 +422,14 @@ static void limits_of_failures_hold_at_their_edges(void **state)
 {
     (void)state;
     assert_int_equal(limited(1, 3, 3, 8, NULL), PL_OK);
-    assert_int_equal(limited(1, 2, 3, 8, "3 of 24 failed, more than limits.failures.max_count (toy 3); see `molsieve failures`, "
+    assert_int_equal(limited(1, 2, 3, 8, "3 of 24 failed, more than limits.failures.max_count allows (toy 3); see `molsieve failures`; "
                                          "raise the limit or use --keep-going"), PL_ELIMIT);
-    assert_int_equal(limited(1, 0, 3, 8, "1 of 8 failed, more than limits.failures.max_count (toy 1); see `molsieve failures`, raise "
+    assert_int_equal(limited(1, 0, 3, 8, "1 of 8 failed, more than limits.failures.max_count allows (toy 1); see `molsieve failures`; raise "
                                          "the limit or use --keep-going"), PL_ELIMIT);
     assert_int_equal(limited(0.5, -1, 6, 2, NULL), PL_OK); /* exactly the half */
     assert_int_equal(limited(0.1, -1, 19, 8, NULL), PL_OK); /* 19 failures are too few to judge */
-    assert_int_equal(limited(0.1, -1, 20, 8, "20 of 160 failed, more than limits.failures.max_fraction (toy 20); see `molsieve "
-                                             "failures`, raise the limit or use --keep-going"), PL_ELIMIT);
+    assert_int_equal(limited(0.1, -1, 20, 8, "20 of 160 failed, more than limits.failures.max_fraction allows (toy 20); see `molsieve "
+                                             "failures`; raise the limit or use --keep-going"), PL_ELIMIT);
     assert_int_equal(limited(-1, -1, 20, 2, NULL), PL_OK);
 }
 
@@ -547,7 +547,7 @@ static void explain_says_what_differs_setting_by_setting(void **state)
     toy_make(&t, dir, 2);
     explained(&t, "count", "count will run: never run\nsettings in the key: {");
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
-    keys_of(&t, 0, "", "count done, reused: done: 16 numbers in 2 units\ncount: key %.12s, as stored: nothing that matters has changed\n"
+    keys_of(&t, 0, "", "count done, reused: done: 16 numbers in 2 units\ncount: key %.12s, as stored: no change that affects the result\n"
             "settings in the key: {", want);
     explained(&t, "count", want);
     (void)snprintf(key, sizeof key, "%s", t.step[1].key);
@@ -666,7 +666,7 @@ static void from_a_stage_runs_it_and_all_after_it_once(void **state)
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
     t.conf[1].fail_at = 2;
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
-    assert_string_equal(rows("SELECT stage,message FROM event WHERE run_id=2 AND event_id=7"), "square|asked for\n");
+    assert_string_equal(rows("SELECT stage,message FROM event WHERE run_id=2 AND event_id=7"), "square|requested by --force or --from\n");
     t.conf[1].fail_at = 0;
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK); /* the same command goes on */
     assert_string_equal(rows("SELECT stage_id,run_id,count(*) FROM unit GROUP BY 1,2 ORDER BY 1,2"), "1|1|4\n2|2|2\n2|3|2\n");
