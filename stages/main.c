@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stages/main.c - the program: the only file that sees all parts. */
-#include "pipeline/cmd.h"
-#include "stages/registry.h"
-#include "stages/schema.h"
-#include "stages/version.h"
+#include "pipeline/cli/cmd.h"
+#include "stages/database/schema.h"
+#include "stages/files/version.h"
+#include "stages/registry/registry.h"
 
 int main(int argc, char **argv)
 {

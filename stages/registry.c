@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/registry.h"
+#include "stages/registry/registry.h"
 
 #include <stddef.h>
 

@@ -26,7 +26,7 @@ molsieve_fuzz(answer SOURCES fuzz/answer_target.c USES molsieve::chem)
 molsieve_fuzz(drawing SOURCES fuzz/drawing_target.c USES molsieve::stages)
 molsieve_fuzz(blocks SOURCES fuzz/blocks_target.c USES molsieve_made_mol molsieve::models ZLIB::ZLIB)
 get_target_property(worker_sources molsieve-chem SOURCES)
-list(REMOVE_ITEM worker_sources worker.cpp) # main(); the targets include it
+list(REMOVE_ITEM worker_sources worker_program/worker.cpp) # main(); the targets include it
 list(TRANSFORM worker_sources PREPEND ${PROJECT_SOURCE_DIR}/chem/)
 foreach(name request formats)
   molsieve_fuzz(${name} USES PkgConfig::OPENBABEL SOURCES fuzz/${name}_target.cpp

@@ -2,7 +2,7 @@
 #ifndef MADE_MOL_H
 #define MADE_MOL_H
 
-#include "chem/mol.h"
+#include "chem/molecule/mol.h"
 #include "pipeline/base/rng.h"
 
 /* n atoms of H, C, N, O, F in a cube that gives them `volume` cubic Angstrom each, no

@@ -29,7 +29,7 @@ foreach(case scripts_ask_for_what_the_settings_say
 endforeach()
 
 # The NCCL plugin's own text on an emulated NCCL and CUDA: processes of this machine.
-add_library(molsieve_nccl_emulated MODULE ${PROJECT_SOURCE_DIR}/models/nccl/nccl.c emulator/nccl/emulated.cpp)
+add_library(molsieve_nccl_emulated MODULE ${PROJECT_SOURCE_DIR}/models/comm/nccl/nccl.c emulator/nccl/emulated.cpp)
 target_include_directories(molsieve_nccl_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/emulator/nccl ${CMAKE_CURRENT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR})
 target_link_libraries(molsieve_nccl_emulated PRIVATE molsieve::models molsieve::base molsieve::warnings ZLIB::ZLIB)

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/progress.h"
+#include "pipeline/run/progress.h"
 
 enum { SMALLEST = 4 };
 

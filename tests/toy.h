@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "pipeline/run.h"
+#include "pipeline/run/run.h"
 
 typedef struct toy_conf {
     int64_t units, rows; /* of count: units, rows in each             */

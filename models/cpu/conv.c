@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "models/cpu/inner.h"
+#include "models/cpu/cpu_engine.h"
 
 #include <string.h>
 

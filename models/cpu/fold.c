@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "models/cpu/plan.h"
+#include "models/cpu/cpu_layout.h"
 
 #include <string.h>
 

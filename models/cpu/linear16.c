@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The linear layers of nodes with bf16 factors (bf16.h). Products take one component
  * of a chunk's nodes at a time: those rows lie evenly spaced in memory. */
-#include "models/cpu/inner.h"
+#include "models/cpu/cpu_engine.h"
 
 enum { BLOCK = 512, NARROW = 64, PARTS = 2 }; /* inputs at a time; of gradients, outputs too */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last radial layer of exact mode with bf16 factors (bf16.h). A tile product takes
  * all 32 hidden units at once, so the units that are zero are not skipped. */
-#include "models/cpu/inner.h"
+#include "models/cpu/cpu_engine.h"
 
 static int parts_of(const nn_engine *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "models/cpu/plan.h"
+#include "models/cpu/cpu_layout.h"
 
 static int32_t channels_of(const nn_cpu_layout *f, int m)
 {

@@ -14,7 +14,7 @@
 #ifndef NN_CPU_TABLE_H
 #define NN_CPU_TABLE_H
 
-#include "models/cpu/kernels.h"
+#include "models/cpu/kernels/kernels.h"
 
 enum { NN_TABLE_RUN = 2048 }; /* columns computed together: their part of W stays in the L2 cache */
 

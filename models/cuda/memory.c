@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "models/cuda/inner.h"
+#include "models/cuda/cuda_engine.h"
 
 enum { TABLE_BYTES = 256 << 20, MOST_RANKS = 1024 };
 

@@ -2,7 +2,7 @@
 #ifndef NN_CUDA_MEMORY_H
 #define NN_CUDA_MEMORY_H
 
-#include "models/engine.h"
+#include "models/engine/engine.h"
 
 typedef struct nn_cuda_need { /* bytes                                             */
     size_t model;             /* parameters, folded weights; training: gradient, moments, average */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "models/cuda/inner.h"
+#include "models/cuda/cuda_engine.h"
 
 static const nn_gpu_axis one = { INT32_MAX, 0, 1 }; /* contiguous */
 

@@ -2,7 +2,7 @@
 #ifndef NN_CUDA_PLUGIN_H
 #define NN_CUDA_PLUGIN_H
 
-#include "models/cuda/ops.h"
+#include "models/cuda/device/ops.h"
 #include "pipeline/base/error.h"
 
 /* Opens libmolsieve_cuda.so and returns its operations. It is searched in the directory

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/cuda/inner.h"
+#include "models/cuda/cuda_engine.h"
 
 _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LOSS_L2 && (int)NN_GPU_BCE == (int)NN_LOSS_BCE,
                "ops.h has its own names of these");

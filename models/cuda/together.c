@@ -3,7 +3,7 @@
  * read is laid out and goes up once. */
 #include <string.h>
 
-#include "models/cuda/inner.h"
+#include "models/cuda/cuda_engine.h"
 
 enum { LAID = 0, DONE = 1 }; /* marks: the batch is on the device; the results are on the host */
 

@@ -2,7 +2,7 @@
  * backward, computed as docs/model.md defines it. All faster code is tested against it.
  *
  * The same source is compiled for double (nn_ref_x) and for float (nn_reff_x).
- * Bases are the pairwise ones of models/basis.h; the radial weights of an edge
+ * Bases are the pairwise ones of models/network/basis.h; the radial weights of an edge
  * are computed row by row and never stored. Edges are processed in blocks of 16, with
  * the edge as the innermost index ("lanes"), so that the compiler can vectorise; a short
  * last block is padded with edges of zero features, which contribute zero. Sums run in
@@ -13,8 +13,8 @@
 #ifndef NN_REF_H
 #define NN_REF_H
 
-#include "models/basis.h"
-#include "models/se3.h"
+#include "models/network/basis.h"
+#include "models/network/se3.h"
 
 /* The edges of a batch; graph_new copies everything. */
 typedef struct nn_ref_edges {

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "models/ref/ref.h"
-#include "models/sh.h"
+#include "models/network/sh.h"
 
 #define real double
 #define REF(x) nn_ref_##x

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "chem/chem.h"
-#include "chem/record.h"
+#include "chem/records/record.h"
+#include "chem/worker/worker_client.h"
 #include "pipeline/base/text.h"
 
 static double now(void)

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "chem/graph_block.h"
+#include "chem/graph/graph_block.h"
 #include "golden/golden.h"
-#include "models/feature.h"
+#include "models/features/feature.h"
 #include "toy.h"
 
 enum { N = 1100, UNITS = 8, ROUNDS = 7 };

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "chem/chem.h"
-#include "models/domain.h"
+#include "chem/worker/worker_client.h"
+#include "models/domain/domain.h"
 
 enum { MOST = 20000, ASKED = 500, ROUNDS = 7 };
 

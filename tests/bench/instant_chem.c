@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chem/protocol.h"
-#include "chem/wire.h"
+#include "chem/common/protocol.h"
+#include "chem/worker/wire.h"
 
 enum { ATOMS = 40, HEAVY = 22 };
 

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "chem/codec.h"
-#include "chem/fingerprint.h"
-#include "chem/scaffold.h"
-#include "stages/schema.h"
+#include "chem/fingerprint/fingerprint.h"
+#include "chem/fingerprint/scaffold.h"
+#include "chem/molecule/codec.h"
+#include "stages/database/schema.h"
 
 static pl_code print_one(const ch_block_item *item, pl_arena *mem, pl_error *err)
 {

@@ -122,7 +122,7 @@ def forget(path):
 def in_format(path, to, version=2):
     """The same results as a program of that database format would have left them."""
     db = sqlite3.connect(to)
-    for sql in ("pipeline/engine.sql", "tests/golden/schema%d.sql" % version):
+    for sql in ("pipeline/store/store.sql", "tests/golden/schema%d.sql" % version):
         text = open(os.path.join(os.environ["MOLSIEVE_SOURCE"], sql)).read()
         text = text.replace(",\n  cpu_s REAL, worker_cpu_s REAL)", ")") if version < 7 else text
         db.executescript(text.replace(", kernels TEXT)", ")") if version < 6 else text)

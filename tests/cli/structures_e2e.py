@@ -53,7 +53,7 @@ def begin(p, n, stages, extra=""):
 
 
 def structures(p, workdir):
-    """(molecule, record of an SDF file) of all that prepare stored, read by nobody's library (chem/codec.h)."""
+    """(molecule, record of an SDF file) of all that prepare stored, read by nobody's library (chem/molecule/codec.h)."""
     db = sqlite3.connect("file:%s?mode=ro" % p.path(workdir, "features.db"), uri=True)
     blocks = [b for b, in db.execute("SELECT data FROM block WHERE kind='conformer' ORDER BY unit")]
     db.close()
@@ -133,7 +133,7 @@ def each_structure_gives_a_value_and_the_score_is_their_mean():
 
 
 def edges(p, workdir):
-    """Molecule -> directed edges of its structures (chem/graph_block.h)."""
+    """Molecule -> directed edges of its structures (chem/graph/graph_block.h)."""
     db = sqlite3.connect("file:%s?mode=ro" % p.path(workdir, "features.db"), uri=True)
     found = {}
     for block, in db.execute("SELECT data FROM block WHERE kind='graph' ORDER BY unit"):

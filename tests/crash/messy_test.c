@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chem/chem.h"
-#include "chem/record.h"
+#include "chem/records/record.h"
+#include "chem/worker/worker_client.h"
 
 enum { WITH_3D = 2 }; /* records of a file that get a structure: the rest is checked in 2D, for time */
 

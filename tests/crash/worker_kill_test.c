@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "chem/chem.h"
+#include "chem/worker/worker_client.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/sha256.h"
 

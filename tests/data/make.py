@@ -49,7 +49,7 @@ def padded(b):
 
 
 def qm9_binary():
-    """The molecules of the SDF and, between them, every 250th of the others; the layout is that of chem/qm9bin.c."""
+    """The molecules of the SDF and, between them, every 250th of the others; the layout is that of chem/records/qm9bin.c."""
     whole = gzip.open(os.path.join(SHARED, "data/qm9/qm9_trainvalid.bin.gz")).read()
     wanted = {int(x) for x in open(os.path.join(SHARED, "data/qm9/qm9_dev_2500.index.txt")).read().split() if x.isdigit()}
     nmol, natom, nbond = struct.unpack_from("<3I", whole, 8)

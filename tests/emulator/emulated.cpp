@@ -66,8 +66,8 @@ static void fence_poison(void *p, bool on)
 
 #define NN_GPU_EMULATED
 #define NN_GPU_NAME "emulated"
-#include "models/cuda/device.cu"
-#include "models/cuda/products_bf16x3.cu"
-#include "models/cuda/products_bf16.cu"
-#include "models/cuda/products_tf32.cu"
-#include "models/cuda/products_fp16.cu"
+#include "models/cuda/device/device.cu"
+#include "models/cuda/device/products_bf16x3.cu"
+#include "models/cuda/device/products_bf16.cu"
+#include "models/cuda/device/products_tf32.cu"
+#include "models/cuda/device/products_fp16.cu"

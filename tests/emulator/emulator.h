@@ -272,7 +272,7 @@ EMU_OWN static void __syncwarp(int line = __builtin_LINE())
     emu_meet(first, end, &emu.at_warp[warp], EMU_AT_WARP, 1 + warp);
 }
 
-/* ---- primitives of warps, see models/cuda/prim.cuh -------------------------------- */
+/* ---- primitives of warps, see models/cuda/device/prim.cuh -------------------------------- */
 
 template <class T> EMU_OWN static T warp_get(T value, int lane, int line = __builtin_LINE())
 {

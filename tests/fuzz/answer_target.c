@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "chem/wire.h"
+#include "chem/worker/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (mem == NULL)
         abort();
     sum = ch_wire_u32(&in) + (size_t)ch_wire_i32(&in) + (ch_wire_f64(&in) > 0);
-    for (int i = 0; i < 7; i++) { /* as chem.c reads an answer to prepare */
+    for (int i = 0; i < 7; i++) { /* as worker_client.c reads an answer to prepare */
         const char *s = ch_wire_str(&in, &n);
         sum += letters(s, n);
     }

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "chem/codec.h"
+#include "chem/molecule/codec.h"
 #include "made_mol.h"
-#include "models/feature.h"
+#include "models/features/feature.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

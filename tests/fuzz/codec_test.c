@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "chem/codec.h"
+#include "chem/molecule/codec.h"
 #include "made_mol.h"
 
 enum { CRC_AT = 8, CRC_FROM = 12, N = 4, ROUNDS = 20000 };

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "pipeline/base/rng.h"
-#include "pipeline/settings.h"
-#include "pipeline/tree.h"
+#include "pipeline/workflow/settings.h"
+#include "pipeline/workflow/tree.h"
 #include "unit/fake_stages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stages/drawing.h"
+#include "stages/report/drawing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 // Open Babel itself is not safe from such texts, which is why it is in a worker: with libFuzzer's -fork=1
 // -ignore_crashes=1 its crashes are kept beside, to be given to the whole program.
 #define main worker_main
-#include "chem/worker.cpp"
+#include "chem/worker_program/worker.cpp"
 #undef main
 
 extern "C" const char *__asan_default_options();

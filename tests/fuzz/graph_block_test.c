@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "made_mol.h"
-#include "models/feature.h"
+#include "models/features/feature.h"
 
 enum { CRC_AT = 8, CRC_FROM = 12, N_GRAPHS = 3, ROUNDS = 20000 };
 

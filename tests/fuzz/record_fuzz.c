@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chem/record.h"
+#include "chem/records/record.h"
 #include "pipeline/base/rng.h"
 
 enum { ROUNDS = 3000, DATA_MAX = 4096, LIMIT = 512 };

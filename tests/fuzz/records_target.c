@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "chem/record.h"
+#include "chem/records/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 // Any bytes as a request to the chemistry worker, which answers or fails in words. Only requests that do not
 // parse texts are let through: what Open Babel does with texts is another matter, and contained.
 #define main worker_main
-#include "chem/worker.cpp"
+#include "chem/worker_program/worker.cpp"
 #undef main
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "models/safetensors.h"
+#include "models/tensors/safetensors.h"
 #include "pipeline/base/rng.h"
 
 enum { ROUNDS = 20000, DATA = 48 };

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "models/model_file.h"
-#include "models/safetensors.h"
+#include "models/files/model_file.h"
+#include "models/tensors/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "golden/appendix.h"
+#include "models/network/sh.h"
 #include "models/ref/ref.h"
-#include "models/sh.h"
 
 static void near(const char *what, double got, double want, double tolerance)
 {

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "golden/golden.h"
-#include "models/basis.h"
-#include "models/sh.h"
+#include "models/network/basis.h"
+#include "models/network/sh.h"
 
 enum { BIG = 16 * 44 * 16 };
 

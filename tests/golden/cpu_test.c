@@ -14,7 +14,7 @@
 #include "golden/appendix.h"
 #include "golden/golden.h"
 #include "golden/model_file.h"
-#include "models/engine.h"
+#include "models/engine/engine.h"
 #include "pipeline/base/rng.h"
 
 static const nn_engine_kind *kind = &nn_engine_cpu;

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "models/safetensors.h"
-#include "models/se3.h"
+#include "models/network/se3.h"
+#include "models/tensors/safetensors.h"
 
 /* The folder with the golden files: $MOLSIEVE_GOLDEN, else $MOLSIEVE_SHARED/golden if it exists, else
  * tests/data/golden. Exits with 1 if it cannot be read or has a file of a kind that no test knows. */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "golden/golden.h"
-#include "models/engine.h"
+#include "models/engine/engine.h"
 #include "models/ref/ref.h"
 #include "pipeline/base/rng.h"
 

@@ -3,7 +3,7 @@
 #define TESTS_MODEL_FILE_H
 
 #include "golden/golden.h"
-#include "models/engine.h"
+#include "models/engine/engine.h"
 #include "models/ref/ref.h"
 
 enum { MODEL_LARGE = 1 << 20 }; /* parameters; the oracle needs minutes above that */

@@ -11,7 +11,7 @@
 
 #include "golden/appendix.h"
 #include "golden/golden.h"
-#include "models/adam.h"
+#include "models/optim/adam.h"
 #include "models/ref/ref.h"
 #include "pipeline/base/rng.h"
 

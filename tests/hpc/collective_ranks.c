@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kind of ranks promises in models/collective.h. collective_ranks PLUGIN N is started by
+/* What a kind of ranks promises in models/comm/collective.h. collective_ranks PLUGIN N is started by
  * mpirun; collective_ranks tcp N and collective_ranks PLUGIN N nccl start their ranks themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "models/collective.h"
+#include "models/comm/collective.h"
 
 static nn_ranks ranks;
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "made_mol.h"
-#include "models/feature.h"
+#include "models/features/feature.h"
 
 /* All of it, from molecule to stored bases, in `mem`. */
 static pl_code whole_way(const ch_mol *mol, ch_graph_opts o, pl_arena *mem)

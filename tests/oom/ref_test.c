@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "models/engine.h"
-#include "models/safetensors.h"
+#include "models/engine/engine.h"
+#include "models/tensors/safetensors.h"
 
 enum { NODES = 3, EDGES = 4 };
 

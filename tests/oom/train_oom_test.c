@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/checkpoint.h"
-#include "models/metric.h"
-#include "models/model_file.h"
+#include "models/files/model_file.h"
+#include "models/metrics/metric.h"
+#include "models/training/checkpoint.h"
 
 typedef struct bench {
     pl_arena *mem;

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "made_mol.h"
-#include "models/engine.h"
-#include "models/feature.h"
-#include "models/mirror.h"
+#include "models/engine/engine.h"
+#include "models/features/feature.h"
+#include "models/features/mirror.h"
 
 enum { N_GRAPHS = 6 };
 

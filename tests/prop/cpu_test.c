@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "models/cpu/choose.h"
-#include "models/engine.h"
-#include "models/frame.h"
+#include "models/cpu/kernels/kernels.h"
+#include "models/engine/engine.h"
+#include "models/network/frame.h"
 #include "pipeline/base/rng.h"
 #include "twin/made_batch.h"
 

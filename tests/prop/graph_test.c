@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "chem/graph.h"
+#include "chem/graph/graph.h"
 #include "made_mol.h"
 
 static pl_arena *mem;

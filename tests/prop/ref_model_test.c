@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "models/engine.h"
+#include "models/engine/engine.h"
 #include "twin/sample.h"
 
 static const double axis[3] = { 0.36, -0.48, 0.8 }, angle = 1.1;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "models/engine.h"
+#include "models/engine/engine.h"
 #include "twin/made_batch.h"
 
 typedef struct result {

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "models/cuda/plugin.h"
-#include "models/engine.h"
-#include "models/frame.h"
+#include "models/engine/engine.h"
+#include "models/network/frame.h"
 #include "twin/made_batch.h"
 
 typedef struct result {

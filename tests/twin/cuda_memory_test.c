@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "models/cuda/memory.h"
-#include "models/engine.h"
+#include "models/engine/engine.h"
 #include "twin/made_batch.h"
 
 enum { STEPS = 3 };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "models/cuda/plugin.h"
-#include "models/engine.h"
+#include "models/engine/engine.h"
 #include "twin/made_batch.h"
 
 enum { MODELS = 4, BATCHES = 2, MOST = 16 };

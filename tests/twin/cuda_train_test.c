@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training step has beside forward and backward, on the device against models/loss.c,
- * models/adam.c and models/lamb.c; copies beside the work and graphs. On the emulator or, where MOLSIEVE_PLUGINS has
+/* What a training step has beside forward and backward, on the device against models/optim/loss.c,
+ * models/optim/adam.c and models/optim/lamb.c; copies beside the work and graphs. On the emulator or, where MOLSIEVE_PLUGINS has
  * the real plugin, on a GPU. */
 #include <math.h>
 #include <setjmp.h>
@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "models/adam.h"
-#include "models/lamb.h"
-#include "models/loss.h"
+#include "models/optim/adam.h"
+#include "models/optim/lamb.h"
+#include "models/optim/loss.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/rng.h"
 #include "tests/twin/device.h"
@@ -206,7 +206,7 @@ static void host_lamb(const nn_adamw_arrays *all, const nn_lamb_rule *rule)
     }
 }
 
-/* What models/train.c does in one step. */
+/* What models/training/train.c does in one step. */
 static double host_step(arrays *a, const optimiser_case *c, int64_t step, double lr)
 {
     nn_adamw_conf conf = adam;

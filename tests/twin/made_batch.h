@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "models/batch.h"
+#include "models/features/batch.h"
 #include "pipeline/base/arena.h"
 
 typedef struct made_opts {

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "models/cpu/kernels.h"
-#include "models/engine.h"
+#include "models/cpu/kernels/kernels.h"
+#include "models/engine/engine.h"
 #include "twin/made_batch.h"
 
 typedef struct result {

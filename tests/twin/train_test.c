@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/adam.h"
-#include "models/checkpoint.h"
-#include "models/train.h"
+#include "models/optim/adam.h"
+#include "models/training/checkpoint.h"
+#include "models/training/train.h"
 #include "pipeline/base/rng.h"
 
 enum { FEATURES = 4, TRAIN = 53, VALID = 11, EPOCHS = 6 };

@@ -14,10 +14,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "models/aside.h"
-#include "models/checkpoint.h"
-#include "models/feature.h"
-#include "models/train.h"
+#include "models/features/feature.h"
+#include "models/threads/background_thread.h"
+#include "models/training/checkpoint.h"
+#include "models/training/train.h"
 #include "pipeline/base/rng.h"
 #include "tests/twin/requests.h"
 

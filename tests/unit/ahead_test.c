@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "models/ahead.h"
+#include "models/training/prefetch.h"
 
 enum { MOST = 8, BAD = 99 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "stages/bench.h"
+#include "stages/bench/bench.h"
 
 static st_bench_case network(int32_t layers, pl_arena *mem)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bf16 products of every set of kernels against their definition (models/cpu/bf16.h), to the bit. */
+/* bf16 products of every set of kernels against their definition (models/cpu/kernels/bf16.h), to the bit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "models/cpu/kernels.h"
+#include "models/cpu/kernels/kernels.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/rng.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bond orders and formal charges from connections, and connections from positions (chem/bonding.h). */
+/* Bond orders and formal charges from connections, and connections from positions (chem/common/bonding.h). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "chem/bonding.h"
+#include "chem/common/bonding.h"
 
 enum { MAX = 2048 };
 

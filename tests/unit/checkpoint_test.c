@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "models/checkpoint.h"
+#include "models/training/checkpoint.h"
 #include "pipeline/base/rng.h"
 
 enum { N = 37 };

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "pipeline/base/log.h"
-#include "pipeline/claim.h"
+#include "pipeline/lock/claim.h"
 #include "toy.h"
 
 enum { BEAT_MS = 200, MANY = 6 };

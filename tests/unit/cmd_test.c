@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "fake_stages.h"
-#include "pipeline/cmd.h"
+#include "pipeline/cli/cmd.h"
 
 /* A command that says what it was given. */
 static int echo(const pl_app *app, const pl_args *args)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "models/shards.h"
+#include "models/training/shards.h"
 
 static void shares_follow_each_other_and_differ_by_one(void **state)
 {

@@ -12,8 +12,8 @@
 #include <jansson.h>
 
 #include "fake_stages.h"
-#include "pipeline/settings.h"
-#include "stages/registry.h"
+#include "pipeline/workflow/settings.h"
+#include "stages/registry/registry.h"
 
 static pl_arena *mem;
 

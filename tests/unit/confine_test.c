@@ -24,8 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chem/chem.h"
-#include "chem/confine.h"
+#include "chem/common/confine.h"
+#include "chem/worker/worker_client.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bool worker_is_sanitized = true;

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "models/frame.h"
+#include "models/network/frame.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/rng.h"
 #include "tests/twin/device.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "chem/record.h"
+#include "chem/records/record.h"
 #include "tests/unit/prepared.h"
 
 static const float want[2][3] = { { 0.12345671f, -0.00001234f, 0.3f }, { 0.7654321f, 0.98765432f, 1.2345678f } };

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "models/domain.h"
+#include "models/domain/domain.h"
 #include "pipeline/base/rng.h"
 
 enum { MANY = 40 };

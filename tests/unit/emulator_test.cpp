@@ -76,7 +76,7 @@ static void every_warp_exchanges_among_its_own_lanes(void **)
 }
 
 /* Where element i of a lane's fragment is, in the words of the PTX manual (9.0, "Matrix Fragments for mma.m16n8k16 with
- * floating point type" and "for mma.m16n8k8", .tf32): not in those of the emulator or of models/cuda/mma.cuh. */
+ * floating point type" and "for mma.m16n8k8", .tf32): not in those of the emulator or of models/cuda/device/mma.cuh. */
 struct place {
     int row, col;
 };

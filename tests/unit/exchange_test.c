@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "chem/chem.h"
-#include "chem/wire.h"
+#include "chem/worker/wire.h"
+#include "chem/worker/worker_client.h"
 #include "pipeline/base/text.h"
 
 /* ---- the worker ---------------------------------------------------------- */

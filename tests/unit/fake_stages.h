@@ -2,7 +2,7 @@
 #ifndef TESTS_FAKE_STAGES_H
 #define TESTS_FAKE_STAGES_H
 
-#include "pipeline/workflow.h"
+#include "pipeline/workflow/workflow.h"
 
 typedef struct fake_target {
     const char *name;

@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-#include "chem/codec.h"
+#include "chem/molecule/codec.h"
 #include "made_mol.h"
-#include "models/feature.h"
-#include "pipeline/run.h"
-#include "stages/basis.h"
-#include "stages/graph.h"
-#include "stages/schema.h"
+#include "models/features/feature.h"
+#include "pipeline/run/run.h"
+#include "stages/database/schema.h"
+#include "stages/steps/features/basis.h"
+#include "stages/steps/features/graph.h"
 #include "toy.h"
 
 enum { UNITS = 5, PER_UNIT = 6 };

@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "made_mol.h"
-#include "models/basis.h"
-#include "models/feature.h"
-#include "models/frame.h"
-#include "models/sh.h"
+#include "models/features/feature.h"
+#include "models/network/basis.h"
+#include "models/network/frame.h"
+#include "models/network/sh.h"
 
 enum { N_GRAPHS = 5 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Molecules come from the real chemistry worker. */
-#include "chem/nearest.h"
+#include "chem/fingerprint/nearest.h"
 #include "pipeline/base/rng.h"
 #include "tests/unit/smiles.h"
 #include "made_mol.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "chem/graph_block.h"
-#include "chem/wire.h"
+#include "chem/graph/graph_block.h"
+#include "chem/worker/wire.h"
 #include "made_mol.h"
 
 static pl_arena *mem;

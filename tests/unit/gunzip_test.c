@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "chem/gunzip.h"
-#include "chem/record.h"
+#include "chem/records/gunzip.h"
+#include "chem/records/record.h"
 
 enum { SMALL = 40, LARGE = 30000, ROOM = 1 << 20, FILL = 1024 }; /* LARGE: more than is read at once */
 

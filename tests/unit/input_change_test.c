@@ -13,11 +13,10 @@
 
 #include <cmocka.h>
 
-#include "chem/record.h"
-#include "pipeline/engine.h"
-#include "stages/prepare.h"
-#include "stages/read.h"
-#include "stages/schema.h"
+#include "chem/records/record.h"
+#include "stages/database/schema.h"
+#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/ingest/read.h"
 #include "tests/toy.h"
 
 enum { LINES = 8000, FEW = 400, UNIT = 400, LINE = 80 }; /* 20 units; three quarters of a.smi are more than the reader is ahead */

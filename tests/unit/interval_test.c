@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/interval.h"
+#include "models/metrics/conformal.h"
 #include "pipeline/base/rng.h"
 
 enum { MOST = 4000 };

@@ -4,16 +4,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
-#include "models/checkpoint.h"
-#include "models/collective.h"
-#include "models/held.h"
-#include "pipeline/engine.h"
-#include "stages/out_file.h"
-#include "stages/train_save.h"
+#include "models/comm/collective.h"
+#include "models/training/checkpoint.h"
+#include "models/training/validation.h"
+#include "stages/files/out_file.h"
+#include "stages/steps/train/train_save.h"
 #include "toy.h"
 #include "unit/calls.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "models/launch.h"
-#include "models/numa.h"
+#include "models/comm/launcher_env.h"
+#include "models/comm/numa.h"
 #include "pipeline/base/file.h"
 
 /* "A=1 B=2" and nothing else. */

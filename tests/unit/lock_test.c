@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "pipeline/lock.h"
+#include "pipeline/lock/lock.h"
 #include "toy.h"
 
 static char dir[256];

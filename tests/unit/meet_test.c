@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "models/collective.h"
-#include "models/tcp/meet.h"
+#include "models/comm/collective.h"
+#include "models/comm/tcp/meet.h"
 #include "pipeline/base/file.h"
 
 enum { MOST = 4 };

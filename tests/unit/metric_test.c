@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "models/loss.h"
-#include "models/metric.h"
+#include "models/metrics/metric.h"
+#include "models/optim/loss.h"
 #include "pipeline/base/rng.h"
 
 static void close_to(double got, double want, double tol)

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/model_file.h"
-#include "models/safetensors.h"
-#include "models/w3j.h"
+#include "models/files/model_file.h"
+#include "models/network/w3j.h"
+#include "models/tensors/safetensors.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
 

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "models/adam.h"
-#include "models/safetensors.h"
-#include "models/se3.h"
+#include "models/network/se3.h"
+#include "models/optim/adam.h"
+#include "models/tensors/safetensors.h"
 
 /* ---- plans --------------------------------------------------------------- */
 

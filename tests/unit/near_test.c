@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "chem/chem.h"
-#include "chem/child.h"
-#include "chem/neighbour.h"
-#include "chem/record.h"
+#include "chem/graph/neighbour.h"
+#include "chem/records/record.h"
+#include "chem/worker/worker_client.h"
+#include "chem/worker/worker_process.h"
 #include "pipeline/base/rng.h"
 
 static pl_arena *mem;

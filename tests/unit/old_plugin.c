@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin made for an interface that this program no longer has. */
-#include "models/collective.h"
+#include "models/comm/collective.h"
 
 extern const nn_collective nn_collective_plugin;
 const nn_collective nn_collective_plugin = { .abi = NN_COLLECTIVE_ABI + 1, .name = "later" };

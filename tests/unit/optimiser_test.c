@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "models/lamb.h"
-#include "models/optimiser.h"
+#include "models/optim/lamb.h"
+#include "models/optim/optimiser.h"
 #include "pipeline/base/rng.h"
 
 enum { TENSORS = 4, STEPS = 8 };

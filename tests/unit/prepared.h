@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "chem/chem.h"
+#include "chem/worker/worker_client.h"
 
 static ch_worker *worker;
 static pl_arena *mem;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "models/cpu/kernels.h"
+#include "models/cpu/kernels/kernels.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/rng.h"
 

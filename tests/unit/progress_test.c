@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "pipeline/base/log.h"
-#include "pipeline/progress.h"
+#include "pipeline/run/progress.h"
 
 typedef struct heard {
     int n;

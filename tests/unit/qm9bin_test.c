@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "chem/qm9bin.h"
-#include "chem/record.h"
+#include "chem/records/qm9bin.h"
+#include "chem/records/record.h"
 
 static const char sdf[] = MOLSIEVE_TESTS "/data/qm9/qm9_dev_2500.sdf.gz";
 static char binary[512], made[64];

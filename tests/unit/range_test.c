@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "chem/protocol.h"
-#include "models/range.h"
+#include "chem/common/protocol.h"
+#include "models/domain/range.h"
 
 static pl_arena *mem;
 

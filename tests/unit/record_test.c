@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "chem/record.h"
+#include "chem/records/record.h"
 
 enum { SEEN_MAX = 64 };
 

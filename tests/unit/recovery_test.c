@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -12,9 +13,8 @@
 #include <cmocka.h>
 
 #include "pipeline/base/file.h"
-#include "pipeline/engine.h"
-#include "pipeline/lock.h"
-#include "pipeline/shard.h"
+#include "pipeline/lock/lock.h"
+#include "pipeline/workflow/shard.h"
 #include "toy.h"
 #include "unit/calls.h"
 

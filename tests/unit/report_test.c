@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "stages/drawing.h"
-#include "stages/html.h"
-#include "stages/plot.h"
+#include "stages/report/drawing.h"
+#include "stages/report/html.h"
+#include "stages/report/plot.h"
 
 static pl_text out;
 

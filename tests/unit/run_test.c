@@ -4,15 +4,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
-#include "pipeline/stop.h"
-#include "pipeline/engine.h"
+#include "pipeline/base/stop.h"
 #include "toy.h"
 
 static char dir[256], other[256];

@@ -2,7 +2,7 @@
 /* Molecules come from the real chemistry worker. */
 #include <stdlib.h>
 
-#include "chem/scaffold.h"
+#include "chem/fingerprint/scaffold.h"
 #include "pipeline/base/rng.h"
 #include "tests/unit/smiles.h"
 

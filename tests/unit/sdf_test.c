@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "chem/sdf_write.h"
+#include "chem/molecule/sdf_write.h"
 
 static pl_arena *mem;
 

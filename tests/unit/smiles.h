@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "chem/chem.h"
+#include "chem/worker/worker_client.h"
 
 typedef struct bench_side {
     ch_worker *w;

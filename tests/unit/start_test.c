@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/engine.h"
-#include "models/start.h"
+#include "models/engine/engine.h"
+#include "models/training/warm_start.h"
 #include "tests/made_mol.h"
 
 enum { MOLECULES = 6 };

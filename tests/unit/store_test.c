@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "pipeline/stop.h"
-#include "pipeline/sums.h"
+#include "pipeline/base/stop.h"
+#include "pipeline/store/sums.h"
 #include "toy.h"
 
 static toy t;

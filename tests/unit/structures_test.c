@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stages/structures.h"
+#include "stages/steps/ingest/structures.h"
 #include "toy.h"
 
 static toy t;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "stages/verdict.h"
+#include "stages/steps/errors/verdict.h"
 
 /* The sentence, or "". */
 static const char *says(bool classes, double model, double mean, double near)

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "chem/chem.h"
+#include "chem/worker/worker_client.h"
 
 typedef struct bench_side {
     ch_worker *w;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "fake_stages.h"
-#include "pipeline/workflow_parts.h"
+#include "pipeline/workflow/workflow_parts.h"
 
 typedef struct fixture {
     char folder[64], file[96];

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,9 +15,9 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/log.h"
-#include "pipeline/engine.h"
-#include "pipeline/heartbeat.h"
-#include "pipeline/level.h"
+#include "pipeline/run/heartbeat.h"
+#include "pipeline/run/level.h"
+#include "pipeline/run/runner.h"
 #include "toy.h"
 #include "unit/statements.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "chem/record.h"
+#include "chem/records/record.h"
 #include "tests/unit/prepared.h"
 #include "tests/unit/zwitterions.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "pipeline/yaml.h"
+#include "pipeline/workflow/yaml.h"
 
 static pl_arena *mem;
 static pl_problems problems;

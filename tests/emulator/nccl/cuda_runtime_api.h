@@ -1,4 +1,4 @@
-/* tests/emulator/nccl/cuda_runtime_api.h - what models/nccl asks of CUDA, without a GPU.
+/* tests/emulator/nccl/cuda_runtime_api.h - what models/comm/nccl asks of CUDA, without a GPU.
  *
  * A stream is a queue of tasks; work is done when somebody looks (cudaStreamQuery), never
  * before. MOLSIEVE_EMULATOR_DEVICES=2: so many devices. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "emulator/queue.h"
-#include "models/nccl/add.h"
+#include "models/comm/nccl/add.h"
 
 typedef std::function<bool()> work;
 
@@ -129,7 +129,7 @@ cudaError_t nn_nccl_add(const nn_nccl_rows *rows, cudaStream_t s)
         for (int64_t i = 0; i < a.n; i++)
             a.to[i] = nn_nccl_row_sum(&a, i);
     }));
-    return cudaGetLastError(); /* as models/nccl/add.cu */
+    return cudaGetLastError(); /* as models/comm/nccl/add.cu */
 }
 
 /* ---- messages ---- */

@@ -1,4 +1,4 @@
-/* tests/emulator/nccl/nccl.h - the part of NCCL that models/nccl uses, between processes of one
+/* tests/emulator/nccl/nccl.h - the part of NCCL that models/comm/nccl uses, between processes of one
  * machine: a message is a file in a folder that the unique id names. As with the real one in
  * its non-blocking mode nothing is done by the call that asks for it; a group must be open for
  * sends and receives; a rank that is gone shows as nothing at all.

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables: a header row, then one molecule per row. Quotes as in RFC 4180. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "chem/records/reader.h"
+
+enum { QUOTED_LINES_MAX = 100 };
+
+bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, ch_quote *quote)
+{
+    const char *s = *at;
+    bool quoted;
+
+    *quote = CH_QUOTE_GOOD;
+    pl_text_reset(out);
+    if (s > end)
+        return false;
+    quoted = s < end && *s == '"';
+    if (quoted) {
+        *quote = CH_QUOTE_OPEN;
+        for (s++; s < end && *quote == CH_QUOTE_OPEN; s++) {
+            if (*s == '"' && s + 1 < end && s[1] == '"')
+                pl_text_add_n(out, s++, 1);
+            else if (*s == '"')
+                *quote = CH_QUOTE_GOOD;
+            else
+                pl_text_add_n(out, s, 1);
+        }
+    }
+    for (; s < end && *s != delimiter; s++) {
+        if (quoted && !ch_line_blank(s, 1))
+            *quote = CH_QUOTE_LOOSE;
+        pl_text_add_n(out, s, 1);
+    }
+    *at = s + 1; /* beyond the end after the last field */
+    return true;
+}
+
+/* The quote state of a whole row: OPEN if a field is open, else LOOSE if one is. */
+static ch_quote quotes_of(const ch_reader *r, pl_text *field)
+{
+    const char *at = r->raw.s, *end = r->raw.s + r->raw.len;
+    ch_quote one = CH_QUOTE_GOOD, all = CH_QUOTE_GOOD;
+
+    while (one != CH_QUOTE_OPEN && ch_csv_field(&at, end, r->delimiter, field, &one))
+        all = one == CH_QUOTE_GOOD ? all : one;
+    return all;
+}
+
+/* Appends lines while a quote is open. A quote that is never closed costs only its own line: the lines after it are
+ * read again. The same holds if it seems to be closed by the start of another quote lines later: then text follows it. */
+static pl_code read_quoted(ch_reader *r, const ch_line *first, pl_text *field, pl_error *err)
+{
+    const size_t first_len = r->raw.len;
+    const int64_t first_number = first->number;
+    int64_t second_offset = -1;
+    ch_quote how = quotes_of(r, field);
+    bool more = true;
+
+    for (int i = 0; i < QUOTED_LINES_MAX && how == CH_QUOTE_OPEN; i++) {
+        ch_line line;
+        pl_code code = ch_source_line(r->src, &line, &more, err);
+        if (code != PL_OK)
+            return code;
+        if (more && second_offset < 0)
+            second_offset = line.offset;
+        if (!more || r->raw.len + line.len > r->limit)
+            break;
+        pl_text_add_n(&r->raw, "\n", 1);
+        pl_text_add_n(&r->raw, line.s, line.len);
+        how = quotes_of(r, field);
+    }
+    if (how == CH_QUOTE_GOOD || (how == CH_QUOTE_LOOSE && second_offset < 0))
+        return PL_OK;
+    r->raw.len = first_len;
+    r->raw.s[first_len] = '\0';
+    ch_reader_set_problem(r, "csv: a quote that is not closed");
+    return second_offset < 0 ? PL_OK : ch_source_seek(r->src, second_offset, first_number + 1, err);
+}
+
+/* Reads one row into r->raw, without line end. */
+static pl_code read_row(ch_reader *r, bool *more, pl_error *err)
+{
+    pl_text field = { 0 };
+    ch_line line;
+    pl_code code;
+
+    do
+        code = ch_source_line(r->src, &line, more, err);
+    while (code == PL_OK && *more && ch_line_blank(line.s, line.len));
+    if (code != PL_OK || !*more)
+        return code;
+    ch_reader_begin(r, &line);
+    r->has_raw = true;
+    pl_text_add_n(&r->raw, line.s, line.len);
+    if (line.whole > line.len)
+        r->dropped = line.whole - line.len;
+    else if (memchr(line.s, '"', line.len) != NULL)
+        code = read_quoted(r, &line, &field, err);
+    if (code == PL_OK && !pl_text_ok(&field))
+        code = pl_fail(err, PL_ENOMEM, "%s:%lld", r->path, (long long)r->line);
+    pl_text_free(&field);
+    return code;
+}
+
+/* Chooses the delimiter by the first line that is not blank, before that line is read, because quotes may extend beyond it. */
+static pl_code find_delimiter(ch_reader *r, pl_error *err)
+{
+    const char *s, *signs = ",;\t";
+    size_t n, end;
+    pl_code code = ch_source_peek(r->src, &s, &n, err);
+
+    r->delimiter = strcmp(r->format->name, "tsv") == 0 ? '\t' : ',';
+    if (code != PL_OK || r->delimiter == '\t')
+        return code;
+    while (n > 0 && ch_line_blank(s, 1))
+        s++, n--;
+    for (end = 0; end < n && s[end] != '\n' && s[end] != '\r'; end++)
+        continue;
+    while (*signs != '\0' && memchr(s, *signs, end) == NULL)
+        signs++;
+    r->delimiter = *signs != '\0' ? *signs : ',';
+    return PL_OK;
+}
+
+/* Room for one more name. */
+static bool grow_columns(ch_reader *r)
+{
+    const int n = r->n_columns;
+    char **more;
+
+    if (n > 0 && (n & (n - 1)) != 0) /* grows at powers of two */
+        return true;
+    more = realloc(r->columns, (n > 0 ? 2 * (size_t)n : 1) * sizeof *more);
+    r->columns = more ? more : r->columns;
+    return more != NULL;
+}
+
+static pl_code split_header(ch_reader *r, pl_error *err)
+{
+    const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
+    pl_text field = { 0 };
+    ch_quote quote;
+    pl_code code = PL_OK;
+
+    while (code == PL_OK && ch_csv_field(&at, end, r->delimiter, &field, &quote)) {
+        const char *s = pl_text_str(&field);
+        size_t n = strlen(s);
+        while (n > 0 && ch_line_blank(s + n - 1, 1))
+            n--;
+        while (n > 0 && ch_line_blank(s, 1))
+            s++, n--;
+        char *name = grow_columns(r) ? strndup(s, n) : NULL;
+        if (name != NULL)
+            r->columns[r->n_columns++] = name;
+        if (name == NULL || !pl_text_ok(&field))
+            code = pl_fail(err, PL_ENOMEM, "%s", r->path);
+    }
+    pl_text_free(&field);
+    return code;
+}
+
+static int column_named(const ch_reader *r, const char *name)
+{
+    for (int i = 0; i < r->n_columns; i++)
+        if (strcmp(r->columns[i], name) == 0)
+            return i;
+    for (int i = 0; i < r->n_columns; i++)
+        if (strcasecmp(r->columns[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int column_of(const ch_reader *r, const char *const *names, int n)
+{
+    int found = -1;
+    for (int i = 0; i < n && found < 0; i++)
+        found = column_named(r, names[i]);
+    return found;
+}
+
+/* Finds a column by name, else by number from 1. */
+static pl_code column_asked(int *out, const ch_reader *r, const char *name, const char *what, pl_error *err)
+{
+    int64_t number;
+    pl_text all = { 0 };
+    pl_code code;
+
+    *out = column_named(r, name);
+    if (*out >= 0)
+        return PL_OK;
+    if (pl_parse_int(name, &number) && number >= 1 && number <= r->n_columns) {
+        *out = (int)number - 1;
+        return PL_OK;
+    }
+    for (int i = 0; i < r->n_columns; i++)
+        pl_text_addf(&all, "%s%s", i ? ", " : "", r->columns[i]);
+    code = pl_fail(err, PL_ECONFIG, "%s: no column \"%s\" for the %s; there are: %.300s", r->path, name, what, pl_text_str(&all));
+    pl_text_free(&all);
+    return code;
+}
+
+pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
+{
+    static const char *const smiles[] = { "smiles", "canonical_smiles", "SMILES_string", "mol", "structure" };
+    static const char *const titles[] = { "id", "name", "title", "mol_id", "molecule_id", "compound", "chembl_id",
+                                          "zinc_id", "compound id", "cid", "num" };
+    bool more;
+    pl_code code = find_delimiter(r, err);
+
+    if (code == PL_OK)
+        code = read_row(r, &more, err);
+    if (code != PL_OK || !more)
+        return code; /* an empty file: no columns and no records */
+    if (r->dropped > 0)
+        return pl_fail(err, PL_ECONFIG, "%s: the first row, which names the columns, is longer than %zu bytes", r->path, r->limit);
+    code = split_header(r, err);
+    if (code != PL_OK)
+        return code;
+    if (opts->smiles_column != NULL)
+        code = column_asked(&r->smiles_column, r, opts->smiles_column, "SMILES", err);
+    else if ((r->smiles_column = column_of(r, smiles, sizeof smiles / sizeof *smiles)) < 0) {
+        r->smiles_column = 0;
+        r->smiles_guessed = true;
+    }
+    if (code == PL_OK && opts->title_column != NULL)
+        code = column_asked(&r->title_column, r, opts->title_column, "title", err);
+    else if (code == PL_OK)
+        r->title_column = column_of(r, titles, sizeof titles / sizeof *titles);
+    return code;
+}
+
+/* SMILES and title of the row, separated by a tab, as the SMILES reader expects them. A value beyond the last named column means
+ * that the row was misread, for example 1,5 as two values. */
+static void take_molecule(ch_reader *r, pl_text *field)
+{
+    const char *at = pl_text_str(&r->raw), *end = at + r->raw.len;
+    ch_quote quote;
+    int n = 0, used = 0;
+
+    for (; ch_csv_field(&at, end, r->delimiter, field, &quote); n++) {
+        const char *s = pl_text_str(field), *from = s;
+        size_t len;
+        if (!ch_line_blank(s, field->len))
+            used = n + 1;
+        if (n == r->title_column)
+            ch_reader_set_title(r, s, field->len);
+        if (n == r->smiles_column && (from = ch_word(&s, s + field->len, &len)) != NULL)
+            pl_text_add_n(&r->text, from, len);
+    }
+    if (n <= r->smiles_column)
+        ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
+    else if (used > r->n_columns)
+        ch_reader_set_problem(r, "csv: %d columns, but the first row names %d; put values with '%c' in quotes", used,
+                              r->n_columns, r->delimiter);
+    else if (r->text.len == 0)
+        ch_reader_set_problem(r, "csv: no SMILES in this row");
+    pl_text_add_n(&r->text, "\t", 1);
+    pl_text_add_n(&r->text, pl_text_str(&r->title), r->title.len);
+}
+
+pl_code ch_next_csv(ch_reader *r, bool *more, pl_error *err)
+{
+    pl_text field = { 0 };
+    pl_code code;
+
+    *more = false;
+    if (r->n_columns == 0)
+        return PL_OK;
+    code = read_row(r, more, err);
+    if (code != PL_OK || !*more)
+        return code;
+    if (r->dropped == 0 && r->problem.len == 0)
+        take_molecule(r, &field);
+    if (!pl_text_ok(&field))
+        code = pl_fail(err, PL_ENOMEM, "%s:%lld", r->path, (long long)r->line);
+    pl_text_free(&field);
+    return code;
+}

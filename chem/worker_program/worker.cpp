@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_program/worker.cpp - molsieve-chem: the one program that links Open Babel.
+//
+// Reads requests from stdin, answers on stdout (chem/common/protocol.h), and may die
+// at any request: the parent restarts it. Problems of Open Babel 3.1.1 that explain its design:
+// the builder seeds itself from the clock and depends on earlier molecules,
+// MMFF94 uses OpenMP threads whose number changes the result, --gen3D's fast
+// levels return zeros, building 3D invents stereo, SMILES of thousands of atoms
+// take minutes.
+#include "chem/worker_program/worker.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <new>
+#include <sstream>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <openbabel/atom.h>
+#include <openbabel/babelconfig.h>
+#include <openbabel/bond.h>
+#include <openbabel/elements.h>
+#include <openbabel/obconversion.h>
+#include <openbabel/oberror.h>
+#include <openbabel/obiter.h>
+
+using namespace OpenBabel;
+
+// Replaces the clock that Open Babel reads by a constant. Open Babel stops computing canonical labels after five seconds of the
+// clock and then returns other labels or crashes: if the process was suspended or the clock was set, a record would get another
+// SMILES. Long computations are ended by the limit on CPU seconds.
+extern "C" time_t time(time_t *t) noexcept
+{
+    if (t != nullptr)
+        *t = 0;
+    return 0;
+}
+
+// Open Babel seeds its random numbers from this clock.
+extern "C" int gettimeofday(timeval *__restrict t, void *__restrict) noexcept
+{
+    *t = timeval();
+    return 0;
+}
+
+namespace worker {
+
+static int confined; // sum of ch_confined; known once Open Babel is initialised
+static const int list_max = 100000; // maximum molecules of one file, which are held in memory together
+
+void fail(ch_status s, const std::string &text, int signal) { throw Failure{ s, text, signal }; }
+
+bool read_all(int fd, void *to, size_t n)
+{
+    char *p = static_cast<char *>(to);
+    while (n > 0) {
+        ssize_t got = read(fd, p, n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        p += got;
+        n -= static_cast<size_t>(got);
+    }
+    return true;
+}
+
+bool write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t put = write(fd, p, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        p += put;
+        n -= static_cast<size_t>(put);
+    }
+    return true;
+}
+
+struct Prepared {
+    std::string smiles, inchikey, formula, removed, alerts, geometry;
+    int32_t n_heavy = 0, charge = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0;
+    double descriptor[CH_N_DESCRIPTORS] = {}, energy = NAN;
+    std::string mol; // in the format of chem/common/protocol.h
+};
+
+static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules,
+                    const PrepareOpts &o)
+{
+    OBMol mol;
+    mol_read(mol, text, format);
+    mol_check_size(mol, o, 8); // all parts together: far too large for screening
+    if (o.largest_fragment)
+        p.removed = mol_keep_main_part(mol);
+    mol_check_size(mol, o, 1);
+    p.charge_read = mol.GetTotalCharge();
+    if (o.ph >= 0)
+        p.n_neutralised = mol_protonate(mol, o.ph);
+    else if (o.neutralise)
+        p.n_neutralised = mol_neutralise(mol, true);
+    mol_check_atoms(mol);
+    // The identity is that of the input: building 3D would define stereo that the input leaves undefined.
+    p.smiles = canonical_smiles(mol);
+    p.inchikey = inchikey(mol);
+    p.formula = mol.GetFormula();
+    p.n_heavy = static_cast<int32_t>(mol.NumHvyAtoms());
+    p.charge = mol.GetTotalCharge();
+    mol_describe(mol, p.descriptor);
+    p.undefined_stereo = undefined_stereo(mol);
+    if (!rules.empty())
+        p.alerts = mol_alerts(mol, rules);
+    obErrorLog.ClearLog();
+    Placed placed = mol_place(mol, format, o);
+    p.geometry = placed.geometry;
+    p.energy = placed.energy;
+    p.mol = placed.mol;
+}
+
+static void put_prepared(Out &out, const Prepared &p)
+{
+    for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.alerts, &p.geometry })
+        out.str(*s);
+    for (int32_t n : { p.n_heavy, p.charge, p.charge_read, p.n_neutralised, p.undefined_stereo })
+        out.put(n);
+    for (double x : p.descriptor)
+        out.put(x);
+    out.put(p.energy);
+    out.s += p.mol.empty() ? std::string(12, '\0') : p.mol;
+}
+
+static PrepareOpts get_opts(In &in)
+{
+    PrepareOpts o;
+    for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.steps, &o.neutralise,
+                        &o.n_structures })
+        *x = in.get<int32_t>();
+    o.seed = in.get<uint64_t>();
+    o.ph = in.get<double>();
+    o.window = in.get<double>();
+    o.structure_s = in.get<double>();
+    return o;
+}
+
+static void op_prepare(In &in, Out &out, Failure &why)
+{
+    const PrepareOpts o = get_opts(in);
+    const std::string rules = in.str(), format = in.str(), text = in.str();
+    Prepared p;
+    try {
+        prepare(p, text, format, rules, o);
+    } catch (const Failure &f) {
+        why = f; // the answer still has the values computed before the failure
+        p.mol.clear();
+    }
+    put_prepared(out, p);
+}
+
+static void op_build(In &in, Out &out, Failure &)
+{
+    const PrepareOpts o = get_opts(in);
+    const Placed placed = build_all(in.str(), o);
+    out.str(placed.geometry);
+    out.put(placed.energy);
+    out.s += placed.mol;
+    out.put<int32_t>(static_cast<int32_t>(placed.other.size()));
+    for (const std::string &mol : placed.other)
+        out.s += mol;
+}
+
+// ---- the other requests ---------------------------------------------------
+
+// Tests that readers of formats without bonds call the functions in worker_bonds.cpp, not Open Babel's, which assign no charges.
+static void check_readers()
+{
+    Prepared p;
+    PrepareOpts o;
+    o.conformer = CH_3D_NONE;
+    prepare(p, "5\ncharge=1\nN 0 0 0\nH .6 .6 .6\nH -.6 -.6 .6\nH -.6 .6 -.6\nH .6 -.6 -.6\n", "xyz", "", o);
+    if (p.smiles != "[NH4+]")
+        fail(CH_INTERNAL, "the chemistry library finds bonds by itself: ammonium gave '" + p.smiles + "'; link it dynamically");
+}
+
+static void op_hello(In &, Out &out, Failure &)
+{
+    const PrepareOpts o;
+    Prepared p;
+    std::vector<std::string> formats;
+    prepare(p, "OC(=O)c1ccccc1.[Na+]", "smi", "", o);
+    const Placed placed = build_all(p.smiles, o);
+    if (p.inchikey != "WPYMKLBDIGXBTP-UHFFFAOYSA-N" || p.removed != "[Na+]" || placed.geometry != "mmff94" ||
+        !(p.descriptor[CH_D_logp] > 1 && p.descriptor[CH_D_logp] < 2))
+        fail(CH_INTERNAL, "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" +
+                              placed.geometry + "'");
+    check_readers();
+    OBPlugin::ListAsVector("formats", "read", formats);
+    out.str(BABEL_VERSION);
+    out.put<int32_t>(static_cast<int32_t>(formats.size()));
+    out.put<int32_t>(confined);
+}
+
+static void op_reads(In &in, Out &out, Failure &)
+{
+    OBFormat *f = OBConversion::FindFormat(in.str().c_str());
+    out.put<int32_t>(f != nullptr && (f->Flags() & NOTREADABLE) == 0);
+}
+
+static void op_rules(In &in, Out &out, Failure &)
+{
+    const std::vector<BadRule> bad = rules_check(in.str());
+    out.put<int32_t>(static_cast<int32_t>(bad.size()));
+    for (const BadRule &b : bad) {
+        out.put(b.rule);
+        out.put(b.column);
+    }
+}
+
+// The second line of an MDL text has program, date and dimension: because of the date, every export would differ.
+static std::string without_date(std::string s, const std::string &format)
+{
+    size_t line = s.find('\n') + 1, end = s.find('\n', line);
+    if ((format != "sdf" && format != "sd" && format != "mol" && format != "mdl") || line == 0 || end == std::string::npos)
+        return s;
+    std::string dimension = end - line >= 22 ? s.substr(line + 20, 2) : "  ";
+    return s.replace(line, end - line, "  molsieve          " + dimension);
+}
+
+// Whether only blanks are left; restores the position of the stream.
+static bool only_blanks_left(std::istream &text)
+{
+    const std::streampos at = text.tellg();
+    text >> std::ws;
+    const bool end = text.eof();
+    text.clear();
+    text.seekg(at);
+    return end;
+}
+
+// Why the list may be incomplete; "" if Open Babel reached the end of the text.
+static std::string why_short(std::istream &text, size_t n, unsigned errors_before)
+{
+    text.clear();
+    if (only_blanks_left(text) && obErrorLog.GetErrorMessageCount() == errors_before)
+        return "";
+    return "what follows molecule " + number(static_cast<long>(n)) + " could not be read, and may be more than one: " +
+           (library_said().empty() ? "no reason given" : library_said());
+}
+
+// The columns of a V2000 molfile have four decimals.
+static bool fits_columns(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        for (double x : { a->GetX(), a->GetY(), a->GetZ() })
+            if (!(std::fabs(x * 1e4 - std::round(x * 1e4)) < 1e-5))
+                return false;
+    return true;
+}
+
+// V3000 allows more digits, but Open Babel writes six.
+static std::string with_all_digits(const std::string &molfile, OBMol &mol)
+{
+    std::istringstream lines(molfile);
+    std::string line, all;
+    for (unsigned next = 0; std::getline(lines, line); all += line + "\n") {
+        if (line == "M  V30 BEGIN ATOM")
+            next = 1;
+        else if (line == "M  V30 END ATOM")
+            next = 0;
+        else if (next > 0) {
+            OBAtom *a = mol.GetAtom(static_cast<int>(next++));
+            const size_t equals = line.find('='), rest = equals == std::string::npos ? equals : line.rfind(' ', equals);
+            char atom[128];
+            std::snprintf(atom, sizeof atom, "M  V30 %u %s %.12g %.12g %.12g 0", a->GetIdx(), OBElements::GetSymbol(a->GetAtomicNum()),
+                          a->GetX(), a->GetY(), a->GetZ());
+            line = atom + (rest == std::string::npos ? "" : line.substr(rest));
+        }
+    }
+    return all;
+}
+
+static std::string listed(OBMol &mol)
+{
+    if (mol.IsReaction())
+        return mol_write(mol, "rxn"); // begins with $RXN, so that it is not read as a molecule
+    const bool digits = mol.GetDimension() == 3 && !fits_columns(mol);
+    const std::string molfile = without_date(mol_write(mol, "mol", digits || mol.NumAtoms() > 999 ? "3" : ""), "mol");
+    return digits ? with_all_digits(molfile, mol) : molfile;
+}
+
+namespace {
+struct Listed {
+    std::string text, problem;
+};
+} // namespace
+
+// Readers of molfiles add hydrogens to a radical.
+static bool reads_back(const std::string &molfile)
+{
+    OBMol again;
+    mol_read(again, molfile, "sdf");
+    return all_hydrogens_there(again);
+}
+
+// Records that lack bonds fail one by one, with a reason each.
+static Listed listed_or_why(OBMol &mol, const std::string &format)
+{
+    try {
+        const bool ours = bonds_complete(mol, "", format);
+        const std::string text = listed(mol);
+        if (ours && !reads_back(text))
+            fail(CH_VALENCE, "a radical, which only xyz records may have (charge=0 in the comment)");
+        return { text, "" };
+    } catch (const Failure &f) {
+        return { std::string(mol.GetTitle()) + "\n", f.text };
+    }
+}
+
+static void op_list(In &in, Out &out, Failure &why)
+{
+    std::string format = in.str();
+    std::istringstream text(in.str());
+    OBConversion conv(&text);
+    std::vector<Listed> found;
+    if (!conv.SetInFormat(format.c_str()))
+        fail(CH_FORMAT, "no reader for format " + format);
+    for (bool more = true; more && text.good();) { // a reader may have read the whole text and still return molecules
+        const bool at_end = only_blanks_left(text);
+        const unsigned errors = obErrorLog.GetErrorMessageCount();
+        OBMol mol;
+        bonds_begin();
+        more = conv.Read(&mol);
+        if (more && (mol.NumAtoms() > 0 || mol.NumBonds() > 0 || text.good()))
+            found.push_back(listed_or_why(mol, format));
+        if (!more && !at_end)
+            why.text = why_short(text, found.size(), errors);
+        if (found.size() >= static_cast<size_t>(list_max))
+            fail(CH_TOO_LARGE, "more than " + number(list_max) + " molecules in one file");
+    }
+    if (found.empty())
+        fail(CH_PARSE, library_said().empty() ? "no molecule could be read as " + format : library_said());
+    out.put<int32_t>(static_cast<int32_t>(found.size()));
+    for (const Listed &l : found) {
+        out.str(l.text);
+        out.str(l.problem);
+    }
+}
+
+static void op_write(In &in, Out &out, Failure &)
+{
+    std::string to = in.str(), title = in.str();
+    int32_t n = in.get<int32_t>(), m = in.get<int32_t>(), has = in.get<int32_t>();
+    const bool has_xyz = (has & CH_HAS_XYZ) != 0;
+    OBMol mol;
+    if (n < 0 || n > 1 << 20 || m < 0 || m > 1 << 21)
+        throw Malformed();
+    std::vector<unsigned char> z(static_cast<size_t>(n)), order(static_cast<size_t>(m));
+    std::vector<signed char> q(z.size());
+    std::vector<float> xyz(has_xyz ? 3 * z.size() : 0);
+    std::vector<int32_t> bond(2 * order.size());
+    std::vector<uint16_t> isotope((has & CH_HAS_ISOTOPE) != 0 ? z.size() : 0);
+    in.take(z.data(), z.size());
+    in.take(q.data(), q.size());
+    in.take(xyz.data(), xyz.size() * sizeof(float));
+    in.take(bond.data(), bond.size() * sizeof(int32_t));
+    in.take(order.data(), order.size());
+    in.take(isotope.data(), isotope.size() * sizeof(uint16_t));
+    mol.BeginModify();
+    for (size_t i = 0; i < z.size(); i++) {
+        OBAtom *a = mol.NewAtom();
+        a->SetAtomicNum(z[i]);
+        a->SetFormalCharge(q[i]);
+        a->SetIsotope(isotope.empty() ? 0 : isotope[i]);
+        if (has_xyz)
+            a->SetVector(xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]);
+    }
+    for (size_t i = 0; i < order.size(); i++) {
+        int32_t a = bond[2 * i], b = bond[2 * i + 1];
+        if (a < 0 || a >= n || b < 0 || b >= n || !mol.AddBond(a + 1, b + 1, ch_order_drawn(order[i]))
+            || mol.NumBonds() != i + 1)
+            throw Malformed(); // Open Babel ignores a duplicate bond and still reports success
+    }
+    mol.EndModify();
+    mol.SetDimension(has_xyz ? 3 : 0);
+    mol.SetTitle(title);
+    out.str(without_date(mol_write(mol, to.c_str()), to));
+}
+
+static void op_svg(In &in, Out &out, Failure &)
+{
+    OBMol mol;
+    mol_read(mol, in.str(), "smi");
+    mol.SetTitle("");
+    std::string svg = mol_write(mol, "svg", "dC");
+    size_t from = svg.find("<svg"), to = svg.rfind("</svg>");
+    if (from == std::string::npos || to == std::string::npos)
+        fail(CH_INTERNAL, "no drawing");
+    out.str(svg.substr(from, to + 6 - from));
+}
+
+// ---- the loop -------------------------------------------------------------
+
+typedef void handler(In &, Out &, Failure &);
+
+static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg, op_build,
+                                     nullptr, op_rules };
+
+double cpu_now()
+{
+    timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) + cpu_built();
+}
+
+static double cpu_end; // of this request; 0: none
+
+double cpu_left() { return cpu_end > 0 ? std::max(0.001, cpu_end - cpu_now()) : 0; }
+
+void cpu_limit(double seconds)
+{
+    itimerval t = {};
+    t.it_value.tv_sec = static_cast<time_t>(seconds);
+    t.it_value.tv_usec = static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6);
+    cpu_end = seconds > 0 ? cpu_now() + seconds : 0;
+    setitimer(ITIMER_PROF, &t, nullptr); // its signal ends this process; nothing can block that
+}
+
+// Throws nothing. false: the answer is valid, but the worker should be replaced.
+static bool answer(const std::string &request, Out &reply)
+{
+    Failure why = { CH_OK, "", 0 };
+    Out body;
+    bool healthy = true;
+    try {
+        In in(request);
+        uint32_t op = in.get<uint32_t>();
+        if (op >= sizeof handlers / sizeof handlers[0] || handlers[op] == nullptr)
+            throw Malformed();
+        cpu_limit(in.get<double>());
+        restart_chance(0);
+        handlers[op](in, body, why);
+    } catch (const Failure &f) {
+        why = f;
+    } catch (const std::bad_alloc &) {
+        why = { CH_MEMORY, "more memory than allowed", 0 };
+        healthy = false;
+    } catch (const std::exception &e) {
+        why = { CH_INTERNAL, std::string("exception: ") + e.what(), 0 };
+        healthy = false;
+    } catch (...) {
+        why = { CH_INTERNAL, "unknown exception", 0 };
+        healthy = false;
+    }
+    cpu_limit(0);
+    reply.put<uint32_t>(why.status);
+    reply.put<int32_t>(why.signal);
+    reply.put<double>(cpu_now());
+    reply.str(why.text);
+    reply.s += body.s;
+    return healthy;
+}
+
+static pid_t parent;
+
+static void on_alarm(int)
+{
+    if (getppid() != parent)
+        _exit(0);
+}
+
+// PR_SET_PDEATHSIG would fire when the thread that started this process ends, so the parent process is checked instead.
+static void watch_parent()
+{
+    struct sigaction act = {};
+    itimerval every = { { 1, 0 }, { 1, 0 } };
+    parent = getppid();
+    act.sa_handler = on_alarm;
+    act.sa_flags = SA_RESTART;
+    sigaction(SIGALRM, &act, nullptr);
+    setitimer(ITIMER_REAL, &every, nullptr);
+}
+
+// Open Babel may print to stdout, so the protocol gets its own descriptors.
+static bool take_streams(int *in, int *out)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    *in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    *out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+    return null >= 0 && *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
+}
+
+// Closes descriptors inherited from the shell, so that untrusted input cannot reach them.
+static void close_others()
+{
+    enum { CLOSE_RANGE = 436 }; // the same on all architectures; kernels before 5.9 do not have it
+    if (syscall(CLOSE_RANGE, 3u, ~0u, 0u) == 0)
+        return;
+    rlimit files = {};
+    getrlimit(RLIMIT_NOFILE, &files); // the soft limit may be lower than it was when they were opened
+    const int end = files.rlim_max < 1 << 20 ? static_cast<int>(files.rlim_max) : 1 << 20;
+    for (int fd = 3; fd < end; fd++)
+        close(fd);
+}
+
+static char *put_str(char *p, const char *s)
+{
+    const uint32_t n = static_cast<uint32_t>(strlen(s));
+    std::memcpy(p, &n, sizeof n);
+    std::memcpy(p + sizeof n, s, n);
+    return p + sizeof n + n;
+}
+
+// Answers version requests before Open Babel is initialised and without using the heap, whose state affects coordinates.
+static bool answer_version(int in, int out)
+{
+    const size_t head = 4 + 4 + 4 + 8; // number of bytes that follow, status, signal, CPU seconds
+    char request[16], reply[64 + sizeof BABEL_VERSION + sizeof CH_PROTOCOL_VERSION] = "";
+    uint32_t peek[2];
+    char *end = put_str(put_str(put_str(reply + head, ""), BABEL_VERSION), CH_PROTOCOL_VERSION);
+    const uint32_t n = static_cast<uint32_t>(end - reply - 4);
+    std::memcpy(reply, &n, sizeof n);
+    while (recv(in, peek, sizeof peek, MSG_PEEK | MSG_WAITALL) == sizeof peek && peek[0] == 12 && peek[1] == CH_OP_VERSION)
+        if (!read_all(in, request, sizeof request) || !write_all(out, reply, static_cast<size_t>(end - reply)))
+            return false;
+    return true;
+}
+
+static bool start_library()
+{
+    static std::ostringstream nowhere;
+    nowhere.setstate(std::ios::badbit); // print nothing; messages stay in Open Babel's log
+    obErrorLog.SetOutputStream(&nowhere);
+    obErrorLog.SetOutputLevel(obWarning);
+    return builder_start(&confined);
+}
+
+} // namespace worker
+
+using namespace worker;
+
+// molsieve-chem [bytes of address space]
+int main(int argc, char **argv)
+{
+    int in, out;
+    uint32_t n;
+    const rlimit no_core = { 0, 0 };
+    const rlim_t bytes = argc > 1 ? strtoull(argv[1], nullptr, 10) : 0;
+    const rlimit memory = { bytes, bytes };
+
+    close_others();
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (bytes > 0 && !sanitized)
+        setrlimit(RLIMIT_AS, &memory);
+    if (!take_streams(&in, &out))
+        return 1;
+    if (!answer_version(in, out) || !start_library())
+        return 1;
+    watch_parent();
+    while (read_all(in, &n, sizeof n) && n <= CH_MESSAGE_MAX) {
+        Out reply, framed;
+        std::string request(n, '\0');
+        if (!read_all(in, &request[0], n))
+            break;
+        obErrorLog.ClearLog();
+        bool healthy = answer(request, reply);
+        framed.put<uint32_t>(static_cast<uint32_t>(reply.s.size()));
+        framed.s += reply.s;
+        if (!write_all(out, framed.s.data(), framed.s.size()) || !healthy)
+            break;
+    }
+    return 0;
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_program/worker.hpp - what the files of molsieve-chem share. Nothing else includes it.
+//
+// Failures travel as exceptions of type Failure up to answer() in worker.cpp and no further.
+#ifndef CH_WORKER_HPP
+#define CH_WORKER_HPP
+
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <openbabel/mol.h>
+
+#include "chem/common/descriptors.h"
+#include "chem/common/protocol.h"
+
+namespace worker {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+const bool sanitized = true; // sanitizers need terabytes of address space, and files for their reports
+#else
+const bool sanitized = false;
+#endif
+
+struct Failure {
+    ch_status status;
+    std::string text;
+    int signal; // that ended the process building the 3D structure; else 0
+};
+
+[[noreturn]] void fail(ch_status s, const std::string &text, int signal = 0);
+
+struct Malformed : std::runtime_error {
+    Malformed() : std::runtime_error("malformed request") {}
+};
+
+// A request, read from the front.
+class In {
+public:
+    explicit In(const std::string &s) : p_(s.data()), end_(s.data() + s.size()) {}
+    template <class T> T get()
+    {
+        T x;
+        take(&x, sizeof x);
+        return x;
+    }
+    std::string str()
+    {
+        const uint32_t n = get<uint32_t>();
+        if (n > static_cast<size_t>(end_ - p_))
+            throw Malformed();
+        std::string s(p_, n);
+        p_ += n;
+        return s;
+    }
+    void take(void *to, size_t n)
+    {
+        if (n > static_cast<size_t>(end_ - p_))
+            throw Malformed();
+        if (n > 0)
+            std::memcpy(to, p_, n);
+        p_ += n;
+    }
+    std::string rest() const { return std::string(p_, end_); }
+
+private:
+    const char *p_, *end_;
+};
+
+class Out {
+public:
+    std::string s;
+    template <class T> void put(T x) { s.append(reinterpret_cast<const char *>(&x), sizeof x); }
+    void str(const std::string &t)
+    {
+        put<uint32_t>(static_cast<uint32_t>(t.size()));
+        s += t;
+    }
+    void raw(const void *p, size_t n) { s.append(static_cast<const char *>(p), n); }
+};
+
+// Read or write exactly n bytes; false at the end of the file or on an error.
+bool read_all(int fd, void *to, size_t n);
+bool write_all(int fd, const char *p, size_t n);
+
+struct PrepareOpts { // the defaults are those of the worker's self-test
+    int32_t largest_fragment = 1, max_heavy = 250, max_atoms = 1000, conformer = CH_3D_GENERATE, force_field = CH_FF_MMFF94;
+    int32_t steps = 40, neutralise = 0, n_structures = 1;
+    uint64_t seed = 0;
+    double ph = -1;         // < 0: none
+    double window = 0;      // kcal/mol
+    double structure_s = 0; // CPU seconds of each conformer but the first; 0: all that are left
+};
+
+// Returns 24 random bits and advances the state: linear congruential generator of Knuth's MMIX.
+inline uint64_t chance(uint64_t &state)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 40;
+}
+
+// Open Babel takes its random numbers from rand(). The worker seeds it again for every request, and wherever a random number
+// decides a position, so that an answer does not depend on earlier requests.
+void restart_chance(uint64_t seed);
+
+// CPU seconds used by this process and its children; left to the request; a limit that ends this process.
+double cpu_now();
+double cpu_left(); // 0: no limit
+void cpu_limit(double seconds);
+
+// ---- worker_mol.cpp: molecules in two dimensions
+
+std::string number(long n);
+std::string library_said(); // Open Babel's messages since its log was cleared, on one line
+std::string first_word(const std::string &s);
+bool is_smiles(const std::string &format);
+
+// options: letters, as in Open Babel's documentation of the format.
+std::string mol_write(OpenBabel::OBMol &mol, const char *format, const char *options = "");
+void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
+std::string canonical_smiles(OpenBabel::OBMol &mol);
+std::string inchikey(OpenBabel::OBMol &mol);
+
+// Keeps one part; returns the SMILES of the removed ones.
+std::string mol_keep_main_part(OpenBabel::OBMol &mol);
+
+void mol_check_atoms(OpenBabel::OBMol &mol);
+void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
+
+bool is_metal(unsigned z);
+bool all_hydrogens_there(OpenBabel::OBMol &mol);
+
+// Adds the missing hydrogens as atoms, in positions that do not depend on the order of the atoms. If the neighbours do not determine
+// a direction, Open Babel chooses one at random; another seed gives another direction.
+void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
+
+// In the format of chem/common/protocol.h.
+std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
+
+// ---- worker_descriptors.cpp
+
+void mol_describe(OpenBabel::OBMol &mol, double descriptor[CH_N_DESCRIPTORS]);
+
+// ---- worker_bonds.cpp
+
+// Call these before and after each call of a reader. If the reader asked Open Babel for bonds or bond orders, bonds_complete finds them
+// from the positions. text: the record, whose xyz comment may state the charge. CH_VALENCE if the positions do not determine the bonds.
+// false: the reader did not ask for bonds.
+void bonds_begin();
+bool bonds_complete(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
+
+struct Place {
+    unsigned z;
+    long long far; // sum of the distances to all others, in units of 1e-5 Angstrom: sums of integers do not depend on the order
+    double x[3];
+    OpenBabel::OBAtom *atom;
+};
+
+// The atoms in an order that depends on elements and positions only.
+std::vector<Place> own_order(OpenBabel::OBMol &mol);
+
+// ---- worker_v3000.cpp
+
+struct V3000 {
+    std::string text; // every atom and bond on a line of its own
+    long atoms = 0, bonds = 0;
+};
+
+bool is_v3000(const std::string &text, const std::string &format);
+V3000 v3000_of(const std::string &text); // CH_PARSE if Open Babel would read out of bounds
+
+// ---- worker_neutral.cpp
+
+// Returns how many atoms lost their charge. A 3D structure with all hydrogens still has all of them afterwards. balanced: the absolute
+// net charge does not grow; otherwise every acid and base loses its charge.
+int mol_neutralise(OpenBabel::OBMol &mol, bool balanced);
+
+// For one atom with formal charge 0 or, for take_proton, also 1.
+bool has_proton(OpenBabel::OBAtom &a); // a hydrogen of natural isotopes
+void add_proton(OpenBabel::OBAtom &a);
+void take_proton(OpenBabel::OBMol &mol, OpenBabel::OBAtom &a);
+
+int usual_valence(unsigned z); // number of bonds of the neutral atom; 0: the element is not part of acids and bases
+int sum_of_charges(OpenBabel::OBMol &mol);
+void perceive_again(OpenBabel::OBMol &mol); // call it after protons were added or removed
+
+// ---- worker_protonate.cpp
+
+// Gives acids and bases their state at this pH, independent of the drawing (chem/worker_program/groups.h). Returns how many atoms changed their charge.
+int mol_protonate(OpenBabel::OBMol &mol, double ph);
+
+// ---- worker_alerts.cpp; rules: one per line, a SMARTS, a blank and a name
+
+struct BadRule {
+    int32_t rule, column; // from 0; from 1
+};
+std::vector<BadRule> rules_check(const std::string &rules); // the rules that are not valid SMARTS
+
+// The names of the matching rules, each once, in the order of the rules, separated by ", ".
+std::string mol_alerts(const OpenBabel::OBMol &mol, const std::string &rules);
+
+// Number of stereocentres and double bonds whose stereo is undefined.
+int undefined_stereo(const OpenBabel::OBMol &mol);
+
+// ---- worker_conformers.cpp: further conformers of a molecule
+
+// Rotates around each rotatable bond by a random angle derived from state.
+void turn_all(OpenBabel::OBMol &mol, uint64_t state);
+
+// Chooses undefined stereo at random, before the structure is built.
+void define_stereo(OpenBabel::OBMol &mol, uint64_t state);
+
+// ---- worker_relax.cpp
+
+// Minimises the energy of one of Open Babel's force fields ("MMFF94", "UFF") in at most `steps` steps, or until the gradient is small.
+// *energy in kcal/mol. false: the force field has no parameters for an atom, or the energy is not finite.
+bool relax(OpenBabel::OBMol &mol, const char *field, int steps, double *energy);
+
+// ---- worker_build.cpp: 3D structures
+
+struct Placed {
+    std::string geometry = "none"; // "input", "mmff94", "uff", "none"; "build": still to be built
+    double energy;                 // kcal/mol or NaN
+    std::string mol;               // packed
+    std::vector<std::string> other; // the other conformers, by increasing energy
+};
+
+void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, or positions are too large or not finite
+
+// Adds hydrogens and checks the positions, unless the conformer is none or must be built.
+Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);
+
+// Builds a structure of a canonical SMILES in a separate process with a limit in CPU seconds (0: none). If it is not the first, undefined
+// stereo is chosen at random and rotatable bonds get random angles.
+Placed build_apart(const std::string &smiles, const PrepareOpts &o, bool first, double seconds);
+
+// Builds the first structure, and further conformers if the options ask for them.
+Placed build_all(const std::string &smiles, const PrepareOpts &o);
+
+// Call it before the first molecule: loads tables, confines the process (*confined: sum of ch_confined) and starts the process that
+// builds structures. false: that process could not be started.
+bool builder_start(int *confined);
+double cpu_built(); // CPU seconds of all builds
+
+} // namespace worker
+
+#endif

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_program/worker_mol.cpp - reading, splitting into parts and checking molecules.
+#include "chem/worker_program/worker.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include <openbabel/atom.h>
+#include <openbabel/bond.h>
+#include <openbabel/elements.h>
+#include <openbabel/obconversion.h>
+#include <openbabel/oberror.h>
+#include <openbabel/obiter.h>
+
+#include "chem/worker_program/salts.h"
+
+using namespace OpenBabel;
+
+namespace worker {
+
+static const size_t smiles_max = 4096; // bytes of one SMILES: far above 250 heavy atoms
+
+std::string number(long n) { return std::to_string(n); }
+
+// Open Babel's last messages about this record, on one line.
+std::string library_said()
+{
+    std::string all;
+    for (obMessageLevel level : { obError, obWarning })
+        for (std::string m : obErrorLog.GetMessagesOfLevel(level)) {
+            size_t at = m.find("\n  "); // the text follows a separator line and the name of a function
+            m = at == std::string::npos ? m : m.substr(at + 3);
+            std::replace_if(m.begin(), m.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+            while (!m.empty() && m.back() == ' ')
+                m.pop_back();
+            if (all.size() < 200 && all.find(m) == std::string::npos)
+                all += (all.empty() ? "" : "; ") + m;
+        }
+    return all.substr(0, 300);
+}
+
+// ---- reading and writing molecules ----------------------------------------
+
+static std::string write_by(OBConversion &conv, OBMol &mol, const char *format, const char *options)
+{
+    if (!conv.SetOutFormat(format))
+        fail(CH_FORMAT, std::string("no writer for format ") + format);
+    conv.SetOptions("", OBConversion::OUTOPTIONS);
+    for (const char *o = options; *o != '\0'; o++)
+        conv.AddOption(std::string(1, *o).c_str(), OBConversion::OUTOPTIONS);
+    return conv.WriteString(&mol, true);
+}
+
+// A new converter each time: a reused one failed inside Open Babel after a million writes by a fuzzer, drawings among them.
+std::string mol_write(OBMol &mol, const char *format, const char *options)
+{
+    OBConversion conv;
+    return write_by(conv, mol, format, options);
+}
+
+// Creating a converter takes a tenth of the time of a record, so one is kept for all records. It is taken out while in use: after an
+// exception it points to streams that no longer exist, so it is abandoned (leaked), not kept.
+static std::string identity_write(OBMol &mol, const char *format, const char *options)
+{
+    static OBConversion *kept = nullptr;
+    OBConversion *conv = kept != nullptr ? kept : new OBConversion;
+    kept = nullptr;
+    const std::string s = write_by(*conv, mol, format, options);
+    kept = conv;
+    return s;
+}
+
+// The first word of the writer's output: SMILES and keys are followed by a title.
+std::string first_word(const std::string &s) { return s.substr(0, s.find_first_of(" \t\r\n")); }
+
+std::string canonical_smiles(OBMol &mol) { return first_word(identity_write(mol, "can", "n")); }
+
+std::string inchikey(OBMol &mol) { return first_word(identity_write(mol, "inchikey", "")); }
+
+bool is_smiles(const std::string &format) { return format == "smi" || format == "smiles" || format == "can"; }
+
+// Open Babel would read both sides of the arrow as one molecule of several parts.
+static void refuse_reaction(const std::string &text, const std::string &format)
+{
+    const std::string smiles = is_smiles(format) ? first_word(text) : "";
+    const size_t at = smiles.find('>');
+    if (at != std::string::npos && at > 0 && smiles[at - 1] == '-')
+        fail(CH_PARSE, "a bond is written as an arrow ('->'), which the library does not read");
+    if (at != std::string::npos || (format == "sdf" && text.compare(0, 4, "$RXN") == 0))
+        fail(CH_PARSE, "a reaction, not a molecule");
+}
+
+static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
+{
+    static OBConversion *kept = nullptr; // as in identity_write
+    OBConversion *conv = kept != nullptr ? kept : new OBConversion;
+    kept = nullptr;
+    const bool read = conv->SetInFormat(format) && conv->ReadString(&mol, text);
+    kept = conv;
+    return read;
+}
+
+void mol_read(OBMol &mol, const std::string &text, const std::string &format)
+{
+    OBFormat *known = OBConversion::FindFormat(format.c_str());
+    if (known == nullptr || (known->Flags() & NOTREADABLE) != 0)
+        fail(CH_FORMAT, "no reader for format " + format);
+    if (is_smiles(format) && first_word(text).size() > smiles_max)
+        fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
+    refuse_reaction(text, format);
+    const bool v3000 = is_v3000(text, format);
+    const V3000 v = v3000 ? v3000_of(text) : V3000();
+    bonds_begin();
+    const bool read = read_by(known, mol, v3000 ? v.text : text);
+    std::string said = library_said();
+    if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
+        fail(CH_EMPTY, "nothing but blanks");
+    if (!read)
+        fail(CH_PARSE, said.empty() ? "not readable as " + format : said);
+    if (mol.NumAtoms() == 0)
+        fail(CH_EMPTY, said.empty() ? "no atoms" : said);
+    bonds_complete(mol, text, format);
+    if (said.find("kekulize") != std::string::npos)
+        fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
+    if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))
+        fail(CH_PARSE, "the library read " + number(mol.NumAtoms()) + " of " + number(v.atoms) + " atoms and " +
+                           number(mol.NumBonds()) + " of " + number(v.bonds) + " bonds of a V3000 molfile");
+}
+
+// ---- salts and the largest part -------------------------------------------
+
+static const std::set<std::string> &salt_names()
+{
+    static std::set<std::string> names;
+    if (names.empty())
+        for (const char *s : ch_salts) {
+            OBMol mol;
+            OBConversion conv;
+            conv.SetInFormat("smi");
+            if (conv.ReadString(&mol, s))
+                names.insert(canonical_smiles(mol));
+        }
+    return names;
+}
+
+namespace {
+struct Part {
+    OBMol mol;
+    std::string smiles;
+    bool salt;
+};
+} // namespace
+
+// Largest: by heavy atoms, then mass, then SMILES, so that the order in the file does not matter.
+static bool part_before(Part &a, Part &b)
+{
+    if (a.salt != b.salt)
+        return b.salt;
+    if (a.mol.NumHvyAtoms() != b.mol.NumHvyAtoms())
+        return a.mol.NumHvyAtoms() > b.mol.NumHvyAtoms();
+    double d = a.mol.GetExactMass() - b.mol.GetExactMass();
+    return std::fabs(d) > 1e-6 ? d > 0 : a.smiles < b.smiles;
+}
+
+// Keeps one part in `mol`; returns the SMILES of the removed ones.
+std::string mol_keep_main_part(OBMol &mol)
+{
+    std::vector<std::vector<int>> frags;
+    mol.ContigFragList(frags);
+    if (frags.size() < 2)
+        return "";
+    std::vector<std::unique_ptr<Part>> parts;
+    for (const auto &frag : frags) {
+        OBBitVec bits;
+        for (int i : frag)
+            bits.SetBitOn(static_cast<unsigned>(i));
+        parts.emplace_back(new Part);
+        if (!mol.CopySubstructure(parts.back()->mol, &bits))
+            fail(CH_INTERNAL, "the parts could not be separated");
+        parts.back()->mol.SetDimension(mol.GetDimension());
+        parts.back()->smiles = canonical_smiles(parts.back()->mol);
+        parts.back()->salt = salt_names().count(parts.back()->smiles) != 0;
+    }
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const std::unique_ptr<Part> &a, const std::unique_ptr<Part> &b) { return part_before(*a, *b); });
+    std::string removed;
+    for (size_t i = 1; i < parts.size(); i++)
+        removed += (removed.empty() ? "" : ".") + parts[i]->smiles;
+    mol = parts[0]->mol;
+    return removed.size() > 1000 ? removed.substr(0, 1000) + "..." : removed;
+}
+
+// ---- checks before any chemistry that could take long ---------------------
+
+bool is_metal(unsigned z)
+{
+    static const std::set<unsigned> others = { 1,  2,  5,  6,  7,  8,  9,  10, 14, 15, 16, 17, 18,
+                                               32, 33, 34, 35, 36, 51, 52, 53, 54, 85, 86 };
+    return z > 0 && others.count(z) == 0;
+}
+
+// The maximum sum of bond orders in accepted structures; 0 = not checked. Nitro drawn with five bonds is fine.
+static int valence_max(unsigned z, int charge)
+{
+    switch (z) {
+    case 1: return 1;
+    case 5: return 4;
+    case 6: return 4;
+    case 7: return 5;
+    case 8: return charge > 0 ? 3 : 2;
+    case 9: return charge > 0 ? 2 : 1;
+    case 14: return 6;
+    case 15: return 6;
+    case 16: return 6;
+    case 17: case 35: case 53: return 7;
+    default: return 0;
+    }
+}
+
+// Bonds to metals and boron clusters do not count: organometallics are drawn in many ways.
+static int valence_of(OBAtom &atom)
+{
+    int sum = static_cast<int>(atom.GetImplicitHCount());
+    FOR_BONDS_OF_ATOM(b, &atom) {
+        unsigned z = b->GetNbrAtom(&atom)->GetAtomicNum();
+        if (!is_metal(z) && z != 5)
+            sum += static_cast<int>(b->GetBondOrder());
+    }
+    return sum;
+}
+
+static const int charge_max = 15; // the minimum range that OpenSMILES requires of readers; stored in one byte
+static const unsigned mass_max = 999;
+
+void mol_check_atoms(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol) {
+        unsigned z = a->GetAtomicNum();
+        int max = valence_max(z, a->GetFormalCharge());
+        if (z == 0 || z > 118)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " is not an element");
+        if (std::abs(a->GetFormalCharge()) > charge_max)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the charge " + number(a->GetFormalCharge()));
+        if (a->GetIsotope() > mass_max)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the mass number " + number(a->GetIsotope()));
+        if (max > 0 && z != 5 && valence_of(*a) > max)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " +
+                                 number(valence_of(*a)) + " bonds");
+    }
+}
+
+void mol_check_size(OBMol &mol, const PrepareOpts &o, int factor)
+{
+    if (static_cast<int64_t>(mol.NumAtoms()) > static_cast<int64_t>(o.max_atoms) * factor)
+        fail(CH_TOO_LARGE, number(mol.NumAtoms()) + " atoms");
+    if (static_cast<int64_t>(mol.NumHvyAtoms()) > static_cast<int64_t>(o.max_heavy) * factor)
+        fail(CH_TOO_LARGE, number(mol.NumHvyAtoms()) + " heavy atoms");
+}
+
+bool all_hydrogens_there(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetImplicitHCount() != 0)
+            return false;
+    return true;
+}
+
+void restart_chance(uint64_t seed) { srand(static_cast<unsigned>(seed ^ (seed >> 32))); }
+
+// The direction of an added hydrogen depends on the order of the atoms and bonds: in an alcohol it is opposite to a neighbour of its neighbour.
+static void take_own_order(OBMol &mol)
+{
+    std::vector<OBAtom *> atoms;
+    for (const Place &p : own_order(mol))
+        atoms.push_back(p.atom);
+    mol.RenumberAtoms(atoms);
+    FOR_ATOMS_OF_MOL(a, mol) {
+        OBAtom *at = &*a;
+        std::sort(a->BeginBonds(), a->EndBonds(),
+                  [at](OBBond *p, OBBond *q) { return p->GetNbrAtom(at)->GetIdx() < q->GetNbrAtom(at)->GetIdx(); });
+    }
+}
+
+// Restores the order: the atoms of the record, then the added hydrogens in the order of their heavy atoms.
+static void back_to_order(OBMol &mol, std::vector<OBAtom *> atoms)
+{
+    std::map<OBAtom *, std::vector<OBAtom *>> added;
+    for (unsigned i = static_cast<unsigned>(atoms.size()) + 1; i <= mol.NumAtoms(); i++)
+        FOR_NBORS_OF_ATOM(parent, mol.GetAtom(static_cast<int>(i)))
+            added[&*parent].push_back(mol.GetAtom(static_cast<int>(i)));
+    const size_t n = atoms.size();
+    for (size_t i = 0; i < n; i++)
+        atoms.insert(atoms.end(), added[atoms[i]].begin(), added[atoms[i]].end());
+    mol.RenumberAtoms(atoms);
+}
+
+void add_hydrogens(OBMol &mol, uint64_t seed)
+{
+    std::vector<OBAtom *> atoms;
+    const bool placed = mol.GetDimension() == 3 && !all_hydrogens_there(mol);
+    restart_chance(seed);
+    if (!placed) {
+        mol.AddHydrogens(false, false);
+        return;
+    }
+    FOR_ATOMS_OF_MOL(a, mol)
+        atoms.push_back(&*a);
+    take_own_order(mol);
+    mol.AddHydrogens(false, false);
+    back_to_order(mol, atoms);
+}
+
+// ---- the answer ----------------------------------------------------------
+
+std::string mol_pack(OBMol &mol, bool with_xyz)
+{
+    Out out;
+    std::string z, q;
+    std::vector<uint16_t> isotope;
+    bool isotopes = false;
+    std::vector<float> xyz;
+    std::vector<std::pair<std::pair<int32_t, int32_t>, char>> bonds;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        z += static_cast<char>(a->GetAtomicNum());
+        q += static_cast<char>(a->GetFormalCharge());
+        isotope.push_back(static_cast<uint16_t>(a->GetIsotope()));
+        isotopes = isotopes || isotope.back() != 0;
+        for (double x : { a->GetX(), a->GetY(), a->GetZ() })
+            xyz.push_back(static_cast<float>(x));
+    }
+    FOR_BONDS_OF_MOL(b, mol) {
+        int32_t i = static_cast<int32_t>(b->GetBeginAtomIdx()) - 1, j = static_cast<int32_t>(b->GetEndAtomIdx()) - 1;
+        int order = std::min(3, std::max(1, static_cast<int>(b->GetBondOrder())));
+        if (b->IsAromatic())
+            order = order == CH_DOUBLE ? CH_AROMATIC_DOUBLE : CH_AROMATIC_SINGLE;
+        bonds.push_back({ { std::min(i, j), std::max(i, j) }, static_cast<char>(order) });
+    }
+    std::sort(bonds.begin(), bonds.end());
+    out.put<int32_t>(static_cast<int32_t>(z.size()));
+    out.put<int32_t>(static_cast<int32_t>(bonds.size()));
+    out.put<int32_t>((with_xyz ? CH_HAS_XYZ : 0) | (isotopes ? CH_HAS_ISOTOPE : 0));
+    out.s += z + q;
+    if (with_xyz)
+        out.raw(xyz.data(), xyz.size() * sizeof(float));
+    for (const auto &b : bonds) {
+        out.put<int32_t>(b.first.first);
+        out.put<int32_t>(b.first.second);
+    }
+    for (const auto &b : bonds)
+        out.put<char>(b.second);
+    if (isotopes)
+        out.raw(isotope.data(), isotope.size() * sizeof(uint16_t));
+    return out.s;
+}
+
+} // namespace worker

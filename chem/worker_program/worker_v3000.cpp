@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_program/worker_v3000.cpp - checks and rewrites V3000 molfiles before Open Babel reads them.
+//
+// Open Babel 3.1.1 has four faults here. It reads words of a line without checking that they exist (what it finds depends on
+// earlier records). It loses a word where a bond line continues on the next line. It does not compare the numbers of atoms and
+// bonds that it read with those in the counts line. And for the end of an unknown block it searches a name in freed memory:
+// such blocks (SGROUP, COLLECTION, RGROUP, ...), which it would ignore, are removed.
+#include "chem/worker_program/worker.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+#include <vector>
+
+namespace worker {
+
+typedef std::vector<std::string> Words;
+
+// Splits a line as Open Babel does, for which a zero byte ends the line.
+static Words words_of(const std::string &line)
+{
+    const std::string s = line.substr(0, line.find('\0'));
+    Words words;
+    for (size_t at = 0, end; (at = s.find_first_not_of(" \t\r", at)) != std::string::npos; at = end) {
+        end = std::min(s.find_first_of(" \t\r", at), s.size());
+        words.push_back(s.substr(at, end - at));
+    }
+    return words;
+}
+
+namespace {
+class Walk {
+public:
+    V3000 v;
+    void line(const std::string &s);
+    void check() const;
+
+private:
+    int n_ = 0;
+    std::string held_, block_; // the line read so far, if it continues; ATOM, BOND, ...
+    std::string unknown_;      // name of the block that is being removed
+    long said_atoms_ = -1, said_bonds_ = -1;
+    bool over_ = false, ctab_over_ = false;
+
+    [[noreturn]] void refuse(const std::string &what) const
+    {
+        fail(CH_PARSE, "line " + number(n_) + " of a V3000 molfile " + what);
+    }
+    void least(const Words &w, size_t n) const
+    {
+        if (w.size() < n)
+            refuse("has " + number(static_cast<long>(w.size())) + " words, " + number(static_cast<long>(n)) + " are needed");
+    }
+    bool left_out(const Words &w);
+    void data(const Words &w);
+};
+} // namespace
+
+// Whether the line is in a block that Open Babel does not know, including its first and last line.
+bool Walk::left_out(const Words &w)
+{
+    static const std::set<std::string> known = { "CTAB", "ATOM", "BOND" };
+    if (unknown_.empty()) {
+        if (w.size() > 3 && w[2] == "BEGIN" && !known.count(w[3]))
+            unknown_ = w[3];
+        return !unknown_.empty();
+    }
+    if (over_)
+        refuse("comes before the end of " + unknown_);
+    if (w.size() > 3 && w[2] == "END" && w[3] == unknown_)
+        unknown_.clear();
+    return true;
+}
+
+void Walk::data(const Words &w)
+{
+    least(w, block_ == "ATOM" && w[2] != "END" ? 8 : block_ == "BOND" && w[2] != "END" ? 6 : 3);
+    if (w[2] == "BEGIN" || w[2] == "END") {
+        least(w, 4);
+        block_ = w[2] == "BEGIN" ? w[3] : "";
+        ctab_over_ = ctab_over_ || (w[2] == "END" && w[3] == "CTAB");
+    } else if (w[2] == "COUNTS" && said_atoms_ < 0) {
+        least(w, 5);
+        said_atoms_ = std::atol(w[3].c_str());
+        said_bonds_ = std::atol(w[4].c_str());
+    } else if (!ctab_over_) {
+        v.atoms += block_ == "ATOM";
+        v.bonds += block_ == "BOND";
+    }
+}
+
+void Walk::line(const std::string &text)
+{
+    std::string s = !text.empty() && text.back() == '\r' ? text.substr(0, text.size() - 1) : text;
+    const Words w = words_of(s);
+    if (++n_ > 4 && !over_) {
+        over_ = w.size() > 1 && w[0] == "M" && w[1] == "END";
+        if (over_ ? !held_.empty() : w.size() < 3 || w[0] != "M" || w[1] != "V30")
+            refuse("is not \"M  V30\" and more");
+        if (held_.empty() && left_out(w))
+            return;
+        if (!held_.empty())
+            s = held_ + s.substr(s.find("V30") + 4);
+        held_.clear();
+        if (!over_ && (block_ == "ATOM" || block_ == "BOND") && s.back() == '-') {
+            held_ = s.substr(0, s.size() - 1);
+            return;
+        }
+        if (!over_)
+            data(words_of(s));
+    }
+    v.text += s + "\n";
+}
+
+void Walk::check() const
+{
+    if (!unknown_.empty())
+        fail(CH_PARSE, "a V3000 molfile has no end of " + unknown_);
+    if (said_atoms_ != v.atoms || said_bonds_ != v.bonds)
+        fail(CH_PARSE, "a V3000 molfile is to have " + number(said_atoms_) + " atoms and " + number(said_bonds_) + " bonds, and has " +
+                           number(v.atoms) + " and " + number(v.bonds));
+}
+
+bool is_v3000(const std::string &text, const std::string &format)
+{
+    static const std::set<std::string> molfiles = { "sdf", "sd", "mol", "mdl" };
+    size_t at = 0;
+    for (int i = 0; i < 3 && at != std::string::npos; i++) {
+        at = text.find('\n', at);
+        at += at != std::string::npos;
+    }
+    return molfiles.count(format) && at != std::string::npos && text.substr(at, text.find('\n', at) - at).find("V3000") != std::string::npos;
+}
+
+V3000 v3000_of(const std::string &text)
+{
+    std::istringstream in(text);
+    Walk walk;
+    for (std::string s; std::getline(in, s);)
+        walk.line(s);
+    walk.check();
+    return walk.v;
+}
+
+} // namespace worker

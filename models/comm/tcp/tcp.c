@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* models/comm/tcp/tcp.c - ranks over TCP, without any library: built in.
+ *
+ * All goes through rank 0. That is right for what has to be told and gathered, and
+ * will do for the gradients of a few ranks; MPI and NCCL sum faster. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/comm/collective.h"
+#include "models/comm/tcp/meet.h"
+
+static const char *tcp_library(void)
+{
+    return "TCP";
+}
+
+static pl_code tcp_open(nn_ranks *r, const nn_join *join, pl_error *err)
+{
+    const nn_launch *l = &join->launch;
+    const nn_meeting m = { .rank = l->rank, .size = l->size, .job = l->job, .host = l->host, .port = l->port,
+                           .folder = join->folder, .patience = join->patience };
+    nn_wires *w;
+    pl_code rc = nn_meet(&w, &m, err);
+
+    r->rank = l->rank;
+    r->size = l->size;
+    r->ctx = w;
+    return rc;
+}
+
+/* Nobody hangs up before all have said good-bye: that would look like a death. */
+static void tcp_close(nn_ranks *r)
+{
+    nn_wires *w = r->ctx;
+    char end[1];
+    uint32_t kind;
+
+    if (!w)
+        return;
+    w->patience = 10;
+    for (int i = 1; r->rank == 0 && i < r->size; i++)
+        (void)nn_wires_recv(w, i, NN_WIRE_BYE, NULL, 0, NULL);
+    if (r->rank > 0 && nn_wires_send(w, 0, NN_WIRE_BYE, NULL, 0, NULL) == PL_OK)
+        (void)nn_wires_any(w, 0, &kind, end, sizeof end, NULL);
+    nn_wires_free(w);
+    r->ctx = NULL;
+}
+
+static void tcp_give_up(nn_ranks *r, int status)
+{
+    nn_wires *w = r->ctx;
+    int32_t word = status;
+
+    if (!w)
+        return;
+    w->patience = 1;
+    for (int i = 0; i < r->size; i++)
+        if (w->fd[i] >= 0)
+            (void)nn_wires_send(w, i, NN_WIRE_GIVE_UP, &word, sizeof word, NULL);
+    nn_wires_free(w);
+    r->ctx = NULL;
+}
+
+/* Rank 0 knows best who is to blame: the others wait a little longer for it. */
+static nn_wires *wires(const nn_ranks *r)
+{
+    nn_wires *w = r->ctx;
+
+    w->patience = r->patience > 0 && r->rank > 0 ? r->patience + 2 : r->patience;
+    return w;
+}
+
+/* ---- sum ----------------------------------------------------------------- */
+
+/* The rows of rank i follow those of rank i-1: what comes is added as it comes. */
+static pl_code rows_add(nn_ranks *r, float *sum, float *row, int64_t n, int shards, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int i = 1; i < r->size && !rc; i++)
+        for (int64_t k = 0; k < nn_share(shards, r->size, i).n && !rc; k++) {
+            rc = nn_wires_recv(wires(r), i, NN_WIRE_DATA, row, (size_t)n * sizeof *row, err);
+            for (int64_t j = 0; j < n && !rc; j++)
+                sum[j] += row[j];
+        }
+    return rc;
+}
+
+static pl_code tcp_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error *err)
+{
+    int64_t own = nn_share(shards, r->size, r->rank).n;
+    size_t bytes = (size_t)n * sizeof *part;
+    float *row = malloc(bytes + 1);
+    pl_code rc = PL_OK;
+
+    if (!row)
+        return pl_fail(err, PL_ENOMEM, "gradients of other ranks");
+    for (int64_t k = 1; k < own && r->rank == 0; k++)
+        for (int64_t j = 0; j < n; j++)
+            part[j] += part[k * n + j];
+    for (int64_t k = 0; k < own && r->rank > 0 && !rc; k++)
+        rc = nn_wires_send(wires(r), 0, NN_WIRE_DATA, part + k * n, bytes, err);
+    if (!rc && r->rank == 0)
+        rc = rows_add(r, part, row, n, shards, err);
+    free(row);
+    return rc ? rc : r->kind->tell(r, part, bytes, err);
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static pl_code tcp_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    if (r->rank > 0)
+        return nn_wires_recv(wires(r), 0, NN_WIRE_DATA, bytes, n, err);
+    for (int i = 1; i < r->size && !rc; i++)
+        rc = nn_wires_send(wires(r), i, NN_WIRE_DATA, bytes, n, err);
+    return rc;
+}
+
+static pl_code tcp_gather(nn_ranks *r, void *all, const int64_t *first, size_t item, pl_error *err)
+{
+    char *p = all;
+    pl_code rc = PL_OK;
+
+    if (r->rank > 0)
+        rc = nn_wires_send(wires(r), 0, NN_WIRE_DATA, p + (size_t)first[r->rank] * item,
+                           (size_t)(first[r->rank + 1] - first[r->rank]) * item, err);
+    for (int i = 1; r->rank == 0 && i < r->size && !rc; i++)
+        rc = nn_wires_recv(wires(r), i, NN_WIRE_DATA, p + (size_t)first[i] * item, (size_t)(first[i + 1] - first[i]) * item,
+                           err);
+    return rc ? rc : tcp_tell(r, all, (size_t)first[r->size] * item, err);
+}
+
+static pl_code tcp_watch(nn_ranks *r, pl_error *err)
+{
+    return nn_wires_watch(r->ctx, err);
+}
+
+const nn_collective nn_collective_tcp = {
+    .abi = NN_COLLECTIVE_ABI, .name = "tcp", .about = tcp_library, .open = tcp_open, .close = tcp_close,
+    .give_up = tcp_give_up, .sum = tcp_sum, .gather = tcp_gather, .tell = tcp_tell, .watch = tcp_watch,
+};

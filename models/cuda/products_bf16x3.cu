@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "models/cuda/products.cuh"
-
-const gpu_launches gpu_bf16x3 = GPU_LAUNCHES(NN_GPU_BF16X3);

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of a pass that need not wait for what is called before it. Lane 0 has what everything else waits for: features,
+ * values, and their gradients. Beside it go tables, which need no features, and gradients of parameters, which nothing
+ * needs before the optimiser; those of radial networks, the longer ones, have two lanes by turns. Near lane 0 goes what it
+ * needs soon: gradients of features that do not come from edges, beside those that do.
+ *
+ * Sums are the same and in the same order as on one lane (MOLSIEVE_CUDA_LANES=0). */
+#include "models/cuda/cuda_engine.h"
+
+static void marked(nn_engine *e, int32_t lane, int32_t mark)
+{
+    e->ops->lane(e->gpu, lane);
+    e->ops->mark(e->gpu, mark);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+}
+
+static void followed(nn_engine *e, int32_t lane, int32_t mark)
+{
+    e->ops->lane(e->gpu, lane);
+    e->ops->follow(e->gpu, e->gpu, mark);
+}
+
+void nn_cuda_lanes_begin(nn_engine *e)
+{
+    e->tables = e->radials = 0;
+    e->folding = false;
+    e->linear_behind = false;
+    e->ops->mark(e->gpu, NN_CUDA_BEGUN);
+    for (int32_t i = 1; i < NN_GPU_LANES; i++)
+        followed(e, i, NN_CUDA_BEGUN);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+}
+
+void nn_cuda_lanes_end(nn_engine *e)
+{
+    for (int32_t i = 1; i < NN_GPU_LANES; i++) {
+        marked(e, i, NN_CUDA_ENDED);
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_ENDED);
+    }
+}
+
+/* ---- tables ---- */
+
+/* All of the first convolution and then the rest, a while before they are needed. */
+void nn_cuda_fold_beside(nn_engine *e)
+{
+    const nn_cuda_plan *p = e->plan;
+    int32_t own = p->module[0].conv.n_tiles, first = own ? own : p->n_tiles, n[2] = { first, p->n_tiles - first };
+    nn_gpu_fold f = { .tile = e->tile, .path = e->path, .params = e->params, .folded = e->fold };
+
+    if (!e->stale)
+        return;
+    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    for (int32_t i = 0; i < 2; f.tile += n[i++]) {
+        f.n_tiles = n[i];
+        if (f.n_tiles)
+            e->ops->fold(e->gpu, &f);
+        e->ops->mark(e->gpu, NN_CUDA_FOLDED + i);
+    }
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->stale = false;
+    e->folding = true;
+}
+
+float *nn_cuda_table_begin(nn_engine *e)
+{
+    int32_t i = e->tables % NN_CUDA_TABLES;
+
+    e->ops->lane(e->gpu, NN_CUDA_BESIDE);
+    if (e->folding && e->tables < 2)
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_FOLDED + e->tables);
+    if (e->tables >= NN_CUDA_TABLES)
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_READ + i);
+    return e->table[i];
+}
+
+void nn_cuda_table_made(nn_engine *e)
+{
+    marked(e, NN_CUDA_BESIDE, NN_CUDA_MADE);
+    e->ops->follow(e->gpu, e->gpu, NN_CUDA_MADE);
+}
+
+void nn_cuda_table_read(nn_engine *e)
+{
+    e->ops->mark(e->gpu, NN_CUDA_READ + e->tables++ % NN_CUDA_TABLES);
+}
+
+/* ---- gradients ---- */
+
+void nn_cuda_grads_zero(nn_engine *e)
+{
+    size_t nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
+
+    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
+    e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
+    marked(e, NN_CUDA_RADIAL, NN_CUDA_ZEROED);
+    followed(e, NN_CUDA_BESIDE, NN_CUDA_ZEROED);
+    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+}
+
+void nn_cuda_zero_wait(nn_engine *e)
+{
+    e->ops->follow(e->gpu, e->gpu, NN_CUDA_ZEROED);
+}
+
+int32_t nn_cuda_radials(const nn_engine *e)
+{
+    return e->conf.recompute ? 1 : NN_CUDA_RADIALS;
+}
+
+const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e)
+{
+    int32_t i = e->radials++ % nn_cuda_radials(e);
+
+    nn_cuda_beside(e, NN_CUDA_RADIAL + i);
+    return &e->radial[i];
+}
+
+void nn_cuda_radial_end(nn_engine *e)
+{
+    for (int32_t i = 1; i < nn_cuda_radials(e); i++) {
+        marked(e, NN_CUDA_RADIAL + i, NN_CUDA_UNFOLDED);
+        followed(e, NN_CUDA_RADIAL, NN_CUDA_UNFOLDED);
+    }
+    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+}
+
+void nn_cuda_there(nn_engine *e)
+{
+    e->ops->mark(e->gpu, NN_CUDA_THERE);
+}
+
+void nn_cuda_beside(nn_engine *e, int32_t lane)
+{
+    followed(e, lane, NN_CUDA_THERE);
+}
+
+void nn_cuda_near_done(nn_engine *e)
+{
+    marked(e, NN_CUDA_NEAR, NN_CUDA_ADDED);
+}
+
+void nn_cuda_near_wait(nn_engine *e)
+{
+    e->ops->follow(e->gpu, e->gpu, NN_CUDA_ADDED);
+}
+
+void nn_cuda_linear_done(nn_engine *e)
+{
+    marked(e, NN_CUDA_BESIDE, NN_CUDA_LINEAR);
+    e->linear_behind = true;
+}
+
+void nn_cuda_linear_wait(nn_engine *e)
+{
+    if (e->linear_behind)
+        e->ops->follow(e->gpu, e->gpu, NN_CUDA_LINEAR);
+}

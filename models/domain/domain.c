@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/domain/domain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { PART = 512, ASKED = 128 }; /* of a domain, folded 40 kB; molecules that it is held against at once */
+
+static const char PACKED[] = "domain.zlib"; /* see models/domain/domain.h */
+enum { PLAIN = 2, COUNT_BYTES = 4, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY, SHRINKS_MOST = 1032 /* by zlib, at most */ };
+static const char *const names[PLAIN] = { "domain.fingerprint", "domain.inchikey" };
+static const int64_t widths[PLAIN] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
+
+bool nn_domain_has(const char *tensor)
+{
+    return strcmp(tensor, PACKED) == 0 || strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
+}
+
+static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
+                     pl_error *err)
+{
+    *print = PL_NEW(mem, ch_fingerprint, d->n + 1);
+    *folds = PL_NEW(mem, ch_folds, d->n / CH_FOLD + 1);
+    *key = pl_arena_get(mem, (size_t)d->n + 1, sizeof **key);
+    d->print = *print;
+    d->folds = *folds;
+    d->key = (const char (*)[NN_DOMAIN_KEY + 1])*key;
+    return *print && *folds && *key ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+}
+
+/* ---- making -------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
+{
+    const nn_domain_molecule *x = a, *y = b;
+    const int c = strcmp(x->key, y->key);
+
+    return c ? c : memcmp(&x->print, &y->print, sizeof x->print);
+}
+
+pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err)
+{
+    ch_fingerprint *print;
+    ch_folds *folds;
+    char (*key)[NN_DOMAIN_KEY + 1];
+    pl_code code;
+
+    *out = (nn_domain){ .n = n };
+    code = rooms(out, &print, &folds, &key, mem, err);
+    if (code != PL_OK)
+        return code;
+    qsort(molecule, (size_t)n, sizeof *molecule, by_key);
+    for (int32_t i = 0; i < n; i++) {
+        print[i] = molecule[i].print;
+        ch_folds_put(folds, i, &print[i]);
+        memcpy(key[i], molecule[i].key, sizeof key[i]);
+    }
+    return PL_OK;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static pl_code check_shapes(const nn_tensor *const t[PLAIN], pl_error *err)
+{
+    for (int k = 0; k < PLAIN; k++) {
+        if (t[k] == NULL)
+            return pl_fail(err, PL_EDATA, "tensor %s is missing beside %s", names[k], names[!k]);
+        if (t[k]->dtype != NN_U8 || t[k]->n_dims != 2 || t[k]->dims[1] != widths[k] || t[k]->dims[0] != t[0]->dims[0])
+            return pl_fail(err, PL_EDATA, "tensor %s is not U8 of molecules x %d", names[k], (int)widths[k]);
+    }
+    if (t[0]->dims[0] > NN_DOMAIN_MAX)
+        return pl_fail(err, PL_EDATA, "tensor %s has more than %d molecules", names[0], (int)NN_DOMAIN_MAX);
+    return PL_OK;
+}
+
+/* Capital letters and dashes, or nothing. */
+static bool is_key(const char *key)
+{
+    static const char none[NN_DOMAIN_KEY + 1];
+    size_t n = 0;
+
+    while ((key[n] >= 'A' && key[n] <= 'Z') || key[n] == '-')
+        n++;
+    return n == NN_DOMAIN_KEY || memcmp(key, none, sizeof none) == 0;
+}
+
+static pl_code check_keys(const nn_domain *d, const char *tensor, pl_error *err)
+{
+    for (int32_t i = 0; i < d->n; i++)
+        if (!is_key(d->key[i]) || (i > 0 && strcmp(d->key[i - 1], d->key[i]) > 0))
+            return pl_fail(err, PL_EDATA, "tensor %s: row %d is no InChIKey, or not in order", tensor, (int)i);
+    return PL_OK;
+}
+
+/* n rows of each. */
+static pl_code rows_take(nn_domain *out, int32_t n, const char *prints, const char *keys, const char *tensor, pl_arena *mem, pl_error *err)
+{
+    ch_fingerprint *print;
+    ch_folds *folds;
+    char (*key)[NN_DOMAIN_KEY + 1];
+    pl_code code;
+
+    out->n = n;
+    code = rooms(out, &print, &folds, &key, mem, err);
+    for (int32_t i = 0; i < n && code == PL_OK; i++) {
+        memcpy(&print[i], prints + (size_t)i * CH_FINGERPRINT_BYTES, CH_FINGERPRINT_BYTES);
+        ch_folds_put(folds, i, &print[i]);
+        memcpy(key[i], keys + (size_t)i * NN_DOMAIN_KEY, NN_DOMAIN_KEY);
+    }
+    return code == PL_OK ? check_keys(out, tensor, err) : code;
+}
+
+static pl_code plain_take(nn_domain *out, const nn_tensor *const t[PLAIN], pl_arena *mem, pl_error *err)
+{
+    pl_code code = check_shapes(t, err);
+
+    return code != PL_OK ? code : rows_take(out, (int32_t)t[0]->dims[0], t[0]->data, t[1]->data, names[1], mem, err);
+}
+
+/* How many molecules a packed tensor says it has; -1: more than its bytes can hold. */
+static int64_t packed_count(const nn_tensor *t)
+{
+    const unsigned char *b = t->data;
+    int64_t n;
+
+    if (t->dtype != NN_U8 || t->n_dims != 1 || t->dims[0] < COUNT_BYTES)
+        return -1;
+    n = (int64_t)b[0] | (int64_t)b[1] << 8 | (int64_t)b[2] << 16 | (int64_t)b[3] << 24;
+    return n > NN_DOMAIN_MAX || n * ROW_BYTES > SHRINKS_MOST * t->dims[0] ? -1 : n;
+}
+
+static pl_code packed_take(nn_domain *out, const nn_tensor *t, pl_arena *mem, pl_error *err)
+{
+    const int64_t n = packed_count(t);
+    uLongf size = n > 0 ? (uLongf)(n * ROW_BYTES) : 0;
+    char *rows = n >= 0 ? malloc(size + 1) : NULL;
+    pl_code code;
+
+    if (n < 0)
+        return pl_fail(err, PL_EDATA, "tensor %s is not U8 with a number of molecules", PACKED);
+    if (rows == NULL)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %lld molecules", (long long)n);
+    if (uncompress((Bytef *)rows, &size, (const Bytef *)t->data + COUNT_BYTES, (uLong)(t->dims[0] - COUNT_BYTES)) != Z_OK ||
+        size != (uLongf)(n * ROW_BYTES))
+        code = pl_fail(err, PL_EDATA, "tensor %s is damaged: it does not hold %lld molecules", PACKED, (long long)n);
+    else
+        code = rows_take(out, (int32_t)n, rows, rows + n * CH_FINGERPRINT_BYTES, PACKED, mem, err);
+    free(rows);
+    return code;
+}
+
+pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
+{
+    const nn_tensor *const t[PLAIN] = { nn_tensors_find(all, names[0]), nn_tensors_find(all, names[1]) };
+    const nn_tensor *packed = nn_tensors_find(all, PACKED);
+
+    *out = (nn_domain){ 0 };
+    if (packed != NULL && (t[0] != NULL || t[1] != NULL))
+        return pl_fail(err, PL_EDATA, "tensors %s and %s are both there", PACKED, t[0] ? names[0] : names[1]);
+    if (packed != NULL)
+        return packed_take(out, packed, mem, err);
+    return t[0] == NULL && t[1] == NULL ? PL_OK : plain_take(out, t, mem, err);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err)
+{
+    const size_t prints = (size_t)d->n * CH_FINGERPRINT_BYTES, size = (size_t)d->n * ROW_BYTES;
+    uLongf packed = compressBound((uLong)size);
+    char *rows = PL_NEW(mem, char, size + 1);
+    unsigned char *to = PL_NEW(mem, unsigned char, packed + COUNT_BYTES);
+
+    if (rows == NULL || to == NULL)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+    memcpy(rows, d->print, prints);
+    for (int32_t i = 0; i < d->n; i++)
+        memcpy(rows + prints + (size_t)i * NN_DOMAIN_KEY, d->key[i], NN_DOMAIN_KEY);
+    for (int k = 0; k < COUNT_BYTES; k++)
+        to[k] = (unsigned char)((uint32_t)d->n >> (8 * k));
+    if (compress2(to + COUNT_BYTES, &packed, (const Bytef *)rows, (uLong)size, Z_BEST_COMPRESSION) != Z_OK)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+    out[0] = (nn_tensor){ .name = PACKED, .dtype = NN_U8, .n_dims = 1, .dims = { (int64_t)packed + COUNT_BYTES },
+                          .count = packed + COUNT_BYTES, .data = to };
+    return PL_OK;
+}
+
+/* ---- using --------------------------------------------------------------- */
+
+static void nearest_of(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n)
+{
+    ch_sought sought[ASKED];
+
+    for (int32_t i = 0; i < n; i++)
+        ch_sought_open(&sought[i], &to[i]);
+    for (int32_t from = 0; from < d->n; from += PART)
+        for (int32_t i = 0; i < n; i++)
+            ch_sought_in(&sought[i], d->print, d->folds, from, d->n - from < PART ? d->n : from + PART);
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (nn_near){ ch_sought_alike(&sought[i]), d->key[sought[i].at < 0 ? 0 : sought[i].at] };
+}
+
+void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n)
+{
+    for (int32_t i = 0; i < n; i += ASKED)
+        if (d->n > 0)
+            nearest_of(out + i, d, to + i, n - i < ASKED ? n - i : ASKED);
+    for (int32_t i = 0; i < n && d->n == 0; i++)
+        out[i] = (nn_near){ NAN, NULL };
+}
+
+bool nn_domain_same(const nn_domain *a, const nn_domain *b)
+{
+    return a->n == b->n && (a->n == 0 || (memcmp(a->print, b->print, (size_t)a->n * sizeof *a->print) == 0 &&
+                                          memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0));
+}

@@ -1,0 +1,57 @@
+/* models/domain/domain.h - the applicability domain: fingerprints of the molecules that a model was trained on.
+ *
+ * Predictions are more reliable for molecules that are similar to training molecules. The model file
+ * (models/files/model_file.h) stores them as one tensor:
+ *
+ *   domain.zlib  U8 [bytes]  uint32 n, little-endian; then n fingerprints of 256 bytes (bit k of chem/fingerprint/fingerprint.h is bit k % 8
+ *                            of byte k / 8) and n InChIKeys of 27 letters (zeros where InChI gives none), in ascending order of
+ *                            these, as one zlib stream
+ *
+ * which is about 40 bytes a molecule. Files of earlier versions have domain.fingerprint U8 [n,256] and domain.inchikey U8 [n,27]. */
+#ifndef NN_DOMAIN_H
+#define NN_DOMAIN_H
+
+#include <stdbool.h>
+
+#include "chem/fingerprint/fingerprint.h"
+#include "models/tensors/safetensors.h"
+
+enum { NN_DOMAIN_KEY = 27, NN_DOMAIN_TENSORS = 1, NN_DOMAIN_MAX = 1000000 };
+
+typedef struct nn_domain_molecule {
+    ch_fingerprint print;
+    char key[NN_DOMAIN_KEY + 1]; /* InChIKey or "" */
+} nn_domain_molecule;
+
+typedef struct nn_domain {
+    int32_t n;                             /* molecules; 0: not in the file */
+    const ch_fingerprint *print;           /* [n] in ascending order of key */
+    const ch_folds *folds;                 /* of each                       */
+    const char (*key)[NN_DOMAIN_KEY + 1];  /* [n]                           */
+} nn_domain;
+
+/* Makes *out, in mem, from n molecules; sorts molecule[]. The result does not depend on their order. ENOMEM. */
+pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err);
+
+/* Whether the tensor with this name belongs to the domain. */
+bool nn_domain_has(const char *tensor);
+
+/* Reads the domain from the tensors of a file, into mem; out->n = 0 if the file has none. EDATA says what is wrong. */
+pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err);
+
+/* The tensors that store d (d->n > 0) in a file, with their data in mem. ENOMEM. */
+pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err);
+
+/* The nearest training molecule. */
+typedef struct nn_near {
+    double alike;    /* Tanimoto similarity, 0 to 1; NaN without a domain   */
+    const char *key; /* its InChIKey; of several equally near the smallest; NULL without a domain */
+} nn_near;
+
+/* out[k]: the nearest molecule of d for fingerprint to[k], k = 0..n-1. Call it with many fingerprints at once:
+ * each block of d is compared with all of them while it is in the cache. */
+void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n);
+
+bool nn_domain_same(const nn_domain *a, const nn_domain *b); /* equal molecules in equal order */
+
+#endif

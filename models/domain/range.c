@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/domain/range.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/molecule/element.h"
+
+static bool is_kind(nn_kind a, nn_kind b) { return a.z == b.z && a.charge == b.charge && a.paired == b.paired; }
+
+/* ---- making ---------------------------------------------------------------- */
+
+static void kind_count(nn_census *c, nn_kind k)
+{
+    int32_t j = 0;
+
+    while (j < c->n_kinds && !is_kind(c->kind[j].kind, k))
+        j++;
+    if (j == c->n_kinds && j < (int32_t)(sizeof c->kind / sizeof *c->kind))
+        c->kind[c->n_kinds++] = (struct nn_kind_count){ .kind = k };
+    if (j < c->n_kinds)
+        c->kind[j].n++;
+}
+
+/* Into a list of the smallest n so far, of which the first `have` are there; sign -1: of the largest. */
+static void extreme_add(int32_t *list, int64_t have, int32_t x, int sign)
+{
+    int64_t k = have < NN_RANGE_LEAST ? have : NN_RANGE_LEAST;
+
+    for (; k > 0 && sign * x < sign * list[k - 1]; k--)
+        if (k < NN_RANGE_LEAST)
+            list[k] = list[k - 1];
+    if (k < NN_RANGE_LEAST)
+        list[k] = x;
+}
+
+void nn_census_add(nn_census *c, const nn_traits *t, nn_source source)
+{
+    for (int k = 0; k < NN_NUMBERS; k++) {
+        extreme_add(c->least[k], c->n, t->number[k], 1);
+        extreme_add(c->most[k], c->n, t->number[k], -1);
+    }
+    for (int k = 0; k <= NN_RING_MOST; k++)
+        c->ring[k] += t->ring_sizes >> k & 1;
+    for (int32_t k = 0; k < t->n_kinds; k++)
+        kind_count(c, t->kind[k]);
+    c->source[source]++;
+    c->n++;
+}
+
+/* The most frequent first; among equals by element and charge. */
+static int compare_kinds(const void *a, const void *b)
+{
+    const struct nn_kind_count *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    if (x->kind.z != y->kind.z)
+        return x->kind.z - y->kind.z;
+    return x->kind.charge != y->kind.charge ? x->kind.charge - y->kind.charge : x->kind.paired - y->kind.paired;
+}
+
+static int64_t least_of(int64_t n)
+{
+    const int64_t one_in_100 = n / 100;
+
+    if (one_in_100 > NN_RANGE_LEAST)
+        return NN_RANGE_LEAST;
+    return one_in_100 > 1 ? one_in_100 : 1;
+}
+
+void nn_range_of(nn_range *out, const nn_census *c, const char *form)
+{
+    const int64_t least = least_of(c->n);
+    nn_census sorted = *c;
+
+    *out = (nn_range){ .molecules = c->n };
+    (void)strncpy(out->form, form, sizeof out->form - 1);
+    for (int k = 0; k < NN_NUMBERS && c->n > 0; k++) {
+        out->low[k] = c->least[k][least - 1];
+        out->high[k] = c->most[k][least - 1];
+    }
+    for (int k = 0; k <= NN_RING_MOST; k++)
+        out->ring_sizes |= c->ring[k] >= least ? 1u << k : 0;
+    for (int k = 0; k < NN_SOURCES; k++)
+        out->sources |= c->source[k] >= least ? 1u << k : 0;
+    qsort(sorted.kind, (size_t)sorted.n_kinds, sizeof *sorted.kind, compare_kinds);
+    while (out->n_kinds < sorted.n_kinds && out->n_kinds < NN_KINDS_MAX && sorted.kind[out->n_kinds].n >= least) {
+        out->kind[out->n_kinds] = sorted.kind[out->n_kinds].kind;
+        out->n_kinds++;
+    }
+}
+
+/* ---- using ------------------------------------------------------------------ */
+
+const char *const nn_range_words[] = { "heavy atoms", "net charge", "rings", "conjugated atoms", "fragments",
+                                       "unusual valences", "ring of", "atomic charge", "element", "structure", "acids and bases", "similarity", NULL };
+
+/* Whether "; "-separated reasons have that one. */
+static bool has_reason(const char *reasons, const char *one)
+{
+    const size_t n = strlen(one);
+    bool has = false;
+
+    for (const char *s = reasons; !has && s != NULL && *s != '\0';) {
+        const char *end = strstr(s, "; ");
+        const size_t len = end ? (size_t)(end - s) : strlen(s);
+        has = len == n && strncmp(s, one, n) == 0;
+        s = end ? end + 2 : NULL;
+    }
+    return has;
+}
+
+static void reason_add(pl_text *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void reason_add(pl_text *out, const char *fmt, ...)
+{
+    char one[160];
+    va_list list;
+
+    va_start(list, fmt);
+    (void)vsnprintf(one, sizeof one, fmt, list);
+    va_end(list);
+    if (!has_reason(pl_text_str(out), one))
+        pl_text_addf(out, "%s%s", out->len ? "; " : "", one);
+}
+
+static void numbers_judge(pl_text *out, const nn_range *r, const nn_traits *t)
+{
+    for (int k = 0; k < NN_NUMBERS; k++) {
+        if (t->number[k] > r->high[k])
+            reason_add(out, "%s %d > %d", nn_range_words[k], (int)t->number[k], (int)r->high[k]);
+        if (t->number[k] < r->low[k])
+            reason_add(out, "%s %d < %d", nn_range_words[k], (int)t->number[k], (int)r->low[k]);
+    }
+    for (int k = 0; k <= NN_RING_MOST; k++)
+        if ((t->ring_sizes & ~r->ring_sizes) >> k & 1)
+            reason_add(out, "ring of %d%s not in the training", k, k == NN_RING_MOST ? " or more" : "");
+}
+
+static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
+{
+    for (int32_t i = 0; i < t->n_kinds; i++) {
+        const nn_kind k = t->kind[i];
+        int32_t j = 0;
+        while (j < r->n_kinds && !is_kind(r->kind[j], k))
+            j++;
+        if (j < r->n_kinds)
+            continue;
+        if (k.charge == 0)
+            reason_add(out, "element %s rare in the training", ch_element_symbol(k.z));
+        else
+            reason_add(out, "atomic charge %s%+d%s not in the training", ch_element_symbol(k.z), (int)k.charge,
+                       k.paired ? " next to an opposite one" : "");
+    }
+}
+
+static void structures_judge(pl_text *out, const nn_range *r, nn_source source)
+{
+    static const char *const now[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "missing" };
+    int then = 0;
+
+    while (then < NN_SOURCE_NONE && !(r->sources & 1u << then))
+        then++;
+    if (!(r->sources & 1u << source))
+        reason_add(out, "structure %s, model trained on structures %s", now[source], now[then]);
+}
+
+/* Of a molecule that is as it was drawn here, only one that was trained at a pH may differ. */
+static void form_judge(pl_text *out, const nn_range *r, const nn_case *c)
+{
+    const bool was_ph = strncmp(r->form, "at pH", 5) == 0;
+    const bool no_ions = r->low[NN_CHARGE] == 0 && r->high[NN_CHARGE] == 0 && strcmp(c->form, "neutral") == 0;
+
+    if (r->form[0] == '\0' || strcmp(r->form, c->form) == 0)
+        return;
+    if (was_ph || (c->changed && !no_ions))
+        reason_add(out, "acids and bases %s, model trained on them %s", c->form, r->form);
+}
+
+void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_case *c)
+{
+    numbers_judge(out, r, c->traits);
+    kinds_judge(out, r, c->traits);
+    structures_judge(out, r, c->source);
+    form_judge(out, r, c);
+    if (c->alike < lowest)
+        reason_add(out, "similarity %.2f < %.2f", floor(100 * c->alike) / 100, ceil(100 * lowest) / 100);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/features/feature.h"
+#include "models/network/frame.h"
+
+/* The arrays of a batch, cut from one piece of memory that only grows. */
+struct nn_collate {
+    unsigned char *base;
+    size_t cap, used;
+    int32_t *item;       /* kept apart: needed before the sizes are known */
+    nn_left_out *left;
+    int32_t item_cap;
+};
+
+/* The writable side of an nn_batch. */
+typedef struct sheet {
+    int32_t n_nodes, n_edges, n_pairs, node_width, edge_width;
+    int32_t *first, *src, *dst, *row, *rev, *pair, *pair_edge;
+    float *node, *edge, (*vec)[3], *dist, *frame;
+} sheet;
+
+nn_collate *nn_collate_new(void) { return calloc(1, sizeof(nn_collate)); }
+
+void nn_collate_free(nn_collate *c)
+{
+    if (c == NULL)
+        return;
+    free(c->base);
+    free(c->item);
+    free(c->left);
+    free(c);
+}
+
+size_t nn_collate_bytes(const nn_collate *c)
+{
+    return c->cap + (size_t)c->item_cap * (sizeof *c->item + sizeof *c->left);
+}
+
+nn_item nn_item_of(const ch_graph_block *graphs, const nn_basis_block *basis, int32_t i)
+{
+    nn_item item = { .graph = &graphs->graph[i] };
+
+    if (basis != NULL && basis->kind == NN_BASIS_FRAME_Q15)
+        item.frame_q15 = basis->q15 + basis->at[i] * NN_FRAME_FLOATS;
+    if (basis != NULL && basis->kind == NN_BASIS_FRAME_F32)
+        item.frame_f32 = basis->f32 + basis->at[i] * NN_FRAME_FLOATS;
+    return item;
+}
+
+int32_t nn_collate_take(const nn_item *items, int32_t first, int32_t n, int32_t max_graphs,
+                        int64_t max_edges)
+{
+    int64_t edges = 0;
+    int32_t i = first;
+
+    for (; i < n; i++) {
+        edges += items[i].graph->n_edges;
+        if (i > first && ((max_graphs > 0 && i - first >= max_graphs) ||
+                          (max_edges > 0 && edges > max_edges)))
+            break;
+    }
+    return i - first;
+}
+
+/* ---- which, and how much ---- */
+
+static pl_code room_for_items(nn_collate *c, int32_t n, pl_error *err)
+{
+    int32_t *item;
+    nn_left_out *left;
+
+    if (n <= c->item_cap)
+        return PL_OK;
+    item = realloc(c->item, (size_t)n * sizeof *item);
+    if (item != NULL)
+        c->item = item;
+    left = realloc(c->left, (size_t)n * sizeof *left);
+    if (left != NULL)
+        c->left = left;
+    if (item == NULL || left == NULL)
+        return pl_fail(err, PL_ENOMEM, "a batch of %d molecules", n);
+    c->item_cap = n;
+    return PL_OK;
+}
+
+/* Sorts the items into kept and left out; sums the kept. */
+static pl_code choose(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n,
+                      const nn_inputs *inputs, pl_error *err)
+{
+    int64_t nodes = 0, edges = 0;
+
+    for (int32_t i = 0; i < n; i++) {
+        const ch_graph *g = items[i].graph;
+        int32_t unknown = nn_inputs_unknown(inputs, g);
+        if (unknown != 0) {
+            c->left[out->n_left++] = (nn_left_out){ i, unknown };
+            continue;
+        }
+        c->item[out->batch.n_graphs++] = i;
+        nodes += g->n_nodes;
+        edges += g->n_edges;
+        out->batch.n_pairs += g->n_pairs;
+        if (nodes >= INT32_MAX || edges >= INT32_MAX)
+            return pl_fail(err, PL_EINPUT, "a batch of %lld edges is too large", (long long)edges);
+    }
+    out->batch.n_nodes = (int32_t)nodes;
+    out->batch.n_edges = (int32_t)edges;
+    out->item = c->item;
+    out->left = c->left;
+    return PL_OK;
+}
+
+static bool all_have_frames(const nn_collated *out, const nn_item *items)
+{
+    for (int32_t g = 0; g < out->batch.n_graphs; g++) {
+        const nn_item *it = &items[out->item[g]];
+        if (it->frame_q15 == NULL && it->frame_f32 == NULL)
+            return false;
+    }
+    return out->batch.n_graphs > 0;
+}
+
+/* ---- memory ---- */
+
+/* Called twice: without memory it only counts. Never NULL with memory. */
+static void *cut(nn_collate *c, size_t n, size_t size)
+{
+    void *p = c->base == NULL ? NULL : c->base + c->used;
+
+    c->used += (n * size + 63) / 64 * 64;
+    return p;
+}
+
+static void cut_sheet(nn_collate *c, sheet *s, int32_t n_graphs, bool frames)
+{
+    size_t nodes = (size_t)s->n_nodes, edges = (size_t)s->n_edges, pairs = (size_t)s->n_pairs;
+
+    c->used = 0;
+    s->first = cut(c, (size_t)n_graphs + 1, sizeof(int32_t));
+    s->row = cut(c, nodes + 1, sizeof(int32_t));
+    s->node = cut(c, nodes * (size_t)s->node_width + 1, sizeof(float));
+    s->src = cut(c, edges + 1, sizeof(int32_t));
+    s->dst = cut(c, edges + 1, sizeof(int32_t));
+    s->rev = cut(c, edges + 1, sizeof(int32_t));
+    s->pair = cut(c, edges + 1, sizeof(int32_t));
+    s->pair_edge = cut(c, pairs + 1, sizeof(int32_t));
+    s->edge = cut(c, edges * (size_t)s->edge_width + 1, sizeof(float));
+    s->vec = cut(c, edges + 1, sizeof *s->vec);
+    s->dist = cut(c, edges + 1, sizeof(float));
+    s->frame = frames ? cut(c, pairs * NN_FRAME_FLOATS + 1, sizeof(float)) : NULL;
+}
+
+static pl_code room_for_sheet(nn_collate *c, sheet *s, int32_t n_graphs, bool frames, pl_error *err)
+{
+    unsigned char *held = c->base;
+    size_t need;
+
+    c->base = NULL;
+    cut_sheet(c, s, n_graphs, frames);
+    need = c->used;
+    c->base = held;
+    if (need > c->cap) {
+        /* A quarter more, so that growing batches do not allocate every time. */
+        size_t cap = (need + need / 4 + 63) / 64 * 64;
+        free(c->base);
+        c->base = aligned_alloc(64, cap);
+        c->cap = c->base == NULL ? 0 : cap;
+        if (c->base == NULL)
+            return pl_fail(err, PL_ENOMEM, "a batch of %d edges", s->n_edges);
+    }
+    cut_sheet(c, s, n_graphs, frames);
+    return PL_OK;
+}
+
+/* ---- filling ---- */
+
+static void fill_nodes(const sheet *s, const ch_graph *g, int32_t node0, const nn_inputs *in)
+{
+    float *to = s->node + (size_t)node0 * (size_t)s->node_width;
+
+    for (int32_t i = 0; i < g->n_nodes; i++, to += s->node_width) {
+        int32_t k = in->n_elements;
+        for (int32_t e = 0; e < in->n_elements; e++)
+            to[e] = in->element[e] == g->z[i] ? 1.0f : 0.0f;
+        if (in->z)
+            to[k++] = (float)g->z[i];
+        if (in->charge)
+            to[k] = (float)g->charge[i];
+    }
+}
+
+static void fill_edge(const sheet *s, const ch_graph *g, int32_t e, int32_t edge0)
+{
+    int32_t p = g->pair[e], to = edge0 + e;
+    float sign = g->pair_edge[p] == e ? 1.0f : -1.0f;
+    float *f = s->edge + (size_t)to * (size_t)s->edge_width;
+
+    for (int a = 0; a < 3; a++)
+        s->vec[to][a] = sign * g->vec[p][a];
+    s->dist[to] = g->dist[p];
+    for (int32_t k = 0; k < s->edge_width; k++)
+        f[k] = g->type[p] == k ? 1.0f : 0.0f;
+}
+
+static void fill_edges(const sheet *s, const ch_graph *g, int32_t node0, int32_t edge0,
+                       int32_t pair0)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        s->row[node0 + i] = edge0 + g->row[i];
+        for (int32_t e = g->row[i]; e < g->row[i + 1]; e++) {
+            s->src[edge0 + e] = node0 + g->src[e];
+            s->dst[edge0 + e] = node0 + i;
+            s->rev[edge0 + e] = g->rev[e] < 0 ? -1 : edge0 + g->rev[e];
+            s->pair[edge0 + e] = pair0 + g->pair[e];
+            fill_edge(s, g, e, edge0);
+        }
+    }
+    for (int32_t p = 0; p < g->n_pairs; p++)
+        s->pair_edge[pair0 + p] = edge0 + g->pair_edge[p];
+}
+
+static void fill_frames(const sheet *s, const nn_item *item, int32_t pair0)
+{
+    size_t n = (size_t)item->graph->n_pairs * NN_FRAME_FLOATS;
+    float *to = s->frame + (size_t)pair0 * NN_FRAME_FLOATS;
+
+    if (item->frame_f32 != NULL) {
+        memcpy(to, item->frame_f32, n * sizeof *to);
+        return;
+    }
+    for (size_t k = 0; k < n; k++)
+        to[k] = (float)item->frame_q15[k] * (1.0f / 32767.0f);
+}
+
+static void fill(const sheet *s, const nn_collated *out, const nn_item *items, const nn_inputs *in)
+{
+    int32_t node = 0, edge = 0, pair = 0;
+
+    for (int32_t g = 0; g < out->batch.n_graphs; g++) {
+        const nn_item *it = &items[out->item[g]];
+        s->first[g] = node;
+        fill_nodes(s, it->graph, node, in);
+        fill_edges(s, it->graph, node, edge, pair);
+        if (s->frame != NULL)
+            fill_frames(s, it, pair);
+        node += it->graph->n_nodes;
+        edge += it->graph->n_edges;
+        pair += it->graph->n_pairs;
+    }
+    s->first[out->batch.n_graphs] = node;
+    s->row[node] = edge;
+}
+
+static void publish(nn_batch *b, const sheet *s)
+{
+    b->n_node_features = s->node_width;
+    b->n_edge_features = s->edge_width;
+    b->first = s->first;
+    b->node = s->node;
+    b->src = s->src;
+    b->dst = s->dst;
+    b->row = s->row;
+    b->rev = s->rev;
+    b->pair = s->pair;
+    b->pair_edge = s->pair_edge;
+    b->edge = s->edge;
+    b->vec = (const float(*)[3])s->vec;
+    b->dist = s->dist;
+    b->frame = s->frame;
+}
+
+pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n,
+                       const nn_inputs *inputs, pl_error *err)
+{
+    sheet s = { 0 };
+    pl_code code;
+
+    *out = (nn_collated){ 0 };
+    code = room_for_items(c, n, err);
+    if (code == PL_OK)
+        code = choose(c, out, items, n, inputs, err);
+    if (code != PL_OK)
+        return code;
+    s.n_nodes = out->batch.n_nodes;
+    s.n_edges = out->batch.n_edges;
+    s.n_pairs = out->batch.n_pairs;
+    s.node_width = nn_inputs_node_features(inputs);
+    s.edge_width = nn_inputs_edge_features(inputs);
+    code = room_for_sheet(c, &s, out->batch.n_graphs, all_have_frames(out, items), err);
+    if (code != PL_OK)
+        return code;
+    fill(&s, out, items, inputs);
+    publish(&out->batch, &s);
+    return PL_OK;
+}

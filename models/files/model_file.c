@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/files/model_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "models/files/model_file_parts.h"
+#include "models/network/w3j.h"
+#include "models/optim/loss.h"
+#include "models/tensors/safetensors.h"
+#include "pipeline/base/file.h"
+#include "pipeline/base/sha256.h"
+
+/* ---- reading ------------------------------------------------------------- */
+
+static bool same_shape(const nn_tensor *t, const nn_param *p)
+{
+    int dims = p->n_dims;
+
+    if (t->n_dims != dims)
+        return false;
+    for (int k = 0; k < dims; k++)
+        if (t->dims[k] != p->dims[k])
+            return false;
+    return true;
+}
+
+static const char *shape_text(char *to, size_t size, const int64_t *dims, int n)
+{
+    size_t at = 0;
+
+    to[0] = '\0';
+    for (int k = 0; k < n && at < size; k++)
+        at += (size_t)snprintf(to + at, size - at, "%s%lld", k ? " x " : "", (long long)dims[k]);
+    return n ? to : "a single number";
+}
+
+static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param *p, pl_error *err)
+{
+    const nn_tensor *t = nn_tensors_find(all, p->name);
+    const int64_t want[2] = { p->dims[0], p->dims[1] };
+    char a[64], b[64];
+    pl_code rc;
+
+    if (!t)
+        return pl_fail(err, PL_EDATA, "tensor %s is missing", p->name);
+    if (!same_shape(t, p))
+        return pl_fail(err, PL_EDATA, "tensor %s is %s, the model needs %s", p->name,
+                       shape_text(a, sizeof a, t->dims, t->n_dims), shape_text(b, sizeof b, want, p->n_dims));
+    if (t->dtype != NN_F32 && t->dtype != NN_BF16)
+        return pl_fail(err, PL_EDATA, "tensor %s has type %s, F32 or BF16 is needed", p->name,
+                       nn_dtype_name(t->dtype));
+    rc = nn_tensor_floats(params + p->at, p->size, t, err);
+    for (size_t k = 0; k < p->size && !rc; k++)
+        if (!isfinite(params[p->at + k]))
+            rc = pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", p->name, k);
+    return rc;
+}
+
+static pl_code no_extra_tensor(const nn_tensors *all, const nn_se3 *model, pl_error *err)
+{
+    for (int k = 0; k < all->n; k++)
+        if (nn_se3_find(model, all->t[k].name) < 0 && !nn_domain_has(all->t[k].name))
+            return pl_fail(err, PL_EDATA, "tensor %.100s does not belong to this model", all->t[k].name);
+    return PL_OK;
+}
+
+/* Row (o*c_in + c)*F + f of the last radial layer belongs to frequency f (docs/model.md 3.1). */
+static void group_flip(float *w, const nn_group *g, int32_t row_size)
+{
+    for (int32_t p = 0; p < g->n_paths; p++)
+        for (int32_t k = 0; k < g->path[p].n_freq; k++) {
+            const nn_path *path = &g->path[p];
+            int j = (path->d_in > path->d_out ? path->d_in - path->d_out : path->d_out - path->d_in)
+                + k * path->j_step;
+            if (!nn_w3j_sign_differs(j, path->d_in, path->d_out))
+                continue;
+            for (int32_t oc = 0; oc < g->c_out * g->c_in; oc++)
+                for (int32_t h = 0; h < row_size; h++)
+                    w[((size_t)oc * (size_t)g->n_freq + (size_t)(path->f0 + k)) * (size_t)row_size + (size_t)h] *= -1.0f;
+        }
+}
+
+static void signs_move(const nn_se3 *model, float *params)
+{
+    for (int32_t m = 0; m < model->n_modules; m++) {
+        const nn_module *mod = &model->module[m];
+        const nn_conv *c = mod->kind == NN_ATTENTION ? &mod->u.attention.conv : &mod->u.conv;
+        if (mod->kind == NN_NORM)
+            continue;
+        for (int32_t g = 0; g < c->n_groups; g++) {
+            const nn_param *w2 = &model->param[c->group[g].w2];
+            group_flip(params + w2->at, &c->group[g], w2->dims[1]);
+        }
+    }
+}
+
+static pl_code params_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err)
+{
+    const nn_se3 *model = m->model;
+    pl_code rc = PL_OK;
+
+    m->params = PL_NEW(mem, float, model->n_floats);
+    if (!m->params)
+        return pl_fail(err, PL_ENOMEM, "a model of %zu parameters", model->n_floats);
+    for (int32_t k = 0; k < model->n_params && !rc; k++)
+        rc = tensor_take(m->params, all, &model->param[k], err);
+    if (!rc)
+        rc = no_extra_tensor(all, model, err);
+    if (!rc && other_signs)
+        signs_move(model, m->params);
+    return rc;
+}
+
+static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
+{
+    nn_tensors *all;
+    nn_se3 *model = NULL;
+    bool other_signs = false;
+    pl_bytes file;
+    pl_sha256 sha;
+    pl_code rc = pl_file_read(&file, path, mem, err);
+
+    if (!rc && (rc = nn_tensors_parse(&all, file, mem, err)))
+        pl_at(err, "%s", path);
+    if (!rc)
+        rc = nn_model_meta_take(m, &other_signs, all, mem, err);
+    if (!rc && nn_se3_plan(&model, &m->conf, mem, err))
+        rc = err && err->code == PL_ENOMEM ? PL_ENOMEM : PL_EDATA;
+    if (rc)
+        return rc;
+    m->model = model;
+    m->verified = all->verified;
+    for (int k = 0; k < all->n; k++)
+        m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
+    rc = params_take(m, all, other_signs, mem, err);
+    if (!rc)
+        rc = nn_domain_take(&m->domain, all, mem, err);
+    pl_sha256_start(&sha); /* of what was read, whatever the file holds by now */
+    pl_sha256_add(&sha, file.data, file.len);
+    pl_sha256_hex(&sha, m->sha256);
+    return rc;
+}
+
+pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
+{
+    nn_model_file *m = PL_NEW(mem, nn_model_file, 1);
+    pl_error inner = { 0 };
+    pl_code rc = m ? read_all(m, path, mem, &inner) : pl_fail(&inner, PL_ENOMEM, "model");
+
+    if (!rc)
+        *out = m;
+    else if (strstr(inner.text, path))
+        rc = pl_fail(err, rc, "%s", inner.text);
+    else
+        rc = pl_fail(err, rc, "%s: %.250s", path, inner.text);
+    return rc;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* Nearest, ties to even; the numbers are finite. */
+static uint16_t bf16_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+void nn_model_round(nn_model_file *m)
+{
+    for (size_t i = 0; m->bf16 && i < m->model->n_floats; i++) {
+        uint32_t bits = (uint32_t)bf16_of(m->params[i]) << 16;
+        memcpy(&m->params[i], &bits, sizeof bits);
+    }
+}
+
+static pl_code tensors_fill(nn_tensor *t, const nn_model_file *m, pl_arena *mem, pl_error *err)
+{
+    for (int32_t k = 0; k < m->model->n_params; k++) {
+        const nn_param *p = &m->model->param[k];
+        t[k] = (nn_tensor){ .name = p->name, .dtype = m->bf16 ? NN_BF16 : NN_F32, .n_dims = p->n_dims,
+                            .dims = { p->dims[0], p->dims[1] }, .count = p->size, .data = m->params + p->at };
+        for (size_t i = 0; i < p->size; i++)
+            if (!isfinite(m->params[p->at + i]))
+                return pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", p->name, i);
+        if (!m->bf16)
+            continue;
+        uint16_t *half = PL_NEW(mem, uint16_t, p->size);
+        if (!half)
+            return pl_fail(err, PL_ENOMEM, "a model file");
+        for (size_t i = 0; i < p->size; i++)
+            half[i] = bf16_of(m->params[p->at + i]);
+        t[k].data = half;
+    }
+    return PL_OK;
+}
+
+static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
+{
+    nn_tensor *t = PL_NEW(mem, nn_tensor, m->model->n_params + NN_DOMAIN_TENSORS);
+    nn_tensors all = { .n = m->model->n_params, .t = t };
+    pl_code rc;
+
+    if (!t)
+        return pl_fail(err, PL_ENOMEM, "a model file");
+    rc = tensors_fill(t, m, mem, err);
+    if (!rc && m->domain.n > 0) {
+        rc = nn_domain_tensors(t + all.n, &m->domain, mem, err);
+        all.n += NN_DOMAIN_TENSORS;
+    }
+    if (!rc)
+        rc = nn_model_meta_list(&all.meta, &all.n_meta, m, mem, err);
+    return rc ? rc : nn_tensors_write(path, &all, err);
+}
+
+pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_code rc = mem ? write_in(m, path, mem, err) : pl_fail(err, PL_ENOMEM, "a model file");
+
+    pl_arena_free(mem);
+    return rc;
+}
+
+/* ---- using --------------------------------------------------------------- */
+
+double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uint8_t *z, int32_t n)
+{
+    int64_t count[256] = { 0 };
+    double sum = scale->constant;
+
+    for (int32_t i = 0; i < n; i++)
+        count[z[i]]++;
+    for (int32_t k = 0; k < inputs->n_elements; k++)
+        sum += scale->offset[k] * (double)count[inputs->element[k]];
+    return sum;
+}
+
+double nn_model_value(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double y)
+{
+    const nn_scale *s = &m->target[target].scale;
+    const double x = y * s->stdev + s->mean + nn_model_offset(s, &m->inputs, z, n);
+
+    return m->classifies ? nn_logistic(x) : x;
+}
+
+pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, pl_error *err)
+{
+    const ch_graph_opts *t = &m->graph;
+
+    if (t->edges != opts->edges)
+        return pl_fail(err, PL_ECONFIG, "edges: %s, but model %s was trained with edges: %s",
+                       nn_edges_name(opts->edges), m->name, nn_edges_name(t->edges));
+    if (t->edges == CH_EDGES_RADIUS && t->cutoff != opts->cutoff)
+        return pl_fail(err, PL_ECONFIG, "cutoff: %g Angstrom, but model %s was trained with %g", (double)opts->cutoff,
+                       m->name, (double)t->cutoff);
+    if (t->edges == CH_EDGES_RADIUS && t->max_neighbours != opts->max_neighbours)
+        return pl_fail(err, PL_ECONFIG, "max_neighbours: %d, but model %s was trained with %d",
+                       (int)opts->max_neighbours, m->name, (int)t->max_neighbours);
+    if (t->edges == CH_EDGES_KNN && t->k != opts->k)
+        return pl_fail(err, PL_ECONFIG, "k: %d, but model %s was trained with %d", (int)opts->k, m->name, (int)t->k);
+    return PL_OK;
+}

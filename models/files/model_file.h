@@ -1,0 +1,102 @@
+/* models/files/model_file.h - reads and writes a trained model, a single safetensors file.
+ *
+ * A safetensors file (models/tensors/safetensors.h): the parameters under the names of
+ * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
+ * metadata, each a JSON object except the first four:
+ *
+ *   format "molsieve-model", format_version "1" | "2" | "3", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   model      the settings of the network (models/network/se3.h)
+ *   inputs     elements and features (models/features/feature.h)
+ *   graph      edges, cutoff, k, max_neighbours (chem/graph/graph.h)
+ *   target     name, unit, better, similarity_at_least (the lowest calibrated similarity, if known); in format 2 also
+ *              task "classification" and output "logistic"
+ *   scale      mean, std, constant, offsets: see nn_model_value
+ *              in format 3 target, scale and interval are {"targets": [...]}, one entry per output, and the task holds for all
+ *   interval   part and bands (similarity, within, molecules): models/metrics/conformal.h; absent for classifiers and where there
+ *              was no calibration
+ *   range      the ranges of properties of the training molecules, and how their structures were made: models/domain/range_meta.c;
+ *              absent in files of earlier versions
+ *   provenance data, sizes, split, recipe, date, errors
+ *   sha256     of the file itself: models/tensors/safetensors.h; absent in files of earlier versions
+ *
+ * The file may also contain the applicability domain (models/domain/domain.h).
+ * Classifiers have format 2, because a program that knows only format 1 would take log odds for the target.
+ * Models of several targets have format 3.
+ * A file cannot contain executable code. Reading checks every tensor's name, shape and
+ * numbers; PL_EDATA names the first one that is missing, unknown, of another shape or not
+ * finite. Weights that were trained with the other sign convention of the 3j symbols are
+ * converted when they are read (docs/model.md 2.3). Units: those of the target; Angstrom. */
+#ifndef NN_MODEL_FILE_H
+#define NN_MODEL_FILE_H
+
+#include "chem/graph/graph.h"
+#include "models/domain/domain.h"
+#include "models/domain/range.h"
+#include "models/features/feature.h"
+#include "models/metrics/conformal.h"
+#include "models/network/se3.h"
+
+typedef struct nn_scale {
+    double mean, stdev;                   /* of (target - linear part) over the training set */
+    double constant;                      /* linear part = constant + sum over the atoms of */
+    double offset[NN_MAX_ELEMENTS];       /* offset[element], elements in the order of inputs */
+} nn_scale;
+
+enum { NN_TARGETS_MAX = 64 };
+
+/* One number that a model predicts. */
+typedef struct nn_target {
+    const char *name, *unit, *better;     /* better: "low", "high" or "none"                */
+    nn_scale scale;
+    nn_interval interval;                 /* prediction intervals; n = 0: none              */
+    double lowest;                        /* lowest calibrated similarity (models/metrics/conformal.h); 0: unknown  */
+} nn_target;
+
+typedef struct nn_model_file {
+    const char *name;
+    nn_target *target;                    /* [conf.outputs]                                 */
+    bool classifies;                      /* targets are classes 0 and 1; values are probabilities of class 1 */
+    nn_se3_conf conf;
+    nn_inputs inputs;
+    ch_graph_opts graph;                  /* max_atoms and max_edges are not kept           */
+    nn_domain domain;                     /* fingerprints of the training molecules         */
+    nn_range range;                       /* ranges of their properties                     */
+    const char *provenance;               /* JSON object                                    */
+    bool bf16;                            /* parameters are stored as bfloat16              */
+    const nn_se3 *model;                  /* the plan of conf                               */
+    float *params;                        /* [model->n_floats]; after a read exactly the
+                                             values in the file                             */
+    char sha256[65];                      /* of the file; read only                         */
+    bool verified;                        /* the file has a checksum and it matches; read only */
+} nn_model_file;
+
+/* Reads a model; everything is in mem. EIO: the file cannot be read. EDATA: it is not a valid model file. */
+pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
+
+/* Rounds the parameters to the numbers that the file will contain: to bfloat16 if m->bf16. */
+void nn_model_round(nn_model_file *m);
+
+/* Writes a model: the file at path is replaced at once, so it is never incomplete. Equal models give equal bytes. */
+pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err);
+
+/* The linear part of the target for a molecule with atomic numbers z[n]: constant + sum of the atoms' offsets.
+ * An element that the model does not know has offset 0. */
+double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uint8_t *z, int32_t n);
+
+/* Converts the network's output y for a target (0..outputs-1) to the target's unit: x = y stdev + mean + linear
+ * part. For a classifier the logistic function of x, a probability. */
+double nn_model_value(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double y);
+
+/* ECONFIG: graphs made with `opts` differ from those of the training; the text names
+ * the setting: "cutoff 4 Angstrom, the model was trained with 5". */
+pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, pl_error *err);
+
+/* The metadata as one JSON object in mem, for the results database; NULL: no memory. */
+const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem);
+
+/* Whether s is allowed as the name of a model, target or unit: one line of at most 200 bytes, no control characters. */
+bool nn_model_name_fits(const char *s);
+
+const char *nn_edges_name(ch_edges e); /* "radius"; never NULL */
+
+#endif

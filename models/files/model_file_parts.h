@@ -1,0 +1,16 @@
+/* models/files/model_file_parts.h - converts the metadata of a model file to records and back.
+ * Only models/files/model_file.c uses it; the keys are described in models/files/model_file.h. */
+#ifndef NN_MODEL_FILE_PARTS_H
+#define NN_MODEL_FILE_PARTS_H
+
+#include "models/files/model_file.h"
+#include "models/tensors/safetensors.h"
+
+/* Fills all fields of m except model, params, bf16 and sha256. *other_signs: the weights use the other sign
+ * convention of the 3j symbols. EDATA names the key. */
+pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors *all, pl_arena *mem, pl_error *err);
+
+/* The metadata of m as strings in mem. */
+pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err);
+
+#endif

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/files/model_file_parts.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/molecule/element.h"
+#include "pipeline/base/text.h"
+
+static const char *const edges_names[] = { "radius", "bonds", "knn", "full", NULL };
+static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
+static const char *const fusion_names[] = { "none", "partial", "full", NULL };
+static const char *const parity_names[] = { "both", "natural", NULL };
+
+const char *nn_edges_name(ch_edges e)
+{
+    return (int)e >= 0 && e <= CH_EDGES_FULL ? edges_names[e] : "unknown";
+}
+
+bool nn_model_name_fits(const char *s)
+{
+    size_t n = 0;
+
+    while ((unsigned char)s[n] >= 0x20 && s[n] != 0x7f && n < 200)
+        n++;
+    return s[n] == '\0';
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* One JSON object of the metadata. The first thing found wrong is kept in err
+ * and every later call does nothing. */
+typedef struct reader {
+    const nn_tensors *all;
+    const char *section;
+    json_t *root;
+    int version; /* of the format */
+    pl_arena *mem;
+    pl_code rc;
+    pl_error *err;
+} reader;
+
+static void section_open(reader *r, const char *section)
+{
+    const char *text = nn_tensors_meta(r->all, section);
+    json_error_t why;
+
+    json_decref(r->root);
+    r->root = NULL;
+    r->section = section;
+    if (r->rc)
+        return;
+    if (!text)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata has no %s: not a model file of this program", section);
+    else if (!(r->root = json_loads(text, JSON_REJECT_DUPLICATES, &why)))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s is not JSON: %.100s", section, why.text);
+    else if (!json_is_object(r->root))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s is not a JSON object", section);
+}
+
+static json_t *member(reader *r, const char *key)
+{
+    json_t *value = r->rc ? NULL : json_object_get(r->root, key);
+
+    if (!r->rc && !value)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s has no %s", r->section, key);
+    return value;
+}
+
+static void wrong_type(reader *r, const char *key, const char *wanted)
+{
+    if (!r->rc)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s.%s is not %s", r->section, key, wanted);
+}
+
+static double get_real(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+
+    if (!json_is_number(value) || !isfinite(json_number_value(value))) {
+        wrong_type(r, key, "a number");
+        return 0.0;
+    }
+    return json_number_value(value);
+}
+
+static int32_t get_int(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+    json_int_t n = json_integer_value(value);
+
+    if (!json_is_integer(value) || n < 0 || n > 1 << 30) {
+        wrong_type(r, key, "a whole number from 0");
+        return 0;
+    }
+    return (int32_t)n;
+}
+
+static bool get_bool(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+
+    if (!json_is_boolean(value))
+        wrong_type(r, key, "true or false");
+    return json_is_true(value);
+}
+
+static const char *get_text(reader *r, const char *key)
+{
+    json_t *value = member(r, key);
+    const char *text = json_is_string(value) ? pl_strdup(r->mem, json_string_value(value)) : NULL;
+
+    if (!json_is_string(value))
+        wrong_type(r, key, "a text");
+    else if (!text && !r->rc)
+        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+    return text ? text : "";
+}
+
+static int32_t get_choice(reader *r, const char *key, const char *const *names)
+{
+    const char *text = get_text(r, key);
+
+    for (int32_t k = 0; names[k]; k++)
+        if (!strcmp(text, names[k]))
+            return k;
+    if (!r->rc)
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s.%s: %.50s is not known", r->section, key, text);
+    return 0;
+}
+
+static void take_conf(reader *r, nn_se3_conf *c)
+{
+    section_open(r, "model");
+    c->layers = get_int(r, "layers");
+    c->degrees = get_int(r, "degrees");
+    c->channels = get_int(r, "channels");
+    c->heads = get_int(r, "heads");
+    c->channels_div = get_int(r, "channels_div");
+    c->norm = get_bool(r, "norm");
+    c->layer_norm = get_bool(r, "layer_norm");
+    c->pooling = get_choice(r, "pooling", pooling_names);
+    c->fusion = get_choice(r, "fusion", fusion_names);
+    c->outputs = get_int(r, "outputs");
+    c->parity = r->root && json_object_get(r->root, "parity") ? get_choice(r, "parity", parity_names) : NN_PARITY_BOTH;
+}
+
+static void take_elements(reader *r, nn_inputs *in)
+{
+    json_t *list = member(r, "elements");
+    size_t n = json_array_size(list);
+
+    if (!json_is_array(list) || n < 1 || n > NN_MAX_ELEMENTS) {
+        wrong_type(r, "elements", "a list of 1 to 32 elements");
+        return;
+    }
+    in->n_elements = (int32_t)n;
+    for (size_t k = 0; k < n; k++) {
+        const char *symbol = json_string_value(json_array_get(list, k));
+        int z = symbol ? ch_element_number(symbol) : 0;
+        if (z < 1)
+            wrong_type(r, "elements", "a list of chemical symbols");
+        in->element[k] = (uint8_t)z;
+    }
+}
+
+static void take_inputs(reader *r, nn_inputs *in)
+{
+    section_open(r, "inputs");
+    take_elements(r, in);
+    in->z = get_bool(r, "z");
+    in->charge = get_bool(r, "charge");
+    in->bonds = get_bool(r, "bonds");
+    if (!r->rc && nn_inputs_check(in, r->err))
+        r->rc = PL_EDATA;
+}
+
+static void take_graph(reader *r, ch_graph_opts *g)
+{
+    section_open(r, "graph");
+    g->edges = (ch_edges)get_choice(r, "edges", edges_names);
+    if (g->edges == CH_EDGES_RADIUS) {
+        g->cutoff = (float)get_real(r, "cutoff");
+        g->max_neighbours = get_int(r, "max_neighbours");
+    }
+    if (g->edges == CH_EDGES_KNN)
+        g->k = get_int(r, "k");
+}
+
+static void take_scale(reader *r, nn_target *t, const nn_inputs *in)
+{
+    nn_scale *s = &t->scale;
+    json_t *offsets;
+
+    s->mean = get_real(r, "mean");
+    s->stdev = get_real(r, "std");
+    s->constant = get_real(r, "constant");
+    offsets = member(r, "offsets");
+    if (!r->rc && !(s->stdev > 0))
+        wrong_type(r, "std", "above 0");
+    if (!json_is_array(offsets) || json_array_size(offsets) != (size_t)in->n_elements) {
+        wrong_type(r, "offsets", "a list with a number for each element");
+        return;
+    }
+    for (int32_t k = 0; k < in->n_elements; k++) {
+        json_t *one = json_array_get(offsets, (size_t)k);
+        s->offset[k] = json_number_value(one);
+        if (!json_is_number(one) || !isfinite(s->offset[k]))
+            wrong_type(r, "offsets", "a list of numbers");
+    }
+}
+
+static const char RANGE[] = "range"; /* a section that may be missing */
+static const char LOWEST[] = "similarity_at_least";
+
+static void take_target(reader *r, nn_target *t, const nn_inputs *in)
+{
+    static const char *const better[] = { "low", "high", "none", NULL };
+
+    (void)in;
+    t->name = get_text(r, "name");
+    t->unit = get_text(r, "unit");
+    t->better = better[get_choice(r, "better", better)];
+    if (!nn_model_name_fits(t->name) || !t->name[0])
+        wrong_type(r, "name", "a name");
+    if (!nn_model_name_fits(t->unit))
+        wrong_type(r, "unit", "a unit");
+    t->lowest = json_object_get(r->root, LOWEST) ? get_real(r, LOWEST) : 0;
+    if (!(t->lowest >= 0 && t->lowest <= 1))
+        wrong_type(r, LOWEST, "a similarity");
+}
+
+static const double MOST = 1e15; /* any more is no similarity, no error and no number of molecules */
+
+static double band_real(reader *r, const json_t *band, const char *key)
+{
+    const json_t *value = json_object_get(band, key);
+
+    const double x = json_number_value(value);
+
+    if (json_is_number(value) && x >= 0 && x <= MOST)
+        return x;
+    wrong_type(r, key, "a number from 0");
+    return 0;
+}
+
+static void take_interval(reader *r, nn_target *t, const nn_inputs *in)
+{
+    nn_interval *i = &t->interval;
+    json_t *bands = member(r, "bands");
+
+    (void)in;
+    i->part = get_text(r, "part");
+    if (!r->rc && (!json_is_array(bands) || json_array_size(bands) > NN_BANDS_MAX || !nn_model_name_fits(i->part)))
+        wrong_type(r, "bands", "a list of up to 3 bands");
+    for (size_t k = 0; k < json_array_size(bands) && !r->rc; k++) {
+        const json_t *band = json_array_get(bands, k);
+        i->band[k] = (nn_band){ band_real(r, band, "similarity"), band_real(r, band, "within"),
+                                (int64_t)band_real(r, band, "molecules") };
+        if (!r->rc && (k ? !(i->band[k].from > i->band[k - 1].from) : i->band[k].from != 0))
+            wrong_type(r, "bands", "from 0 on");
+        i->n = (int32_t)k + 1;
+    }
+}
+
+/* In the open section, for each target: the section itself, or the objects of its list. */
+static void take_each(reader *r, nn_model_file *m, void (*take)(reader *r, nn_target *t, const nn_inputs *in))
+{
+    json_t *section = r->root, *list = r->version < 3 ? NULL : member(r, "targets");
+
+    if (r->version < 3) {
+        take(r, m->target, &m->inputs);
+        return;
+    }
+    if (!r->rc && (!json_is_array(list) || json_array_size(list) != (size_t)m->conf.outputs))
+        wrong_type(r, "targets", "a list with an object for each output");
+    for (int32_t k = 0; k < m->conf.outputs && !r->rc; k++) {
+        r->root = json_array_get(list, (size_t)k);
+        take(r, &m->target[k], &m->inputs);
+    }
+    r->root = section;
+}
+
+/* Who reads no task takes the log odds for the target, so there is a format for it. */
+static void take_task(reader *r, nn_model_file *m)
+{
+    static const char *const classification[] = { "classification", NULL }, *const logistic[] = { "logistic", NULL };
+
+    m->classifies = r->version == 2 || (r->version == 3 && json_object_get(r->root, "task"));
+    if (!m->classifies)
+        return;
+    (void)get_choice(r, "task", classification);
+    (void)get_choice(r, "output", logistic);
+}
+
+static void take_targets(reader *r, nn_model_file *m)
+{
+    const int32_t n = m->conf.outputs;
+
+    if (!r->rc && (n < 1 || n > NN_TARGETS_MAX || (n > 1) != (r->version == 3)))
+        r->rc = pl_fail(r->err, PL_EDATA, "%d outputs in a model file of format %d; this program reads up to %d", (int)n, r->version,
+                        NN_TARGETS_MAX);
+    m->target = r->rc ? NULL : PL_NEW(r->mem, nn_target, n);
+    if (!r->rc && !m->target)
+        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+    if (r->rc)
+        return;
+    section_open(r, "target");
+    take_task(r, m);
+    take_each(r, m, take_target);
+    section_open(r, "scale");
+    take_each(r, m, take_scale);
+    if (nn_tensors_meta(r->all, "interval")) {
+        section_open(r, "interval");
+        take_each(r, m, take_interval);
+    }
+    for (int32_t k = 0; k < n * n && !r->rc; k++)
+        if (k / n < k % n && !strcmp(m->target[k / n].name, m->target[k % n].name))
+            r->rc = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
+}
+
+/* Files of earlier versions have none. */
+static void take_range(reader *r, nn_range *range)
+{
+    const char *text = nn_tensors_meta(r->all, RANGE);
+
+    *range = (nn_range){ 0 };
+    if (!r->rc && text)
+        r->rc = nn_range_take(range, text, r->err);
+}
+
+static void take_names(reader *r, nn_model_file *m, bool *other_signs)
+{
+    const char *format = nn_tensors_meta(r->all, "format"), *version = nn_tensors_meta(r->all, "format_version");
+    const char *signs = nn_tensors_meta(r->all, "w3j"), *name = nn_tensors_meta(r->all, "name");
+
+    if (!format || strcmp(format, "molsieve-model") != 0)
+        r->rc = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
+                        format ? format : "missing");
+    else if (!version || version[0] < '1' || version[0] > '3' || version[1])
+        r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 3", version ? version : "?");
+    else if (name && !nn_model_name_fits(name))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
+    else if (!signs || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
+        r->rc = pl_fail(r->err, PL_EDATA, "metadata w3j is %.40s, not e3nn-0.3.3 or e3nn-0.5", signs ? signs : "missing");
+    if (r->rc)
+        return;
+    *other_signs = !strcmp(signs, "e3nn-0.5");
+    m->name = pl_strdup(r->mem, name ? name : "");
+    r->version = version[0] - '0';
+    section_open(r, "provenance");
+    m->provenance = r->rc ? "{}" : pl_strdup(r->mem, nn_tensors_meta(r->all, "provenance"));
+    if (!r->rc && (!m->name || !m->provenance))
+        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+}
+
+pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors *all, pl_arena *mem, pl_error *err)
+{
+    reader r = { .all = all, .mem = mem, .err = err };
+
+    take_names(&r, m, other_signs);
+    take_conf(&r, &m->conf);
+    take_inputs(&r, &m->inputs);
+    take_graph(&r, &m->graph);
+    take_targets(&r, m);
+    take_range(&r, &m->range);
+    json_decref(r.root);
+    m->conf.node_features = nn_inputs_node_features(&m->inputs);
+    m->conf.edge_features = nn_inputs_edge_features(&m->inputs);
+    return r.rc;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static json_t *json_conf(const nn_se3_conf *c)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:s}", "layers", c->layers, "degrees", c->degrees,
+                     "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm,
+                     "layer_norm", c->layer_norm, "pooling", pooling_names[c->pooling], "fusion",
+                     fusion_names[c->fusion], "outputs", c->outputs, "parity", parity_names[c->parity]);
+}
+
+static json_t *json_inputs(const nn_inputs *in)
+{
+    json_t *list = json_array();
+
+    for (int32_t k = 0; k < in->n_elements; k++)
+        json_array_append_new(list, json_string(ch_element_symbol(in->element[k])));
+    return json_pack("{s:o, s:b, s:b, s:b}", "elements", list, "z", in->z, "charge", in->charge, "bonds", in->bonds);
+}
+
+static json_t *json_graph(const ch_graph_opts *g)
+{
+    if (g->edges == CH_EDGES_RADIUS)
+        return json_pack("{s:s, s:f, s:i}", "edges", edges_names[g->edges], "cutoff", (double)g->cutoff,
+                         "max_neighbours", g->max_neighbours);
+    if (g->edges == CH_EDGES_KNN)
+        return json_pack("{s:s, s:i}", "edges", edges_names[g->edges], "k", g->k);
+    return json_pack("{s:s}", "edges", edges_names[g->edges]);
+}
+
+static json_t *json_scale(const nn_target *t, const nn_inputs *in)
+{
+    json_t *offsets = json_array();
+
+    for (int32_t k = 0; k < in->n_elements; k++)
+        json_array_append_new(offsets, json_real(t->scale.offset[k]));
+    return json_pack("{s:f, s:f, s:f, s:o}", "mean", t->scale.mean, "std", t->scale.stdev, "constant", t->scale.constant,
+                     "offsets", offsets);
+}
+
+static json_t *json_target(const nn_target *t, const nn_inputs *in)
+{
+    json_t *o = json_pack("{s:s, s:s, s:s}", "name", t->name, "unit", t->unit, "better", t->better);
+
+    (void)in;
+    if (o && t->lowest > 0)
+        json_object_set_new(o, LOWEST, json_real(t->lowest));
+    return o;
+}
+
+static json_t *json_interval(const nn_target *t, const nn_inputs *in)
+{
+    json_t *bands = json_array();
+
+    (void)in;
+    for (int32_t k = 0; k < t->interval.n; k++)
+        json_array_append_new(bands, json_pack("{s:f, s:f, s:I}", "similarity", t->interval.band[k].from, "within",
+                                               t->interval.band[k].within, "molecules", (json_int_t)t->interval.band[k].n));
+    return json_pack("{s:s, s:o}", "part", t->interval.part ? t->interval.part : "", "bands", bands);
+}
+
+/* As take_each reads it. */
+static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target *t, const nn_inputs *in))
+{
+    json_t *list;
+
+    if (m->conf.outputs == 1)
+        return make(m->target, &m->inputs);
+    list = json_array();
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        json_array_append_new(list, make(&m->target[k], &m->inputs));
+    return json_pack("{s:o}", "targets", list);
+}
+
+/* Takes over `value`; NULL when refused. */
+static const char *json_text(json_t *value, pl_arena *mem)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    const char *copy = text ? pl_strdup(mem, text) : NULL;
+
+    free(text);
+    json_decref(value);
+    return copy;
+}
+
+enum { META_KEYS = 12 };
+
+/* How many; the last two only if they are known. */
+static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
+{
+    bool known = false;
+    int n = 10;
+    json_t *target = json_each(m, json_target);
+
+    list[0] = (nn_meta){ "format", "molsieve-model" };
+    if (m->classifies) {
+        json_object_set_new(target, "task", json_string("classification"));
+        json_object_set_new(target, "output", json_string("logistic"));
+    }
+    list[1] = (nn_meta){ "format_version", m->conf.outputs > 1 ? "3" : m->classifies ? "2" : "1" };
+    list[2] = (nn_meta){ "name", m->name };
+    list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
+    list[4] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };
+    list[5] = (nn_meta){ "inputs", json_text(json_inputs(&m->inputs), mem) };
+    list[6] = (nn_meta){ "graph", json_text(json_graph(&m->graph), mem) };
+    list[7] = (nn_meta){ "target", json_text(target, mem) };
+    list[8] = (nn_meta){ "scale", json_text(json_each(m, json_scale), mem) };
+    list[9] = (nn_meta){ "provenance", m->provenance };
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        known = known || m->target[k].interval.n > 0;
+    if (known)
+        list[n++] = (nn_meta){ "interval", json_text(json_each(m, json_interval), mem) };
+    if (m->range.molecules > 0)
+        list[n++] = (nn_meta){ RANGE, nn_range_text(&m->range, mem) };
+    return n;
+}
+
+pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err)
+{
+    nn_meta *list = PL_NEW(mem, nn_meta, META_KEYS);
+
+    if (!list)
+        return pl_fail(err, PL_ENOMEM, "metadata of a model");
+    *n = meta_fill(list, m, mem);
+    for (int k = 0; k < *n; k++)
+        if (!list[k].value)
+            return pl_fail(err, PL_ENOMEM, "metadata of a model");
+    *out = list;
+    return PL_OK;
+}
+
+const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem)
+{
+    nn_meta list[META_KEYS];
+    json_t *all = json_object();
+    const int n = meta_fill(list, m, mem);
+
+    for (int k = 0; k < n; k++) {
+        json_t *value = k < 4 ? json_string(list[k].value ? list[k].value : "")
+                              : json_loads(list[k].value ? list[k].value : "{}", 0, NULL);
+        json_object_set_new(all, list[k].key, value ? value : json_null());
+    }
+    return json_text(all, mem);
+}

@@ -1,0 +1,39 @@
+/* models/training/prefetch.h - prefetch: one background thread collates the next batch while the current one is computed.
+ *
+ * The thread sleeps unless there is a batch to make. If the system refuses a thread,
+ * the caller's thread makes each batch when it is needed. The batches are the same either way. */
+#ifndef NN_PREFETCH_H
+#define NN_PREFETCH_H
+
+#include "models/features/batch.h"
+#include "pipeline/base/error.h"
+
+/* A data set: molecules 0..n-1. `batch` fills *out with the molecules which[0..n-1], in that order; *out is
+ * valid until the next call for the same slot (0 or 1). `batch` is called by one thread at a time, but not
+ * always by the same thread. */
+typedef struct nn_samples {
+    void *ctx;
+    int64_t n;
+    const int32_t *edges;   /* [n] directed edges of each molecule, for the limit of a batch */
+    const float *target;    /* [n][outputs] normalised; NaN: not measured; may be NULL
+                               for prediction                                        */
+    pl_code (*batch)(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err);
+    int32_t outputs;        /* of the model                                           */
+} nn_samples;
+
+/* Molecule numbers at[0..n-1], borrowed from the caller, who leaves them unchanged until the batch is made. */
+typedef struct nn_which {
+    const int64_t *at;
+    int32_t n;              /* 0: none */
+} nn_which;
+
+typedef struct nn_ahead nn_ahead;
+
+nn_ahead *nn_ahead_new(void);      /* NULL: no memory                                    */
+void nn_ahead_free(nn_ahead *a);   /* waits for a batch that is being made; NULL is fine */
+
+/* Returns the batch `now` in *out and starts making the batch `next` in the background. *out is valid
+ * until the call after the next one. An error in making `next` is returned by the call that asks for it. */
+pl_code nn_ahead_take(nn_ahead *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err);
+
+#endif

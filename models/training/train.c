@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/training/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "models/training/train_parts.h"
+#include "pipeline/base/rng.h"
+
+enum { PURPOSE_SHUFFLE = 0x73687566 }; /* "shuf" */
+
+/* ---- order, batches, learning rate --------------------------------------- */
+
+void nn_train_order(int64_t *order, int64_t n, uint64_t seed, int64_t epoch)
+{
+    pl_rng r = pl_rng_at(seed, (uint64_t)epoch, PURPOSE_SHUFFLE);
+
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        int64_t j = (int64_t)pl_rng_below(&r, (uint64_t)i + 1), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+}
+
+int32_t nn_train_take(const nn_samples *s, const int64_t *which, int64_t n, int64_t molecules, int64_t max_edges)
+{
+    int64_t edges = 0;
+    int32_t k = 0;
+
+    while (k < n && (molecules <= 0 || k < molecules)) {
+        edges += s->edges[which[k]];
+        if (k > 0 && max_edges > 0 && edges > max_edges)
+            break;
+        k++;
+    }
+    return k;
+}
+
+double nn_train_lr(const nn_train_conf *c, double at)
+{
+    double lr = c->lr, part = c->schedule == NN_LR_COSINE_EPOCH ? floor(at) : at;
+
+    if (c->schedule != NN_LR_CONSTANT && c->epochs > 0)
+        lr = c->min_lr + 0.5 * (c->lr - c->min_lr) * (1.0 + cos(3.14159265358979323846 * part / (double)c->epochs));
+    return c->warmup > 0 && at < c->warmup ? lr * at / c->warmup : lr;
+}
+
+/* ---- whole --------------------------------------------------------------- */
+
+static pl_code loop_alloc(nn_loop *l, pl_error *err)
+{
+    int64_t wide = l->conf->molecules > 0 && l->conf->molecules < l->train->n ? l->conf->molecules : l->train->n;
+    int64_t n = (wide + 1) * l->outputs;
+
+    l->mem = pl_arena_new(1 << 16);
+    l->pool = nn_pool_new(l->conf->threads);
+    l->ahead = nn_ahead_new();
+    if (!l->mem || !l->pool || !l->ahead)
+        return pl_fail(err, PL_ENOMEM, "training");
+    l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
+    l->dealt = PL_NEW(l->mem, int64_t, l->train->n + 1);
+    l->first = PL_NEW(l->mem, int64_t, l->ranks->size + 1);
+    l->card = PL_NEW(l->mem, nn_card, wide + 1);
+    l->y = PL_NEW(l->mem, float, n);
+    l->t = PL_NEW(l->mem, float, n);
+    l->dy = PL_NEW(l->mem, float, n);
+    l->grad = PL_NEW(l->mem, float, (size_t)l->own.n * l->s->n);
+    l->square = PL_NEW(l->mem, double, l->s->n / NN_LOOP_PIECE + 1);
+    l->optimiser = nn_optimiser_new((nn_optimiser_kind)l->conf->optimiser, l->s->n, l->s->tensor, l->s->n_tensors, l->mem);
+    if (!l->optimiser || !l->order || !l->dealt || !l->first || !l->card || !l->y || !l->t || !l->dy || !l->grad || !l->square)
+        return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
+    return PL_OK;
+}
+
+/* An engine may do whole steps, with other ranks where gradients are summed on devices. */
+static pl_code steps_open(nn_loop *l, pl_error *err)
+{
+    bool alone = l->ranks->size == 1, whole = alone || l->ranks->kind->device;
+    const nn_steps_of of = { .s = l->s, .conf = l->conf, .kind = l->kind, .engine = l->engine, .host = l->host,
+                             .n_train = l->train->n, .ranks = alone ? NULL : l->ranks, .shards = l->shards,
+                             .own = (int)l->own.n };
+
+    return whole && l->kind->training ? nn_steps_new(&l->steps, &of, err) : PL_OK;
+}
+
+static pl_code held_open(nn_loop *l, pl_error *err)
+{
+    const nn_train_host *host = l->host;
+    const nn_held_of of = { .part = { l->valid, host ? host->test : NULL }, .loss = (nn_loss)l->conf->loss, .ranks = l->ranks,
+                            .now = { .kind = l->kind, .engine = l->engine, .host = host, .molecules = l->conf->molecules,
+                                     .max_edges = l->conf->max_edges, .ahead = l->ahead } };
+
+    l->beside = l->steps && host && host->beside ? BESIDE_UNTRIED : BESIDE_NOT;
+    return nn_held_new(&l->held, &of, l->mem, err);
+}
+
+static pl_code loop_run(nn_loop *l, pl_error *err)
+{
+    pl_code rc = l->kind->set_params(l->engine, l->s->params, err);
+
+    l->s->scale = nn_loss_scale_begin(l->s->scale, l->conf->scale_after);
+    if (!rc)
+        rc = steps_open(l, err);
+    if (!rc)
+        rc = held_open(l, err);
+    while (!rc && !l->s->done)
+        rc = nn_loop_epoch(l, err);
+    if (!rc)
+        rc = nn_loop_saved(l, err);
+    if (!rc && l->s->best_epoch < 0)
+        rc = pl_fail(err, PL_ELIMIT, "no epoch gave finite predictions for the validation molecules: try a smaller lr");
+    return rc;
+}
+
+static void loop_free(nn_loop *l)
+{
+    nn_held_free(l->held);
+    nn_steps_free(l->steps);
+    nn_ahead_free(l->ahead);
+    nn_pool_free(l->pool);
+    pl_arena_free(l->mem);
+}
+
+pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_kind *kind, nn_engine *engine,
+                 const nn_samples *train, const nn_samples *valid, const nn_train_host *host, pl_error *err)
+{
+    nn_loop l = { .s = s, .conf = conf, .kind = kind, .engine = engine, .train = train, .valid = valid,
+               .host = host, .outputs = s->outputs };
+    pl_code rc;
+
+    l.alone = (nn_ranks){ .kind = &nn_collective_none, .size = 1 };
+    l.ranks = host && host->ranks ? host->ranks : &l.alone;
+    l.shards = conf->shards > 0 ? (int)conf->shards : 1;
+    l.own = nn_share(l.shards, l.ranks->size, l.ranks->rank);
+    if (train->n < 1)
+        return pl_fail(err, PL_ECONFIG, "no molecule to train on");
+    if (l.own.n < 1)
+        return pl_fail(err, PL_ECONFIG, "%d ranks, but only %d shards of a batch; raise batch.shards or start fewer ranks", l.ranks->size, l.shards);
+    rc = loop_alloc(&l, err);
+    if (!rc)
+        rc = loop_run(&l, err);
+    loop_free(&l);
+    return rc;
+}
+
+/* Of zeroed arrays. */
+static void state_begin(nn_train_state *s, const nn_se3 *model, uint64_t seed)
+{
+    nn_se3_init(model, s->params, seed);
+    if (s->ema)
+        memcpy(s->ema, s->params, s->n * sizeof *s->ema);
+}
+
+pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, uint64_t seed, pl_arena *mem,
+                             pl_error *err)
+{
+    size_t n = model->n_floats;
+
+    *s = (nn_train_state){ .n = n, .outputs = model->conf.outputs, .best_epoch = -1, .tensor = model->param,
+                             .n_tensors = model->n_params };
+    s->params = PL_NEW(mem, float, n);
+    s->m = PL_NEW(mem, float, n);
+    s->v = PL_NEW(mem, float, n);
+    s->best = PL_NEW(mem, float, n);
+    s->ema = ema ? PL_NEW(mem, float, n) : NULL;
+    if (!s->params || !s->m || !s->v || !s->best || (ema && !s->ema))
+        return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", n);
+    state_begin(s, model, seed);
+    return PL_OK;
+}
+
+pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t seed, pl_arena *mem, pl_error *err)
+{
+    nn_train_state old = *s;
+    size_t bytes = s->n * sizeof *s->params;
+
+    *s = (nn_train_state){ .n = old.n, .outputs = old.outputs, .params = old.params, .m = old.m, .v = old.v, .ema = old.ema,
+                           .best = PL_NEW(mem, float, old.n), .best_epoch = -1, .tensor = old.tensor, .n_tensors = old.n_tensors };
+    if (!s->best)
+        return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", s->n);
+    memset(s->params, 0, bytes);
+    memset(s->m, 0, bytes);
+    memset(s->v, 0, bytes);
+    state_begin(s, model, seed);
+    return PL_OK;
+}

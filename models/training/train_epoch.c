@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "models/training/shards.h"
+#include "models/training/train_parts.h"
+#include "pipeline/base/log.h"
+
+enum { ASKED_STOP = 1, ASKED_SAVE = 2, ASKED_TIME = 4 };
+
+/* The same answer for all ranks: one alone cannot fetch what is sharded. */
+static pl_code host_ask(const nn_loop *l, bool epoch_over, uint32_t *asked, pl_error *err)
+{
+    const nn_train_host *host = l->host;
+    bool due = host && host->due ? host->due(host->ctx, epoch_over) : epoch_over;
+
+    *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0)
+             | (l->open && nn_held_busy(l->held) ? ASKED_TIME : 0);
+    return nn_ranks_any(l->ranks, asked, err);
+}
+
+/* Molecules of this epoch that are done or being done. */
+static int64_t position(const nn_loop *l)
+{
+    return l->steps ? l->steps->cursor : l->s->cursor;
+}
+
+static pl_code settle(const nn_loop *l, pl_error *err)
+{
+    return l->steps ? nn_steps_settle(l->steps, err) : PL_OK;
+}
+
+pl_code nn_loop_saved(const nn_loop *l, pl_error *err)
+{
+    return l->host && l->host->saved ? l->host->saved(l->host->ctx, err) : PL_OK;
+}
+
+/* Steps of the engine's go on beside it: they do not touch the state's arrays. */
+static pl_code save(const nn_loop *l, pl_error *err)
+{
+    pl_code rc = nn_loop_saved(l, err);
+
+    if (!rc)
+        rc = settle(l, err);
+    if (!rc && l->host && l->host->save)
+        rc = l->host->save(l->host->ctx, l->s, err);
+    return rc || l->steps ? rc : nn_loop_saved(l, err);
+}
+
+static pl_code stop_here(const nn_loop *l, pl_error *err)
+{
+    pl_code rc = save(l, err);
+
+    if (!rc)
+        rc = nn_loop_saved(l, err);
+    return rc ? rc : pl_fail(err, PL_ESTOP, "stopped in epoch %lld", (long long)l->s->epoch + 1);
+}
+
+/* The order of the epoch, and its batches dealt to the shards. */
+static void epoch_deal(nn_loop *l)
+{
+    nn_which batch;
+
+    nn_train_order(l->order, l->train->n, l->conf->seed, l->s->epoch);
+    for (int64_t at = 0; at < l->train->n; at += batch.n) {
+        batch = nn_loop_take(l, at);
+        nn_shards_deal(l->dealt + at, batch.at, batch.n, l->train->edges, l->shards, l->card);
+    }
+}
+
+/* What is measured, and kept if it is the best. */
+static const float *weights_of(const nn_train_state *s)
+{
+    return s->ema ? s->ema : s->params;
+}
+
+/* Without a validation set every epoch is better than the one before. */
+static bool best_update(nn_train_state *s, const nn_epoch_report *r, nn_loss kind)
+{
+    const nn_loss_sum *valid = &r->valid;
+    double error = valid->n ? (kind == NN_LOSS_BCE ? valid->loss : valid->abs) / (double)valid->n : 0.0;
+    bool better = valid->n ? error < s->best_error || (s->best_epoch < 0 && isfinite(error)) : true;
+
+    if (!better)
+        return false;
+    s->best_error = error;
+    s->best_epoch = r->epoch - 1;
+    memcpy(s->best, weights_of(s), s->n * sizeof *s->best);
+    return true;
+}
+
+/* No epoch comes after it; steps of the next one may have been begun, and never were. */
+static pl_code training_end(nn_loop *l, pl_error *err)
+{
+    nn_train_state *s = l->s, end = l->end;
+
+    end.best_epoch = s->best_epoch;
+    end.best_error = s->best_error;
+    end.done = true;
+    *s = end;
+    return l->steps ? nn_steps_drop(l->steps, err) : PL_OK;
+}
+
+/* The last epoch's always; a stop is seen before the next step. */
+static pl_code epoch_save(nn_loop *l, pl_error *err)
+{
+    uint32_t asked = ASKED_SAVE;
+    pl_code rc = l->s->done ? PL_OK : host_ask(l, true, &asked, err);
+
+    return !rc && asked & ASKED_SAVE ? save(l, err) : rc;
+}
+
+/* What the epoch that was measured means. */
+static pl_code epoch_judge(nn_loop *l, pl_error *err)
+{
+    const nn_train_conf *c = l->conf;
+    const nn_epoch_report *r = &l->r;
+    pl_code rc = PL_OK;
+
+    l->open = false;
+    l->r.best = best_update(l->s, r, (nn_loss)c->loss);
+    if (l->host && l->host->epoch)
+        rc = l->host->epoch(l->host->ctx, r, err);
+    if (!rc && (r->epoch >= c->epochs || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
+        rc = training_end(l, err);
+    return rc ? rc : epoch_save(l, err);
+}
+
+/* Waits for what is measured beside the steps. */
+static pl_code epoch_close(nn_loop *l, pl_error *err)
+{
+    nn_loss_sum sum[NN_HELD_PARTS];
+    pl_code rc = nn_held_end(l->held, sum, err);
+
+    if (rc)
+        return rc;
+    l->r.valid = sum[0];
+    l->r.test = sum[1];
+    return epoch_judge(l, err);
+}
+
+/* Before a step: what the host asks for, and an epoch that has been measured meanwhile. */
+static pl_code look_up(nn_loop *l, pl_error *err)
+{
+    uint32_t asked;
+    pl_code rc = host_ask(l, false, &asked, err);
+
+    if (!rc && l->open && asked != ASKED_TIME)
+        rc = epoch_close(l, err);
+    if (rc || l->s->done)
+        return rc;
+    if (asked & ASKED_STOP)
+        return stop_here(l, err);
+    return asked & ASKED_SAVE ? save(l, err) : PL_OK;
+}
+
+static pl_code epoch_steps(nn_loop *l, pl_error *err)
+{
+    const nn_train_host *host = l->host;
+    nn_train_state *s = l->s;
+
+    epoch_deal(l);
+    while (position(l) < l->train->n) {
+        pl_code rc = look_up(l, err);
+        if (rc || s->done)
+            return rc;
+        rc = nn_loop_step(l, err);
+        if (!rc && !l->steps && host && host->step)
+            host->step(host->ctx, s, l->train->n);
+        if (rc)
+            return rc;
+    }
+    return l->open ? epoch_close(l, err) : PL_OK;
+}
+
+static pl_code ranks_agree(const nn_loop *l, pl_error *err)
+{
+    return nn_ranks_agree(l->ranks, l->s->params, l->s->n * sizeof *l->s->params, "weights", err);
+}
+
+/* On the engine that trains. */
+static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+{
+    nn_train_state *s = l->s;
+    pl_code rc = settle(l, err);
+
+    if (!rc)
+        rc = ranks_agree(l, err);
+    if (!rc)
+        rc = nn_held_measure(l->held, sum, weights_of(s), err);
+    return rc ? rc : l->kind->set_params(l->engine, s->params, err);
+}
+
+static pl_code beside_first(nn_loop *l, pl_error *err)
+{
+    nn_engine *second = l->host->beside(l->host->ctx, err);
+    pl_code rc = second ? nn_held_second(l->held, second, err) : PL_EDEVICE;
+
+    if (rc)
+        return rc;
+    nn_held_begin(l->held, weights_of(l->s));
+    return nn_held_wait(l->held, err);
+}
+
+/* The first time all wait: memory is taken, of what training leaves, and kernels are loaded while nothing else is under
+ * way. Where that is not possible on any rank we go on without. */
+static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+{
+    pl_error why = { 0 };
+    uint32_t failed = beside_first(l, &why) != PL_OK, any = failed;
+    pl_code rc = nn_ranks_any(l->ranks, &any, err);
+
+    if (rc)
+        return rc;
+    l->beside = any ? BESIDE_NOT : BESIDE_GOOD;
+    if (!any)
+        return nn_held_end(l->held, sum, err);
+    pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", failed ? why.text : "another rank cannot");
+    nn_held_alone(l->held);
+    return measure_now(l, sum, err);
+}
+
+/* By the second engine, beside the steps of the next epoch if there is one: then *open. */
+static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *open, pl_error *err)
+{
+    nn_train_state *s = l->s;
+    pl_code rc = nn_steps_weights(l->steps, l->ranks->size > 1 || !s->ema, err);
+
+    if (!rc)
+        rc = ranks_agree(l, err);
+    if (rc)
+        return rc;
+    if (l->beside == BESIDE_UNTRIED)
+        return beside_try(l, sum, err);
+    nn_held_begin(l->held, weights_of(s));
+    *open = s->epoch + 1 < l->conf->epochs;
+    return *open ? PL_OK : nn_held_end(l->held, sum, err);
+}
+
+static pl_code epoch_end(nn_loop *l, pl_error *err)
+{
+    nn_train_state *s = l->s;
+    nn_loss_sum sum[NN_HELD_PARTS] = { { 0 } };
+    bool open = false;
+    pl_code rc = nn_loop_saved(l, err);
+
+    if (!rc)
+        rc = l->beside ? measure_beside(l, sum, &open, err) : measure_now(l, sum, err);
+    if (rc)
+        return rc == PL_ESTOP ? stop_here(l, err) : rc;
+    l->r = (nn_epoch_report){ .epoch = s->epoch + 1, .step = s->step, .train = s->seen, .valid = sum[0], .test = sum[1],
+                              .lr = nn_train_lr(l->conf, (double)s->epoch) };
+    s->epoch++;
+    s->cursor = 0;
+    if (l->steps)
+        l->steps->cursor = 0;
+    s->seen = (nn_loss_sum){ 0 };
+    l->end = *s;
+    l->open = open;
+    return open ? PL_OK : epoch_judge(l, err);
+}
+
+pl_code nn_loop_epoch(nn_loop *l, pl_error *err)
+{
+    pl_code rc = epoch_steps(l, err);
+
+    return rc || l->s->done ? rc : epoch_end(l, err);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "models/training/shards.h"
+#include "models/training/train_parts.h"
+
+enum { PIECE = NN_LOOP_PIECE };
+
+nn_which nn_loop_take(const nn_loop *l, int64_t from)
+{
+    const int64_t *at = l->order + from;
+
+    return (nn_which){ at, nn_train_take(l->train, at, l->train->n - from, l->conf->molecules, l->conf->max_edges) };
+}
+
+static size_t piece_size(const nn_loop *l, int i)
+{
+    size_t left = l->s->n - (size_t)i * PIECE;
+
+    return left < PIECE ? left : PIECE;
+}
+
+static void pieces_run(nn_loop *l, nn_pool_work *work, void *ctx)
+{
+    nn_pool_run(l->pool, (int)((l->s->n + PIECE - 1) / PIECE), work, ctx);
+}
+
+static void piece_clear(void *ctx, int worker, int i)
+{
+    nn_loop *l = ctx;
+
+    (void)worker;
+    for (int64_t row = 0; row < l->own.n; row++)
+        memset(l->grad + (size_t)row * l->s->n + (size_t)i * PIECE, 0, piece_size(l, i) * sizeof *l->grad);
+}
+
+/* Four sums so that the compiler may keep four lanes; the order is fixed. */
+static void piece_square(void *ctx, int worker, int i)
+{
+    nn_loop *l = ctx;
+    const float *g = l->grad + (size_t)i * PIECE;
+    size_t n = piece_size(l, i), j = 0;
+    double s[4] = { 0 };
+
+    (void)worker;
+    for (; j + 4 <= n; j += 4)
+        for (int k = 0; k < 4; k++)
+            s[k] += (double)g[j + (size_t)k] * (double)g[j + (size_t)k];
+    for (; j < n; j++)
+        s[0] += (double)g[j] * (double)g[j];
+    l->square[i] = (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+static double gradient_norm(nn_loop *l)
+{
+    double sum = 0;
+
+    pieces_run(l, piece_square, l);
+    for (size_t i = 0; i * PIECE < l->s->n; i++)
+        sum += l->square[i];
+    return sqrt(sum);
+}
+
+static pl_code params_update(nn_loop *l, double norm, pl_error *err)
+{
+    const nn_train_conf *c = l->conf;
+    nn_train_state *s = l->s;
+    const nn_adamw_arrays arrays = { s->params, s->m, s->v, s->ema, l->grad };
+    double at = (double)s->epoch + (double)s->cursor / (double)l->train->n;
+    nn_optimiser_step step = { .conf = { c->beta1, c->beta2, c->eps, c->weight_decay }, .lr = nn_train_lr(c, at), .clip = 1 };
+
+    step.step = ++s->step;
+    if (c->grad_clip > 0 && norm > c->grad_clip)
+        step.clip = c->grad_clip / norm;
+    step.clip /= s->scale.by;
+    step.average = 1.0 - fmin(c->ema, (1.0 + (double)s->step) / (10.0 + (double)s->step));
+    nn_optimiser_run(l->optimiser, l->pool, &arrays, &step);
+    return l->kind->set_params(l->engine, s->params, err);
+}
+
+/* Own shard i of the batch of k that begins at `from`. */
+static nn_which shard_at(const nn_loop *l, int64_t from, int64_t k, int64_t i)
+{
+    nn_span part = nn_shards_part(k, l->shards, (int)(l->own.first + i));
+
+    return (nn_which){ l->dealt + from + part.first, (int32_t)part.n };
+}
+
+/* What is computed after own shard i of that batch. */
+static nn_which shard_after(const nn_loop *l, int64_t from, int64_t k, int64_t i)
+{
+    int64_t after = from + k;
+
+    return i + 1 < l->own.n ? shard_at(l, from, k, i + 1) : shard_at(l, after, nn_loop_take(l, after).n, 0);
+}
+
+/* Forward and backward; y, t and dy at the place of the shard in the batch. */
+static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t measured, pl_error *err)
+{
+    int64_t from = l->s->cursor;
+    nn_which now = shard_at(l, from, batch_of.n, i), next = shard_after(l, from, batch_of.n, i);
+    int64_t at = (now.at - batch_of.at) * l->outputs, n = (int64_t)now.n * l->outputs;
+    nn_batch batch;
+    pl_code rc;
+
+    if (now.n == 0)
+        return PL_OK;
+    rc = nn_ahead_take(l->ahead, &batch, l->train, now, next, err);
+    if (!rc)
+        rc = l->kind->forward(l->engine, &batch, true, l->y + at, err);
+    if (rc)
+        return rc;
+    (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, n, measured, l->dy + at);
+    for (int64_t k = 0; k < n; k++)
+        l->dy[at + k] *= (float)l->s->scale.by;
+    return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
+}
+
+/* The predictions of all shards of a batch of k. */
+static pl_code batch_gather(nn_loop *l, int32_t k, pl_error *err)
+{
+    int size = l->ranks->size;
+
+    for (int r = 0; r < size; r++)
+        l->first[r] = nn_shards_part(k, l->shards, (int)nn_share(l->shards, size, r).first).first * l->outputs;
+    l->first[size] = (int64_t)k * l->outputs;
+    return l->ranks->kind->gather(l->ranks, l->y, l->first, sizeof *l->y, err);
+}
+
+/* t of a batch; how many are measured. */
+static int64_t targets_take(nn_loop *l, nn_which now)
+{
+    for (int32_t i = 0; i < now.n; i++)
+        memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs,
+               (size_t)l->outputs * sizeof *l->t);
+    return nn_loss_measured(l->t, (int64_t)now.n * l->outputs);
+}
+
+/* now: a dealt batch. The gradient, scaled, is then in row 0 of grad. */
+static pl_code step_compute(nn_loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
+{
+    int64_t n = (int64_t)now.n * l->outputs, measured = targets_take(l, now);
+    pl_code rc = PL_OK;
+
+    pieces_run(l, piece_clear, l);
+    for (int64_t i = 0; i < l->own.n && !rc; i++)
+        rc = shard_compute(l, now, i, measured, err);
+    if (!rc)
+        rc = l->ranks->kind->sum(l->ranks, l->grad, (int64_t)l->s->n, l->shards, err);
+    if (!rc)
+        rc = batch_gather(l, now.n, err);
+    if (!rc)
+        *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, n, measured, l->dy);
+    return rc;
+}
+
+static pl_code step_run(nn_loop *l, pl_error *err)
+{
+    nn_train_state *s = l->s;
+    nn_which now = { l->dealt + s->cursor, nn_loop_take(l, s->cursor).n };
+    nn_loss_sum sum;
+    pl_code rc = step_compute(l, now, &sum, err);
+    double norm;
+    bool taken;
+
+    if (rc)
+        return rc;
+    norm = gradient_norm(l) / s->scale.by;
+    taken = isfinite(sum.loss) && isfinite(norm);
+    if (taken) {
+        nn_loss_add(&s->seen, &sum);
+        s->bad_run = 0;
+        rc = params_update(l, norm, err);
+    } else {
+        rc = nn_steps_skip(s, err);
+    }
+    s->scale = nn_loss_scale_next(s->scale, l->conf->scale_after, taken);
+    s->cursor += now.n;
+    return rc;
+}
+
+/* Own shard i of a step of the engine's. */
+static pl_code shard_begin(nn_loop *l, int64_t from, nn_training_step step, int64_t i, pl_error *err)
+{
+    nn_which now = shard_at(l, from, step.n_graphs, i), next = shard_after(l, from, step.n_graphs, i);
+    nn_batch batch;
+    pl_code rc = now.n ? nn_ahead_take(l->ahead, &batch, l->train, now, next, err) : PL_OK;
+
+    step.target = l->t + (now.at - (l->dealt + from)) * l->outputs;
+    step.shard = (int32_t)i;
+    return rc ? rc : nn_steps_add(l->steps, now.n ? &batch : NULL, &step, err);
+}
+
+/* A step of the engine's own is begun; what became of it is counted later. */
+static pl_code step_begin(nn_loop *l, pl_error *err)
+{
+    int64_t from = l->steps->cursor;
+    nn_which whole = { l->dealt + from, nn_loop_take(l, from).n };
+    nn_training_step step = { .measured = targets_take(l, whole), .n_graphs = whole.n };
+    pl_code rc = PL_OK;
+
+    step.lr = (float)nn_train_lr(l->conf, (double)l->s->epoch + (double)from / (double)l->train->n);
+    for (int64_t i = 0; i < l->own.n && !rc; i++)
+        rc = shard_begin(l, from, step, i, err);
+    return rc;
+}
+
+pl_code nn_loop_step(nn_loop *l, pl_error *err)
+{
+    return l->steps ? step_begin(l, err) : step_run(l, err);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/training/validation.h"
+
+#include "models/threads/background_thread.h"
+
+struct nn_held {
+    nn_held_of of;
+    nn_predictor beside;       /* with the second engine                  */
+    float *y[NN_HELD_PARTS];   /* [samples][outputs]                      */
+    float *dy;                 /* [outputs], of no use                    */
+    int64_t *first;            /* [ranks + 1] where what each gives begins */
+    nn_aside *aside;           /* NULL: no second engine                  */
+    const float *weights;      /* what it computes with                   */
+    pl_code code;              /* what became of it                       */
+    pl_error err;
+};
+
+static int64_t n_of(const nn_held *h, int k)
+{
+    return h->of.part[k] ? h->of.part[k]->n : 0;
+}
+
+static int64_t largest(const nn_held *h)
+{
+    return n_of(h, 0) > n_of(h, 1) ? n_of(h, 0) : n_of(h, 1);
+}
+
+pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error *err)
+{
+    nn_held *h = PL_NEW(mem, nn_held, 1);
+    int32_t outputs = of->part[0] ? of->part[0]->outputs : 1;
+    bool there = h != NULL;
+
+    *out = NULL;
+    if (!there)
+        return pl_fail(err, PL_ENOMEM, "held-out molecules");
+    h->of = *of;
+    h->of.now.all = nn_predict_numbers(largest(h), mem);
+    h->first = PL_NEW(mem, int64_t, of->ranks->size + 1);
+    h->dy = PL_NEW(mem, float, outputs);
+    for (int k = 0; k < NN_HELD_PARTS; k++)
+        there = (h->y[k] = PL_NEW(mem, float, (n_of(h, k) + 1) * outputs)) && there;
+    *out = h;
+    return there && h->of.now.all && h->first && h->dy ? PL_OK : pl_fail(err, PL_ENOMEM, "%lld held-out molecules", (long long)largest(h));
+}
+
+void nn_held_alone(nn_held *h)
+{
+    nn_aside_free(h->aside); /* waits */
+    nn_ahead_free(h->beside.ahead);
+    if (h->beside.engine)
+        h->of.now.kind->close(h->beside.engine);
+    h->aside = NULL;
+    h->beside = (nn_predictor){ 0 };
+}
+
+void nn_held_free(nn_held *h)
+{
+    if (h)
+        nn_held_alone(h);
+}
+
+/* Predicts this rank's share of the molecules of part k. */
+static pl_code share_predict(nn_held *h, const nn_predictor *p, int k, pl_error *err)
+{
+    const nn_ranks *r = h->of.ranks;
+    const nn_samples *s = h->of.part[k];
+
+    return s ? nn_predict_part(h->y[k], p, s, nn_share(s->n, r->size, r->rank), err) : PL_OK;
+}
+
+static pl_code part_gather(nn_held *h, int k, pl_error *err)
+{
+    nn_ranks *r = h->of.ranks;
+    const nn_samples *s = h->of.part[k];
+
+    if (!s)
+        return PL_OK;
+    for (int i = 0; i < r->size; i++)
+        h->first[i] = nn_share(s->n, r->size, i).first * s->outputs;
+    h->first[r->size] = s->n * s->outputs;
+    return r->kind->gather(r, h->y[k], h->first, sizeof *h->y[k], err);
+}
+
+static void part_sum(nn_held *h, int k, nn_loss_sum *out)
+{
+    const nn_samples *s = h->of.part[k];
+
+    *out = (nn_loss_sum){ 0 };
+    for (int64_t i = 0; i < n_of(h, k); i++) {
+        const float *t = s->target + i * s->outputs;
+        nn_loss_sum one = nn_loss_backward(h->of.loss, h->y[k] + i * s->outputs, t, s->outputs, nn_loss_measured(t, s->outputs), h->dy);
+        nn_loss_add(out, &one);
+    }
+}
+
+/* Gathers the predictions of all ranks and computes the sums. */
+static pl_code sums_make(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int k = 0; k < NN_HELD_PARTS && !rc; k++) {
+        rc = part_gather(h, k, err);
+        if (!rc)
+            part_sum(h, k, &sum[k]);
+    }
+    return rc;
+}
+
+/* Predicts this rank's share of every part with these weights; no communication between ranks. */
+static pl_code shares_predict(nn_held *h, const nn_predictor *p, const float *weights, pl_error *err)
+{
+    pl_code rc = p->kind->set_params(p->engine, weights, err);
+
+    for (int k = 0; k < NN_HELD_PARTS && !rc; k++)
+        rc = share_predict(h, p, k, err);
+    return rc;
+}
+
+pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float *weights, pl_error *err)
+{
+    pl_code rc = shares_predict(h, &h->of.now, weights, err);
+    uint32_t stop = rc == PL_ESTOP;
+
+    if (!rc || stop)
+        rc = nn_ranks_any(h->of.ranks, &stop, err);
+    if (!rc && stop)
+        return pl_fail(err, PL_ESTOP, "stopped while predicting");
+    return rc ? rc : sums_make(h, sum, err);
+}
+
+/* ---- in the background, with the second engine ---- */
+
+pl_code nn_held_second(nn_held *h, nn_engine *engine, pl_error *err)
+{
+    h->beside = h->of.now;
+    h->beside.engine = engine;
+    h->beside.host = NULL;
+    h->beside.ahead = nn_ahead_new();
+    h->aside = nn_aside_new();
+    return h->beside.ahead && h->aside ? PL_OK : pl_fail(err, PL_ENOMEM, "a thread for held-out molecules");
+}
+
+static void beside_run(void *ctx)
+{
+    nn_held *h = ctx;
+
+    h->code = shares_predict(h, &h->beside, h->weights, &h->err);
+}
+
+void nn_held_begin(nn_held *h, const float *weights)
+{
+    h->weights = weights;
+    nn_aside_begin(h->aside, beside_run, h);
+}
+
+bool nn_held_busy(nn_held *h)
+{
+    return nn_aside_busy(h->aside);
+}
+
+pl_code nn_held_wait(nn_held *h, pl_error *err)
+{
+    nn_aside_wait(h->aside);
+    if (h->code && err)
+        *err = h->err;
+    return h->code;
+}
+
+pl_code nn_held_end(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+{
+    pl_code rc = nn_held_wait(h, err);
+
+    return rc ? rc : sums_make(h, sum, err);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/training/warm_start.h"
+
+#include <string.h>
+
+pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err)
+{
+    const struct { const char *name; int now, then; } same[] = {
+        { "layers", now->layers, then->layers }, { "degrees", now->degrees, then->degrees }, { "channels", now->channels, then->channels },
+        { "heads", now->heads, then->heads }, { "channels_div", now->channels_div, then->channels_div }, { "norm", now->norm, then->norm },
+        { "layer_norm", now->layer_norm, then->layer_norm }, { "bonds", now->edge_features > 0, then->edge_features > 0 } };
+    static const char *const fusion[] = { "none", "partial", "full" }, *const parity[] = { "both", "natural" };
+
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+        if (same[k].now != same[k].then)
+            return pl_fail(err, PL_ECONFIG, "model.%s is %d here and %d in the start model", same[k].name, same[k].now, same[k].then);
+    if (now->fusion != then->fusion)
+        return pl_fail(err, PL_ECONFIG, "model.fusion is %s here and %s in the start model", fusion[now->fusion], fusion[then->fusion]);
+    if (now->parity != then->parity)
+        return pl_fail(err, PL_ECONFIG, "model.parity is %s here and %s in the start model", parity[now->parity], parity[then->parity]);
+    return PL_OK;
+}
+
+/* ---- what is read of an atom --------------------------------------------- */
+
+enum { FEATURES_MAX = NN_MAX_ELEMENTS + 2 };
+
+/* Where the features of `now` are among those of `then`; -1: not there. Order: elements, z, charge. */
+typedef struct feature_map {
+    int32_t n, n_then, from[FEATURES_MAX];
+} feature_map;
+
+static int32_t element_at(const nn_inputs *in, uint8_t z)
+{
+    for (int32_t k = 0; k < in->n_elements; k++)
+        if (in->element[k] == z)
+            return k;
+    return -1;
+}
+
+static feature_map map_make(const nn_inputs *now, const nn_inputs *then)
+{
+    feature_map m = { .n_then = nn_inputs_node_features(then) };
+
+    for (int32_t k = 0; k < now->n_elements; k++)
+        m.from[m.n++] = element_at(then, now->element[k]);
+    if (now->z)
+        m.from[m.n++] = then->z ? then->n_elements : -1;
+    if (now->charge)
+        m.from[m.n++] = then->charge ? then->n_elements + then->z : -1;
+    return m;
+}
+
+/* A tensor as [outer][lead + features][inner]. */
+typedef struct feature_tensor {
+    int32_t param;
+    size_t outer, lead, inner;
+} feature_tensor;
+
+enum { TENSORS_MAX = 2 * NN_DEGREES * NN_DEGREES + 2 };
+
+/* Those of the first attention block, which reads the features. */
+static int tensors_list(feature_tensor out[TENSORS_MAX], const nn_se3 *model)
+{
+    const nn_attention *a = &model->module[0].u.attention;
+    int n = 0;
+
+    for (int32_t g = 0; g < a->conv.n_groups; g++) {
+        const nn_group *q = &a->conv.group[g];
+        out[n++] = (feature_tensor){ q->w2, (size_t)q->c_out, 0, (size_t)q->n_freq * NN_RADIAL_HIDDEN };
+    }
+    out[n++] = (feature_tensor){ a->query[0], (size_t)a->key.ch[0], 0, 1 };
+    out[n++] = (feature_tensor){ a->project[0], (size_t)a->out.ch[0], (size_t)a->value.ch[0], 1 };
+    return n;
+}
+
+static size_t features_copy(float *to, const float *from, const feature_tensor *t, const feature_map *m)
+{
+    size_t taken = 0;
+
+    for (size_t o = 0; o < t->outer; o++) {
+        float *row = to + o * (t->lead + (size_t)m->n) * t->inner;
+        const float *old = from + o * (t->lead + (size_t)m->n_then) * t->inner;
+        memcpy(row, old, t->lead * t->inner * sizeof *row);
+        taken += t->lead * t->inner;
+        for (int32_t k = 0; k < m->n; k++)
+            if (m->from[k] >= 0) {
+                memcpy(row + (t->lead + (size_t)k) * t->inner, old + (t->lead + (size_t)m->from[k]) * t->inner, t->inner * sizeof *row);
+                taken += t->inner;
+            }
+    }
+    return taken;
+}
+
+/* ---- all tensors ---------------------------------------------------------- */
+
+static const feature_tensor *find(const feature_tensor *list, int n, int32_t param)
+{
+    for (int k = 0; k < n; k++)
+        if (list[k].param == param)
+            return &list[k];
+    return NULL;
+}
+
+static size_t tensor_copy(float *params, const nn_param *now, const feature_tensor *reads, const feature_map *map, const nn_model_file *from)
+{
+    int32_t k = nn_se3_find(from->model, now->name);
+    const nn_param *then = k < 0 ? NULL : &from->model->param[k];
+
+    if (!then)
+        return 0;
+    if (reads) {
+        size_t want = reads->outer * (reads->lead + (size_t)map->n_then) * reads->inner;
+        return then->size == want ? features_copy(params + now->at, from->params + then->at, reads, map) : 0;
+    }
+    if (then->size != now->size)
+        return 0;
+    memcpy(params + now->at, from->params + then->at, now->size * sizeof *params);
+    return now->size;
+}
+
+size_t nn_start_fill(float *params, const nn_se3 *model, const nn_inputs *inputs, const nn_model_file *from, bool same_targets)
+{
+    const feature_map map = map_make(inputs, &from->inputs);
+    feature_tensor list[TENSORS_MAX];
+    const int n = tensors_list(list, model);
+    size_t taken = 0;
+
+    for (int32_t k = 0; k < model->n_params; k++)
+        if (same_targets || (k != model->head[2] && k != model->head[3]))
+            taken += tensor_copy(params, &model->param[k], find(list, n, k), &map, from);
+    return taken;
+}

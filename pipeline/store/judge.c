@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/store/judge.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/store/db.h"
+#include "pipeline/store/sums.h"
+
+enum { WAIT_MS = 5000 };
+
+static struct {
+    pthread_mutex_t lock;
+    char text[sizeof((pl_error *)NULL)->text];
+} said = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Opens without our VFS. If SQLite cannot create the -shm file of a WAL, the database is read without what is only in the WAL. */
+static pl_code open_plain(sqlite3 **db, const char *path, int64_t *id, pl_error *err)
+{
+    pl_text uri = { 0 };
+    pl_code code = PL_OK;
+
+    for (int immutable = 0; immutable < 2; immutable++) {
+        pl_text_reset(&uri);
+        pl_text_add(&uri, "file:");
+        for (const char *c = path; *c != '\0'; c++)
+            pl_text_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c);
+        pl_text_add(&uri, immutable ? "?immutable=1" : "");
+        (void)sqlite3_close(*db);
+        code = sqlite3_open_v2(pl_text_str(&uri), db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
+                   ? PL_OK : pl_db_fail(*db, err);
+        (void)sqlite3_busy_timeout(*db, WAIT_MS);
+        if (code == PL_OK)
+            code = pl_db_int(*db, id, err, "PRAGMA application_id");
+        if (code != PL_EIO)
+            break;
+    }
+    pl_text_free(&uri);
+    return code;
+}
+
+static pl_code check_structure(sqlite3 *db, pl_error *err)
+{
+    sqlite3_stmt *st;
+    bool row = false;
+    pl_code code = pl_db_prepare(db, &st, "PRAGMA integrity_check(1)", err);
+
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (row && strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
+        code = pl_fail(err, PL_EDATA, "%s", (const char *)sqlite3_column_text(st, 0));
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code check_rows(sqlite3 *db, pl_error *err)
+{
+    pl_text report = { 0 };
+    int64_t there = 0;
+    int n;
+    pl_code code = pl_db_int(db, &there, err, "SELECT count(*) FROM sqlite_master WHERE name='row_sum'");
+
+    if (code == PL_OK && there == 0)
+        code = pl_fail(err, PL_EDATA, "table row_sum is gone");
+    if (code == PL_OK)
+        code = pl_sums_check(db, &n, &report, err);
+    if (code == PL_EDATA && report.len > 0)
+        (void)pl_fail(err, PL_EDATA, "%.*s", (int)strcspn(pl_text_str(&report), "\n"), pl_text_str(&report));
+    pl_text_free(&report);
+    return code;
+}
+
+static pl_code judge(const char *path, pl_error *err)
+{
+    sqlite3 *db = NULL;
+    int64_t id = 0;
+    pl_code code = open_plain(&db, path, &id, err);
+
+    if (code == PL_OK && id == PL_RESULTS_ID) {
+        code = pl_db_exec(db, "BEGIN", err);
+        if (code == PL_OK)
+            code = check_structure(db, err);
+        if (code == PL_OK)
+            code = check_rows(db, err);
+    }
+    (void)sqlite3_close(db);
+    return code;
+}
+
+bool pl_judge(const char *path)
+{
+    pl_error err = { 0 };
+    pl_code code = judge(path, &err);
+
+    if (code == PL_OK)
+        return true;
+    (void)pthread_mutex_lock(&said.lock);
+    (void)snprintf(said.text, sizeof said.text, "%s: damaged, or changed by another program (%.250s); put back a copy (molsieve db "
+                   "backup makes them), or run with --fresh", path, err.text);
+    (void)pthread_mutex_unlock(&said.lock);
+    return false;
+}
+
+void pl_judge_said(char *out, int size)
+{
+    (void)pthread_mutex_lock(&said.lock);
+    (void)snprintf(out, (size_t)size, "%s", said.text);
+    (void)pthread_mutex_unlock(&said.lock);
+}

@@ -1,0 +1,40 @@
+/* pipeline/store/pages.h - every page of results.db has a checksum, which is verified whenever the page is read.
+ *
+ * PL_PAGES_VFS is a VFS (the file layer of SQLite) on top of SQLite's default one. If a database reserves PL_PAGE_SUM
+ * bytes at the end of each page, this VFS stores there a hash of the rest of the page and of the page number when the page
+ * is written, and compares it when the page is read. Any SQLite can read such a file. A file without reserved bytes is
+ * read and written as usual.
+ *
+ * Other programs that write to the file leave an old checksum, or none. If a checksum differs, the judge therefore
+ * checks the whole content of the database. If that is intact, the pages are accepted, and pl_pages_renew gives them
+ * new checksums. Otherwise the read fails with SQLITE_IOERR_DATA. */
+#ifndef PL_PAGES_H
+#define PL_PAGES_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "pipeline/base/error.h"
+
+#define PL_PAGES_VFS "molsieve"
+
+enum { PL_PAGE_SUM = 8 };
+
+#ifndef SQLITE_IOERR_DATA /* SQLite before 3.33 does not define these two */
+#define SQLITE_IOERR_DATA (SQLITE_IOERR | (32 << 8))
+#endif
+#ifndef SQLITE_FCNTL_RESERVE_BYTES
+#define SQLITE_FCNTL_RESERVE_BYTES 38
+#endif
+
+/* Whether the content of a database is intact, even if another program wrote some of its pages. */
+typedef bool pl_pages_judge(const char *path);
+
+/* Registers the VFS; call it before the first open. Later calls do nothing. */
+pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err);
+/* For one of our databases, open for writing: from now on, pages that other programs wrote get new checksums. */
+void pl_pages_renew(sqlite3 *db);
+/* Reserves room for checksums; for a database without tables, or before a VACUUM. */
+void pl_pages_reserve(sqlite3 *db);
+
+#endif

@@ -1,0 +1,16 @@
+/* pipeline/store/store_parts.h - what the store shares with the runner, and nobody else needs. */
+#ifndef PL_STORE_PARTS_H
+#define PL_STORE_PARTS_H
+
+#include "pipeline/store/store.h"
+
+/* The embedded pipeline/store/store.sql. */
+extern const char pl_engine_sql[];
+
+/* A row of the event table; never fails the caller. */
+void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *stage, const char *message);
+
+/* What the queries of blocks need of a features.db that was just opened (block.c). */
+pl_code pl_block_ready(pl_store *s, pl_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* pipeline/store/sums.h - checksums of the rows of each table of results.db; they detect changes by damage or by other programs.
+ *
+ * The table row_sum has, for each of our tables, the number of rows and the sum modulo 2^64 of a hash of every row. Its
+ * row '' has the version and a sum over the definitions of the tables and views. Triggers change the sums in the same
+ * transaction as the rows. Tables of other programs have no sums. If row_sum is empty, the sums were given up, and the
+ * content is not compared until the next run computes them again. With SQLite before 3.35 every writer gives them up. */
+#ifndef PL_SUMS_H
+#define PL_SUMS_H
+
+#include <sqlite3.h>
+
+#include "pipeline/base/error.h"
+#include "pipeline/base/text.h"
+
+/* Creates row_sum again from the tables as they are now; inside a transaction or without one. */
+pl_code pl_sums_fill(sqlite3 *db, pl_error *err);
+/* From now on, changes made through this connection also change the sums. */
+pl_code pl_sums_watch(sqlite3 *db, pl_error *err);
+/* Includes a table that was created later and is empty; does nothing if it has a sum already. */
+pl_code pl_sums_add(sqlite3 *db, const char *table, pl_error *err);
+/* Compares all sums. PL_EDATA if one differs, with one line of report for each; *n: number of compared rows of row_sum. */
+pl_code pl_sums_check(sqlite3 *db, int *n, pl_text *report, pl_error *err);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "pipeline/workflow/workflow_parts.h"
+
+enum { COMMENT_COLUMN = 48 };
+
+/* Whether every YAML reader reads s, without quotes, as the same text. */
+static bool is_plain(const char *s)
+{
+    static const char *const words[] = { "true", "false", "yes", "no", "on", "off", "y", "n", "null", "~" };
+    size_t n = strlen(s), safe = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-");
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp(words[i], s) == 0)
+            return false;
+    return n > 0 && safe == n && strchr("+-.", s[0]) == NULL && strspn(s, "0123456789.eE+-_") != n;
+}
+
+void pl_yaml_add_scalar(pl_text *out, const char *s)
+{
+    pl_text safe = { 0 };
+
+    if (is_plain(s)) {
+        pl_text_add(out, s);
+        return;
+    }
+    for (const char *d; (d = strstr(s, "${")) != NULL; s = d + 2) {
+        pl_text_add_n(&safe, s, (size_t)(d - s));
+        pl_text_add(&safe, "$${");
+    }
+    pl_text_add(&safe, s);
+    pl_text_add_json(out, pl_text_str(&safe)); /* a JSON string is a YAML string */
+    out->refused = out->refused || safe.refused;
+    pl_text_free(&safe);
+}
+
+/* ---- one line ---- */
+
+typedef struct writer {
+    pl_text *out;
+    const void *conf;
+    const pl_node *map;   /* what the file says, or NULL    */
+    bool with_origin;     /* the effective file             */
+    bool explain;         /* default.yaml: allowed and help */
+    const char *skip;     /* a field that is not written    */
+} writer;
+
+static void indent(pl_text *out, int depth)
+{
+    pl_text_addf(out, "%*s", depth * 2, "");
+}
+
+static void end_line(pl_text *out, size_t start, const char *comment)
+{
+    size_t used = out->len - start;
+
+    if (comment != NULL && comment[0] != '\0')
+        pl_text_addf(out, "%*s # %s", used < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - used) : 0, "", comment);
+    pl_text_add(out, "\n");
+}
+
+static const char *origin_text(const pl_node *node, char *buf, size_t size)
+{
+    if (node == NULL)
+        return "default";
+    if (node->line == 0)
+        return node->origin;
+    (void)snprintf(buf, size, "%s:%d:%d", node->origin, node->line, node->column);
+    return buf;
+}
+
+/* The node of a dotted key. */
+static const pl_node *find(const pl_node *map, const char *key)
+{
+    char part[128];
+
+    while (map != NULL && key != NULL) {
+        const char *dot = strchr(key, '.');
+        (void)snprintf(part, sizeof part, "%.*s", dot ? (int)(dot - key) : (int)strlen(key), key);
+        map = pl_node_get(map, part);
+        key = dot ? dot + 1 : NULL;
+    }
+    return map;
+}
+
+static const char *comment_of(const writer *w, const pl_field *f, char *buf, size_t size)
+{
+    char allowed[400];
+
+    if (w->with_origin)
+        return origin_text(find(w->map, f->key), buf, size);
+    if (!w->explain)
+        return NULL;
+    (void)snprintf(buf, size, "%s%s; %s", (f->flags & PL_REQUIRED) ? "required; " : "",
+                   pl_field_allowed(f, allowed, sizeof allowed), f->help);
+    return buf;
+}
+
+/* ---- values ---- */
+
+static void add_flow(pl_text *out, const pl_field *f, const pl_list *list)
+{
+    char buf[64];
+
+    pl_text_add(out, "[");
+    for (int i = 0; i < list->n; i++) {
+        pl_text_add(out, i ? ", " : "");
+        if (f->type == PL_REALS)
+            pl_text_add(out, pl_number_text(((const double *)list->items)[i], buf));
+        else
+            pl_yaml_add_scalar(out, ((const char *const *)list->items)[i]);
+    }
+    pl_text_add(out, "]");
+}
+
+static void write_fields(const writer *w, const pl_field *table, int depth);
+
+static void add_records(const writer *w, const pl_field *f, const pl_list *list, int depth)
+{
+    const pl_node *node = find(w->map, f->key);
+    bool keyed = (f->flags & PL_KEYED) != 0;
+
+    for (int i = 0; i < list->n; i++) {
+        writer one = *w;
+        size_t start = w->out->len;
+        one.conf = (const char *)list->items + (size_t)i * f->sub_size;
+        one.map = node != NULL && i < node->n ? node->item[i] : NULL;
+        one.skip = keyed ? "name" : NULL;
+        if (keyed) {
+            indent(w->out, depth);
+            pl_yaml_add_scalar(w->out, *(const char *const *)one.conf);
+            pl_text_add(w->out, ":\n");
+        }
+        write_fields(&one, f->sub, depth + 1);
+        if (!keyed && w->out->len > start)
+            w->out->s[start + (size_t)depth * 2] = '-';
+    }
+}
+
+static bool is_unset(const pl_field *f, const void *conf)
+{
+    const void *at = (const char *)conf + f->at;
+    return (f->type == PL_TEXT || f->type == PL_PATH) && *(const char *const *)at == NULL;
+}
+
+static void write_field(void *ctx, const pl_field *f, const char *name, int depth)
+{
+    const writer *w = ctx;
+    const pl_list *list = (const pl_list *)((const char *)w->conf + f->at);
+    char buf[64], comment[1024];
+    size_t start = w->out->len;
+    bool block = f->type == PL_LIST && list->n > 0;
+
+    if (w->skip != NULL && strcmp(w->skip, name) == 0)
+        return;
+    indent(w->out, depth);
+    if (w->explain && (is_unset(f, w->conf) || f->type == PL_LIST))
+        pl_text_add(w->out, "# ");
+    pl_text_addf(w->out, "%s:%s", name, block ? "" : " ");
+    if (f->type == PL_TEXTS || f->type == PL_REALS)
+        add_flow(w->out, f, list);
+    else if (f->type == PL_LIST && !block && !w->explain)
+        pl_text_add(w->out, (f->flags & PL_KEYED) ? "{}" : "[]");
+    else if (is_unset(f, w->conf))
+        pl_text_add(w->out, w->explain ? "" : "null");
+    else if (f->type == PL_TEXT || f->type == PL_PATH)
+        pl_yaml_add_scalar(w->out, pl_field_value(f, w->conf, buf));
+    else if (f->type != PL_LIST)
+        pl_text_add(w->out, pl_field_value(f, w->conf, buf));
+    end_line(w->out, start, comment_of(w, f, comment, sizeof comment));
+    if (block)
+        add_records(w, f, list, depth + 1);
+}
+
+static void write_group(void *ctx, const pl_field *f, const char *name, size_t n_name, int depth, bool opens)
+{
+    const writer *w = ctx;
+
+    (void)f;
+    if (!opens)
+        return;
+    indent(w->out, depth);
+    pl_text_addf(w->out, "%.*s:\n", (int)n_name, name);
+}
+
+static void write_fields(const writer *w, const pl_field *table, int depth)
+{
+    static const pl_field_visit visit = { write_field, write_group };
+    pl_fields_walk(table, depth, &visit, (void *)w);
+}
+
+/* ---- the effective file ---- */
+
+static void write_needs(const pl_workflow *wf, const pl_step *step, bool with_origin, pl_text *out)
+{
+    const pl_node *node = pl_node_get(step->node, "needs");
+    size_t start = out->len;
+    char buf[512];
+
+    if (step->n_needs == 0)
+        return;
+    pl_text_add(out, "    needs: [");
+    for (int i = 0; i < step->n_needs; i++)
+        pl_text_addf(out, "%s%s", i ? ", " : "", wf->step[step->needs[i]].stage->name);
+    pl_text_add(out, "]");
+    end_line(out, start, with_origin ? origin_text(node, buf, sizeof buf) : NULL);
+}
+
+pl_code pl_workflow_dump(const pl_workflow *wf, bool with_origin, pl_text *out)
+{
+    pl_workflow as_written = *wf;
+    writer w = { .out = out, .conf = &as_written, .map = wf->tree, .with_origin = with_origin };
+
+    as_written.inputs = wf->patterns;
+    write_fields(&w, pl_workflow_fields, 0);
+    pl_text_add(out, "stages:\n");
+    for (int i = 0; i < wf->n_steps; i++) {
+        const pl_step *step = &wf->step[i];
+        bool empty = pl_fields_count(step->stage->fields) == 0 && step->n_needs == 0;
+        pl_text_addf(out, "  %s:%s\n", step->stage->name, empty ? " {}" : "");
+        write_needs(wf, step, with_origin, out);
+        w.conf = step->conf;
+        w.map = step->node;
+        write_fields(&w, step->stage->fields, 2);
+    }
+    return pl_text_ok(out) ? PL_OK : PL_ENOMEM;
+}
+
+/* ---- configs/default.yaml ---- */
+
+/* The settings of one record of a list, as comments. */
+typedef struct record_writer {
+    pl_text *out;
+    int base;         /* depth of the list */
+    const char *skip;
+} record_writer;
+
+static void start_comment(const record_writer *r, int depth)
+{
+    indent(r->out, r->base);
+    pl_text_addf(r->out, "# %*s", (depth - r->base) * 2, "");
+}
+
+static void write_records(const pl_field *list, int depth, int base, pl_text *out);
+
+static void write_record_field(void *ctx, const pl_field *f, const char *name, int depth)
+{
+    const record_writer *r = ctx;
+    size_t start = r->out->len;
+    char value[64], comment[1024], allowed[400];
+    int64_t room[4] = { 0 }; /* one value of any type */
+    pl_field one = *f;
+
+    if (r->skip != NULL && strcmp(r->skip, name) == 0)
+        return;
+    one.at = 0;
+    pl_fields_default((pl_field[]){ one, { 0 } }, room);
+    start_comment(r, depth);
+    pl_text_addf(r->out, "%s: %s", name, f->type < PL_TEXTS ? pl_field_value(&one, room, value) : "");
+    (void)snprintf(comment, sizeof comment, "%s%s; %s", (f->flags & PL_REQUIRED) ? "required; " : "",
+                   pl_field_allowed(f, allowed, sizeof allowed), f->help);
+    end_line(r->out, start, comment);
+    if (f->type == PL_LIST)
+        write_records(f, depth + 1, r->base, r->out);
+}
+
+static void write_record_group(void *ctx, const pl_field *f, const char *name, size_t n_name, int depth, bool opens)
+{
+    (void)f;
+    if (!opens)
+        return;
+    start_comment(ctx, depth);
+    pl_text_addf(((const record_writer *)ctx)->out, "%.*s:\n", (int)n_name, name);
+}
+
+static void write_records(const pl_field *list, int depth, int base, pl_text *out)
+{
+    static const pl_field_visit visit = { write_record_field, write_record_group };
+    record_writer r = { out, base, (list->flags & PL_KEYED) ? "name" : NULL };
+
+    if (r.skip != NULL) {
+        start_comment(&r, depth);
+        pl_text_add(out, "NAME:\n");
+        depth++;
+    }
+    pl_fields_walk(list->sub, depth, &visit, &r);
+}
+
+static void explain_field(void *ctx, const pl_field *f, const char *name, int depth)
+{
+    const writer *w = ctx;
+
+    write_field(ctx, f, name, depth);
+    if (f->type == PL_LIST)
+        write_records(f, depth + 1, depth, w->out);
+}
+
+static void explain_fields(const pl_field *table, size_t conf_size, int depth, pl_text *out)
+{
+    static const pl_field_visit visit = { explain_field, write_group };
+    pl_arena *mem = pl_arena_new(0);
+    void *conf = mem ? PL_NEW(mem, char, conf_size + 1) : NULL;
+    writer w = { .out = out, .conf = conf, .explain = true };
+
+    if (conf != NULL) {
+        pl_fields_default(table, conf);
+        pl_fields_walk(table, depth, &visit, &w);
+    } else {
+        out->refused = true;
+    }
+    pl_arena_free(mem);
+}
+
+void pl_workflow_defaults(const pl_stage *const *known, pl_text *out)
+{
+    pl_text_add(out, "# Every setting with its default, what is allowed, and what it does.\n"
+                     "# Written by `molsieve help --defaults` from the tables of the program.\n\n");
+    explain_fields(pl_workflow_fields, sizeof(pl_workflow), 0, out);
+    pl_text_add(out, "# vars:                                          # name: value; used as ${vars.name}\n\nstages:\n");
+    for (; *known != NULL; known++) {
+        const pl_stage *s = *known;
+        pl_text_addf(out, "\n  # %s\n  %s:\n", s->help, s->name);
+        for (const char *const *need = s->needs; need != NULL && *need != NULL; need++)
+            pl_text_addf(out, "%s%s%s", need == s->needs ? "    # needs: [" : ", ", *need, need[1] ? "" : "]\n");
+        explain_fields(s->fields, s->conf_size, 2, out);
+    }
+}
+
+/* ---- help for people ---- */
+
+/* Keys are written whole, as they are overridden: "conformers.source". */
+static void help_field(const pl_field *f, int depth, pl_text *out)
+{
+    char value[64], allowed[512];
+    int64_t room[4] = { 0 };
+    pl_field one = *f;
+
+    one.at = 0;
+    pl_fields_default((pl_field[]){ one, { 0 } }, room);
+    pl_text_addf(out, "  %*s%s%s\n", depth * 2, "", f->key, (f->flags & PL_REQUIRED) ? "  (required)" : "");
+    pl_text_addf(out, "  %*s    %s\n", depth * 2, "", f->help);
+    pl_text_addf(out, "  %*s    %s", depth * 2, "", pl_field_allowed(f, allowed, sizeof allowed));
+    if (f->type < PL_TEXTS && !(f->flags & PL_REQUIRED) && pl_field_value(&one, room, value)[0] != '\0')
+        pl_text_addf(out, "; default %s", pl_field_value(&one, room, value));
+    pl_text_add(out, "\n");
+    if (f->type == PL_LIST)
+        pl_fields_help(f->sub, depth + 2, out);
+}
+
+void pl_fields_help(const pl_field *table, int depth, pl_text *out)
+{
+    for (const pl_field *f = table; f != NULL && f->type != PL_END; f++)
+        help_field(f, depth, out);
+}
+
+void pl_stage_help(const pl_stage *stage, pl_text *out)
+{
+    pl_text_addf(out, "%s: %s\n", stage->name, stage->help);
+    pl_text_add(out, stage->scope == PL_PER_UNIT ? "Works on units of molecules, each resumable.\n"
+                                                 : "Works on the whole run at once.\n");
+    for (const char *const *need = stage->needs; need != NULL && *need != NULL; need++)
+        pl_text_addf(out, "%s%s%s", need == stage->needs ? "Needs: " : ", ", *need,
+                     need[1] ? "" : "  (in parentheses: used if present)\n");
+    if (pl_fields_count(stage->fields) == 0) {
+        pl_text_addf(out, "\nNo settings: `stages: {%s: {}}`.\n", stage->name);
+        return;
+    }
+    pl_text_addf(out, "\nSettings, under `stages: %s:` in a workflow:\n\n", stage->name);
+    pl_fields_help(stage->fields, 0, out);
+}
+
+void pl_workflow_help(pl_text *out) { pl_fields_help(pl_workflow_fields, 0, out); }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "pipeline/run/run.h"
+#include "stages/commands/commands.h"
+
+static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_arena *mem)
+{
+    pl_store *store = NULL;
+    pl_text out = { 0 };
+    pl_error err = { 0 };
+    pl_code code = PL_OK;
+
+    if (access(wf->storage.results, F_OK) == 0)
+        code = pl_store_open_read(&store, wf->storage.results, app->schema, &err);
+    if (code == PL_OK)
+        code = pl_plan_keys(wf, store, mem, &err);
+    for (int i = 0; code == PL_OK && i < wf->n_steps; i++)
+        if (stage == NULL)
+            code = pl_explain(wf, store, wf->step[i].stage->name, &out, mem, &err);
+    if (code == PL_OK && stage != NULL)
+        code = pl_explain(wf, store, stage, &out, mem, &err);
+    (void)fputs(pl_text_str(&out), stdout);
+    pl_text_free(&out);
+    pl_store_close(store);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+}
+
+static bool is_override(const char *word)
+{
+    for (; *word != '\0'; word++)
+        if (*word == '=')
+            return true;
+    return false;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    bool named = args->n > 1 && !is_override(args->arg[1]);
+    char *file[256];
+    pl_args rest = *args;
+    int status = pl_code_exit(PL_ENOMEM);
+    pl_workflow *wf = NULL;
+
+    /* FILE STAGE k=v ...: the stage is not an override */
+    rest.n = 0;
+    for (int i = 0; i < args->n && rest.n < 256; i++)
+        if (i != 1 || !named)
+            file[rest.n++] = args->arg[i];
+    rest.arg = file;
+    if (mem != NULL)
+        wf = pl_cmd_load(app, &rest, mem, &status);
+    if (wf != NULL)
+        status = explain(app, wf, named ? args->arg[1] : NULL, mem);
+    pl_arena_free(mem);
+    return status;
+}
+
+const pl_cmd st_cmd_explain = {
+    .name = "explain",
+    .args = "FILE [STAGE] [stage.setting=value ...]",
+    .help = "why a stage runs again, field by field",
+    .about = "Compares what determines a stage's result now (settings, inputs, models, stages it needs) with what it\n"
+             "was when the stored result was made. Comments, order, paths and worker counts never matter.\n\n"
+             "  molsieve explain workflows/screen.yaml prepare stages.prepare.fragment=keep\n",
+    .min_args = 1,
+    .run = run,
+};

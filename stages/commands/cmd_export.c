@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "chem/molecule/sdf_write.h"
+#include "stages/commands/commands.h"
+#include "stages/database/descriptor_columns.h"
+#include "stages/database/results.h"
+#include "stages/database/rows.h"
+#include "stages/expression/row_filter.h"
+#include "stages/files/out_file.h"
+#include "stages/steps/ingest/conformers.h"
+#include "stages/steps/rank/score_columns.h"
+
+enum { MAX_FIELDS = 2000, HIDDEN = 2 }; /* SQLite gives no more columns; the last two of an SDF query are mol_id and unit */
+
+static const pl_opt opts[] = {
+    { "--output", 'o', "FILE", "output file, complete or not written at all; .gz is compressed; default: standard output" },
+    { "--top", 'n', "N", "the first N of the ranking" },
+    { "--all", 'a', NULL, "every molecule, not only the ranking" },
+    { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300 and logp < 3\"" },
+    { 0 }
+};
+
+typedef struct export {
+    const pl_args *args;
+    pl_store *store;
+    pl_arena *mem;
+    st_out out;              /* used if to_file */
+    bool to_file;
+    int format;              /* of formats */
+    int64_t top, n_written, n_skipped;
+    st_conformers conformers; /* SDF only */
+    pl_arena *row_mem;        /* SDF only */
+} export;
+
+static pl_code put(void *ctx, const pl_text *text, pl_error *err)
+{
+    export *x = ctx;
+
+    if (x->to_file)
+        return st_out_add(&x->out, text, err);
+    if (fwrite(pl_text_str(text), 1, text->len, stdout) != text->len)
+        return pl_fail_errno(err, "standard output");
+    return PL_OK;
+}
+
+/* ---- which molecules ---- */
+
+static pl_code add_from(const export *x, pl_text *sql, pl_error *err)
+{
+    const char *where = pl_arg(x->args, "--where");
+    int64_t n_hits = 0;
+    pl_code code = pl_db_int(x->store->db, &n_hits, err, "SELECT count(*) FROM (SELECT 1 FROM hit LIMIT 1)");
+    bool all = pl_arg(x->args, "--all") != NULL || n_hits == 0;
+
+    if (code == PL_OK && where != NULL)
+        code = st_where_check(where, NULL, NULL, err);
+    if (code != PL_OK)
+        return code;
+    if (all && x->top > 0)
+        return pl_fail(err, PL_ECONFIG, n_hits ? "--top and --all exclude each other"
+                                               : "--top: there is no ranking yet; see molsieve status");
+    pl_text_addf(sql, " FROM %s", all ? "molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id"
+                                      : "hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id");
+    if (where != NULL)
+        pl_text_addf(sql, " WHERE m.mol_id IN (SELECT mol_id FROM molecule WHERE (%s\n))", where);
+    pl_text_add(sql, all ? " ORDER BY m.mol_id" : " ORDER BY h.rank");
+    if (x->top > 0)
+        pl_text_addf(sql, " LIMIT %lld", (long long)x->top);
+    return PL_OK;
+}
+
+static const char title_sql[] = "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id)";
+
+static pl_code prepare(const export *x, bool wide, bool hidden, sqlite3_stmt **st, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code = PL_OK;
+
+    pl_text_addf(&sql, "SELECT %s AS title, m.inchikey, m.smiles", title_sql);
+    if (wide) {
+        pl_text_add(&sql, ", h.rank, h.objective");
+        code = st_hit_columns(x->store->db, &sql, NULL, err);
+        if (code == PL_OK)
+            code = st_score_columns(x->store->db, true, &sql, err);
+        pl_text_add(&sql, ", m.formula, m.n_heavy, m.charge AS \"charge (e)\"");
+        st_descriptors_in_files(&sql);
+        pl_text_add(&sql, ", m.geometry, m.energy AS \"energy (kcal/mol)\"");
+    }
+    pl_text_add(&sql, hidden ? ", m.mol_id, m.unit" : "");
+    if (code == PL_OK)
+        code = add_from(x, &sql, err);
+    if (code == PL_OK && !pl_text_ok(&sql))
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        code = pl_db_prepare(x->store->db, st, pl_text_str(&sql), err);
+    pl_text_free(&sql);
+    return code;
+}
+
+/* ---- csv and smi ---- */
+
+static pl_code export_csv(export *x, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code code = prepare(x, true, false, &st, err);
+
+    if (code == PL_OK)
+        code = st_rows_write(st, ST_CSV, 0, &x->n_written, put, x, err);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static const char *text_of(sqlite3_stmt *st, int i)
+{
+    const char *s = (const char *)sqlite3_column_text(st, i);
+    return s ? s : "";
+}
+
+static pl_code export_smi(export *x, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_text line = { 0 };
+    bool row = true;
+    pl_code code = prepare(x, false, false, &st, err);
+
+    while (code == PL_OK) {
+        const char *title;
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        title = text_of(st, 0);
+        pl_text_reset(&line);
+        pl_text_addf(&line, "%s\t%s\n", text_of(st, 2), title[0] ? title : text_of(st, 1));
+        code = put(x, &line, err);
+        x->n_written++;
+    }
+    (void)sqlite3_finalize(st);
+    pl_text_free(&line);
+    return code;
+}
+
+/* ---- sdf ---- */
+
+static pl_code open_conformers(export *x, pl_error *err)
+{
+    sqlite3_stmt *st;
+    const char *key = NULL;
+    bool row = false;
+    pl_code code = pl_db_prepare(x->store->db, &st, "SELECT key FROM stage WHERE name='prepare' ORDER BY stage_id DESC", err);
+
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row)
+        key = pl_strdup(x->mem, text_of(st, 0));
+    (void)sqlite3_finalize(st);
+    if (code == PL_OK && key == NULL)
+        code = pl_fail(err, PL_EINPUT, "%s: no molecules have been prepared yet", x->store->results_path);
+    return code == PL_OK ? st_conformers_open(&x->conformers, x->store, key, err) : code;
+}
+
+static pl_code write_sdf(export *x, sqlite3_stmt *st, int n_columns, pl_text *record, pl_error *err)
+{
+    int64_t mol_id = sqlite3_column_int64(st, n_columns - 2), unit = sqlite3_column_int64(st, n_columns - 1);
+    ch_sdf_field field[MAX_FIELDS];
+    const ch_mol *mol;
+    int n = 0;
+    pl_code code = st_conformer_find(&x->conformers, unit, mol_id, &mol, err);
+
+    if (code != PL_OK)
+        return code;
+    if (mol == NULL) { /* no conformer could be made, or it is not kept */
+        x->n_skipped++;
+        return PL_OK;
+    }
+    pl_arena_reset(x->row_mem);
+    for (int i = 1; i < n_columns - HIDDEN && n < MAX_FIELDS; i++) {
+        if (sqlite3_column_type(st, i) == SQLITE_NULL)
+            continue;
+        field[n] = (ch_sdf_field){ sqlite3_column_name(st, i), st_cell_str(st, i, x->row_mem) };
+        if (field[n++].value == NULL)
+            return pl_fail(err, PL_ENOMEM, "out of memory");
+    }
+    pl_text_reset(record);
+    ch_sdf_write(record, mol, text_of(st, 0), field, n);
+    x->n_written++;
+    return pl_text_ok(record) ? put(x, record, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+}
+
+static pl_code export_sdf(export *x, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_text record = { 0 };
+    bool row = true;
+    pl_code code = open_conformers(x, err);
+
+    x->row_mem = pl_arena_new(1 << 14);
+    if (code == PL_OK && x->row_mem == NULL)
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        code = prepare(x, true, true, &st, err);
+    while (code == PL_OK) {
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        code = write_sdf(x, st, sqlite3_column_count(st), &record, err);
+    }
+    (void)sqlite3_finalize(st);
+    pl_text_free(&record);
+    pl_arena_free(x->row_mem);
+    st_conformers_close(&x->conformers);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static const struct {
+    const char *name;
+    pl_code (*write)(export *x, pl_error *err);
+} formats[] = { { "csv", export_csv }, { "sdf", export_sdf }, { "smi", export_smi } };
+
+static int format_of(const char *name)
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static pl_code do_export(const st_ask *ask, pl_error *err)
+{
+    export *x = ask->ctx;
+    const char *file = pl_arg(x->args, "--output");
+    pl_code code = PL_OK;
+
+    x->store = ask->store;
+    x->mem = ask->mem;
+    x->to_file = file != NULL && strcmp(file, "-") != 0;
+    if (x->to_file)
+        code = st_out_open(&x->out, file, x->mem, err);
+    if (code == PL_OK)
+        code = formats[x->format].write(x, err);
+    if (code == PL_OK && x->to_file)
+        code = st_out_keep(&x->out, err);
+    st_out_close(&x->out);
+    if (code == PL_OK)
+        (void)fprintf(stderr, "%lld molecule%s of %s\n", (long long)x->n_written, x->n_written == 1 ? "" : "s",
+                      x->store->results_path);
+    if (code == PL_OK && x->n_skipped > 0)
+        pl_cmd_say("%lld molecules without a stored structure were left out", (long long)x->n_skipped);
+    return code;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *top = pl_arg(args, "--top");
+    export x = { .args = args, .format = format_of(args->arg[0]) };
+
+    if (x.format < 0)
+        return pl_cmd_usage(args, "'%s' is not a format; allowed: csv, sdf or smi", args->arg[0]);
+    if (args->n > 2)
+        return pl_cmd_usage(args, "at most one database, work directory or workflow");
+    if (top != NULL && (!pl_parse_int(top, &x.top) || x.top < 1))
+        return pl_cmd_usage(args, "--top %s: a whole number from 1 is expected", top);
+    return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, do_export, &x);
+}
+
+const pl_cmd st_cmd_export = {
+    .name = "export",
+    .args = "csv|sdf|smi [WORKDIR | WORKFLOW | DATABASE]",
+    .help = "write molecules, their scores and structures to a file",
+    .about = "Writes the ranking, or all molecules when there is none (or with --all). SDF takes the structures\n"
+             "from features.db and has every column as a data field.\n\n"
+             "  molsieve export sdf --top 50 -o top50.sdf\n"
+             "  molsieve export csv --all --where \"mw < 300\" -o light.csv.gz\n",
+    .opts = opts,
+    .min_args = 1,
+    .run = run,
+};

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stages/commands/commands.h"
+#include "stages/files/data_dir.h"
+
+enum { MAX_DEPTH = 3 };
+
+typedef struct copier {
+    const char *kind; /* workflows of this name only: "screen", "train"; "": all */
+    pl_arena *mem;
+    int n_files;
+    double bytes;
+    bool kept_ignored; /* the .gitignore that was there */
+} copier;
+
+/* Workflows of the other kind are not copied; data and models are shared. */
+static bool is_wanted(const copier *c, const char *name, int depth)
+{
+    const char *dot = strrchr(name, '.');
+    bool workflow = depth == 0 && dot != NULL && strcmp(dot, ".yaml") == 0;
+
+    return name[0] != '.' && (!workflow || strncmp(name, c->kind, strlen(c->kind)) == 0);
+}
+
+static pl_code copy_file(copier *c, const char *from, const char *to, pl_error *err)
+{
+    pl_arena *mem = pl_arena_new(0); /* one file at a time */
+    pl_bytes bytes;
+    pl_code code = mem ? pl_file_read(&bytes, from, mem, err) : pl_fail(err, PL_ENOMEM, "%s: out of memory", from);
+
+    if (code == PL_OK)
+        code = pl_file_write(to, bytes, err);
+    if (code == PL_OK) {
+        c->n_files++;
+        c->bytes += (double)bytes.len;
+    }
+    pl_arena_free(mem);
+    return code;
+}
+
+static pl_code copy_dir(copier *c, const char *from, const char *to, int depth, pl_error *err)
+{
+    DIR *dir = opendir(from);
+    struct dirent *e;
+    pl_code code = dir ? pl_mkdirs(to, err) : pl_fail_errno(err, from);
+
+    while (code == PL_OK && (e = readdir(dir)) != NULL) {
+        const char *a = pl_sprintf(c->mem, "%s/%s", from, e->d_name), *b = pl_sprintf(c->mem, "%s/%s", to, e->d_name);
+        struct stat st;
+        if (!is_wanted(c, e->d_name, depth))
+            continue;
+        if (a == NULL || b == NULL)
+            code = pl_fail(err, PL_ENOMEM, "out of memory");
+        else if (stat(a, &st) != 0)
+            code = pl_fail_errno(err, a);
+        else if (S_ISREG(st.st_mode))
+            code = copy_file(c, a, b, err);
+        else if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH && strcmp(e->d_name, "runs") != 0)
+            code = copy_dir(c, a, b, depth + 1, err);
+    }
+    if (dir != NULL)
+        (void)closedir(dir);
+    return code;
+}
+
+/* Files of runs are large and can be made again. The workflows name their work directories under runs. */
+static const char ignored[] = "# made by runs: databases, checkpoints, hits\n/runs/\n*.db\n*.db-wal\n*.db-shm\n*.ckpt\n";
+
+static pl_code write_ignored(copier *c, const char *to, pl_error *err)
+{
+    const char *path = pl_sprintf(c->mem, "%s/.gitignore", to);
+    struct stat st;
+
+    if (path == NULL)
+        return pl_fail(err, PL_ENOMEM, "out of memory");
+    c->kept_ignored = lstat(path, &st) == 0;
+    return c->kept_ignored ? PL_OK : pl_file_write(path, (pl_bytes){ ignored, sizeof ignored - 1 }, err);
+}
+
+static pl_code make_project(copier *c, const char *to, pl_error *err)
+{
+    const char *share, *from, *workflows = pl_sprintf(c->mem, "%s/workflows", to);
+    pl_code code = st_share_find(&share, c->mem, err);
+
+    if (code != PL_OK)
+        return code;
+    from = pl_sprintf(c->mem, "%s/workflows", share);
+    if (workflows == NULL || from == NULL)
+        return pl_fail(err, PL_ENOMEM, "out of memory");
+    if (access(workflows, F_OK) == 0)
+        return pl_fail(err, PL_ECONFIG, "%s: exists already; nothing was overwritten", workflows);
+    code = copy_dir(c, from, workflows, 0, err);
+    return code == PL_OK ? write_ignored(c, to, err) : code;
+}
+
+static void print_next(const copier *c, const char *to)
+{
+    char size[32];
+    bool train = strcmp(c->kind, "train") == 0;
+
+    (void)printf("%s: %d files, %s\n%s/.gitignore: %s\n\nnext:\n", to, c->n_files, pl_size_str(c->bytes, size), to,
+                 c->kept_ignored ? "existed and was not changed; add runs/ to it" : "keeps runs/ and databases out of git");
+    if (strcmp(to, ".") != 0)
+        (void)printf("  cd %s\n", to);
+    (void)printf("  molsieve check workflows/%s.yaml\n", train ? "train-esol" : "screen");
+    (void)printf("  molsieve run workflows/%s.yaml\n", train ? "train-esol" : "screen");
+    if (!train)
+        (void)printf("  molsieve top -n 20\n");
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *first = args->n > 0 ? args->arg[0] : ".";
+    bool kind = strcmp(first, "screen") == 0 || strcmp(first, "train") == 0;
+    const char *to = !kind ? first : args->n > 1 ? args->arg[1] : ".";
+    copier c = { .kind = kind ? first : "", .mem = pl_arena_new(1 << 14) };
+    pl_error err = { 0 };
+    pl_code code;
+
+    (void)app;
+    if (args->n > 1 + kind) {
+        pl_arena_free(c.mem);
+        return pl_cmd_usage(args, "one folder is expected");
+    }
+    code = c.mem ? make_project(&c, to, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        print_next(&c, to);
+    pl_arena_free(c.mem);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+}
+
+const pl_cmd st_cmd_init = {
+    .name = "init",
+    .args = "[screen|train] [DIR]",
+    .help = "make a small real project: workflows, molecules, a trained model",
+    .about = "Writes DIR/workflows (DIR is the current folder by default) and, if there is none, a DIR/.gitignore for\n"
+             "what runs leave behind. Never overwrites anything.\n\n"
+             "  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n",
+    .run = run,
+};

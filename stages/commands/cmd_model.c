@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "chem/molecule/element.h"
+#include "models/files/model_file.h"
+#include "stages/commands/commands.h"
+#include "stages/commands/output/cmd_json.h"
+#include "stages/steps/errors/verdict.h"
+
+enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */
+
+static const pl_opt opts[] = {
+    { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
+    { "--json", 0, NULL, "info: all metadata as JSON" },
+    { "--sha256", 0, "HEX", "verify: the file must have this hash" },
+    { 0 }
+};
+
+/* Text of a file on a terminal: one line, no control characters. */
+static const char *plain(const char *s, pl_arena *mem)
+{
+    pl_text clean = { 0 };
+    const char *copy;
+
+    pl_text_add_clean(&clean, s ? s : "?", s ? strlen(s) : 1, 200);
+    copy = pl_strdup(mem, pl_text_str(&clean));
+    pl_text_free(&clean);
+    return copy ? copy : "?";
+}
+
+/* ---- info ---------------------------------------------------------------- */
+
+static void print_real(const char *label, const json_t *o, const char *key, const char *unit)
+{
+    const json_t *value = json_object_get(o, key);
+
+    if (json_is_number(value))
+        (void)printf("  %s %.4g%s%s", label, json_number_value(value), unit[0] ? " " : "", unit);
+}
+
+static void print_classes(const json_t *e)
+{
+    print_real("ROC-AUC", e, "roc_auc", "");
+    print_real("PR-AUC", e, "pr_auc", "");
+    print_real("EF 1 %", e, "ef1", "");
+    print_real("EF 5 %", e, "ef5", "");
+    print_real("BEDROC", e, "bedroc20", "");
+    print_real("log loss", e, "log_loss", "");
+    print_real("Brier", e, "brier", "");
+}
+
+/* The number of values, and for a class the largest possible enrichment. */
+static void print_size(const json_t *e)
+{
+    (void)printf("  (%lld molecules", (long long)json_integer_value(json_object_get(e, "n")));
+    if (json_object_get(e, "actives"))
+        (void)printf(", %.0f of class 1; EF at most %.4g and %.4g", json_number_value(json_object_get(e, "actives")),
+                     json_number_value(json_object_get(e, "ef1_max")), json_number_value(json_object_get(e, "ef5_max")));
+    (void)printf(")\n");
+}
+
+static double measure_of(const json_t *fit, bool classes)
+{
+    const json_t *value = json_object_get(fit, classes ? "roc_auc" : "mae");
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* Errors on the test part, or on the validation part if there is no test part. */
+static void print_verdict(const json_t *errors, const char *unit, bool classes)
+{
+    const char *part = json_object_get(errors, "test") ? "test" : "valid", *who;
+    const json_t *e = json_object_get(errors, part);
+    st_verdict v = st_verdict_of(classes, measure_of(e, classes));
+    pl_text text = { 0 };
+    json_t *base;
+
+    json_object_foreach(json_object_get(e, "baselines"), who, base)
+        st_verdict_compare(&v, who, measure_of(base, classes));
+    st_verdict_add(&text, &v, part, unit);
+    if (text.len > 0)
+        (void)printf("  %s\n", pl_text_str(&text));
+    pl_text_free(&text);
+}
+
+/* On the parts that it was not trained on. */
+static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
+{
+    const char *part;
+    json_t *e, *base;
+
+    json_object_foreach((json_t *)errors, part, e) {
+        const char *name;
+        (void)printf("  %-11s", plain(part, mem));
+        print_real("MAE", e, "mae", unit);
+        print_real("RMSE", e, "rmse", unit);
+        print_real("90 % within", e, "interval90", unit);
+        print_real("R2", e, "r2", "");
+        print_real("Spearman", e, "spearman", "");
+        print_classes(e);
+        print_size(e);
+        json_object_foreach(json_object_get(e, "baselines"), name, base) {
+            (void)printf("    %-13s", plain(name, mem));
+            print_real("MAE", base, "mae", unit);
+            print_real("RMSE", base, "rmse", unit);
+            print_classes(base);
+            (void)printf("\n");
+        }
+    }
+}
+
+/* The molecules that intervals and range come from, if these are not those of the training. */
+static void print_calibration(const json_t *p, pl_arena *mem)
+{
+    json_t *c = json_object_get(p, "calibration"), *n;
+    const char *name;
+
+    if (!c)
+        return;
+    (void)printf("  calibrated  %s, by workflow %s:", plain(json_string_value(json_object_get(c, "date")), mem),
+                 plain(json_string_value(json_object_get(c, "workflow")), mem));
+    json_object_foreach(json_object_get(c, "molecules"), name, n)
+        (void)printf(" %lld molecules with %s", (long long)json_integer_value(n), plain(name, mem));
+    (void)printf("; range and intervals come from these\n");
+}
+
+static void print_graph(const nn_model_file *m)
+{
+    (void)printf("  graph       %s", nn_edges_name(m->graph.edges));
+    if (m->graph.edges == CH_EDGES_RADIUS)
+        (void)printf(", cutoff %g Angstrom", (double)m->graph.cutoff);
+    if (m->graph.edges == CH_EDGES_KNN)
+        (void)printf(", k %d", (int)m->graph.k);
+    (void)printf("\n  elements   ");
+    for (int32_t k = 0; k < m->inputs.n_elements; k++)
+        (void)printf(" %s", ch_element_symbol(m->inputs.element[k]));
+    (void)printf("\n  inputs      one-hot element%s%s%s\n", m->inputs.z ? ", atomic number" : "",
+                 m->inputs.charge ? ", formal charge" : "", m->inputs.bonds ? ", bond kind" : "");
+}
+
+static void print_training(const json_t *p, pl_arena *mem)
+{
+    const json_t *t = json_object_get(p, "training");
+    const json_t *file;
+    size_t k;
+
+    if (!t)
+        return;
+    (void)printf("  trained     %s, %lld molecules, best of %lld epochs is %lld\n",
+                 plain(json_string_value(json_object_get(p, "date")), mem),
+                 (long long)json_integer_value(json_object_get(t, "molecules")),
+                 (long long)json_integer_value(json_object_get(t, "epochs")),
+                 (long long)json_integer_value(json_object_get(t, "best_epoch")));
+    if (json_object_get(p, "molecules"))
+        (void)printf("  molecules   acids and bases %s\n", plain(json_string_value(json_object_get(p, "molecules")), mem));
+    if (json_object_get(p, "start"))
+        (void)printf("  start       the weights of %s\n", plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
+    json_array_foreach(json_object_get(p, "data"), k, file)
+        if (k < FILES_SHOWN)
+            (void)printf("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
+    if (k > FILES_SHOWN)
+        (void)printf("              and %zu more\n", k - FILES_SHOWN);
+}
+
+/* With only some of the training molecules in the file, a similarity is a lower bound. */
+static void print_domain(const nn_model_file *m)
+{
+    if (m->domain.n == 0)
+        return;
+    (void)printf("  domain      %d molecules it was trained on: a score has the similarity to the nearest", (int)m->domain.n);
+    if (m->range.molecules > m->domain.n)
+        (void)printf("; a lower bound, as the file has %d of %lld", (int)m->domain.n, (long long)m->range.molecules);
+    (void)printf("\n");
+}
+
+static void print_range(const nn_range *r)
+{
+    static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "none" };
+
+    if (r->molecules == 0) {
+        (void)printf("  range       not known: trained by an earlier version, so the domain of its scores is unknown; train it again\n");
+        return;
+    }
+    (void)printf("  range      ");
+    for (int k = 0; k < NN_NUMBERS; k++)
+        (void)printf("%s %s %d to %d", k ? "," : "", nn_range_words[k], (int)r->low[k], (int)r->high[k]);
+    (void)printf("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
+    for (int k = 0; k < NN_SOURCES; k++)
+        if (r->sources >> k & 1)
+            (void)printf(" %s", made[k]);
+    (void)printf("\n");
+}
+
+static void print_target(const nn_model_file *m, const nn_target *t)
+{
+    (void)printf("%s%s%s%s%s\n", m->classifies ? "the probability of " : "", t->name, t->unit[0] ? ", " : "", t->unit,
+                 !strcmp(t->better, "none") ? "" : !strcmp(t->better, "low") ? ", low is better" : ", high is better");
+}
+
+static void print_targets(const nn_model_file *m)
+{
+    for (int32_t k = 0; k < m->conf.outputs; k++) {
+        (void)printf("%s", k ? "              " : "  predicts    ");
+        print_target(m, &m->target[k]);
+    }
+}
+
+/* "  interval    90 % within 1.31 eV; 0.93 eV where the similarity is 0.3 or more". */
+static void print_interval(const nn_target *t)
+{
+    const char *space = t->unit[0] ? " " : "";
+
+    for (int32_t k = 0; k < t->interval.n; k++) {
+        const nn_band *b = &t->interval.band[k];
+        if (k == 0)
+            (void)printf("  interval    90 %% within %.4g%s%s", b->within, space, t->unit);
+        else
+            (void)printf("; %.4g%s%s where the similarity is %g or more", b->within, space, t->unit, b->from);
+    }
+    if (t->interval.n > 0 && t->lowest > 0)
+        (void)printf("; none below a similarity of %.2g", t->lowest);
+    if (t->interval.n > 0)
+        (void)printf(" (%s)\n", t->interval.part);
+}
+
+/* Those of several targets each under its name. */
+static void print_all_errors(const nn_model_file *m, const json_t *provenance, pl_arena *mem)
+{
+    const json_t *errors = json_object_get(provenance, "errors");
+
+    for (int32_t k = 0; k < m->conf.outputs; k++) {
+        const nn_target *t = &m->target[k];
+        if (m->conf.outputs > 1)
+            (void)printf("%s\n", plain(t->name, mem));
+        print_interval(t);
+        print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
+        print_verdict(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, m->classifies);
+    }
+}
+
+static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
+{
+    const nn_se3_conf *c = &m->conf;
+    json_t *p = json_loads(m->provenance, 0, NULL);
+
+    (void)printf("%s\n  name        %s\n", path, m->name);
+    print_targets(m);
+    (void)printf("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
+                 (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats,
+                 m->bf16 ? "bf16" : "f32");
+    (void)printf("  parity      %s\n", c->parity == NN_PARITY_NATURAL
+                     ? "natural: mirror images have the same score"
+                     : "both: tells mirror images apart; `score` averages over them (score.mirror)");
+    print_graph(m);
+    (void)printf("  sha256      %s\n", m->sha256);
+    print_training(p, mem);
+    print_domain(m);
+    print_calibration(p, mem);
+    print_range(&m->range);
+    print_all_errors(m, p, mem);
+    json_decref(p);
+}
+
+static int print_json(const nn_model_file *m, pl_arena *mem)
+{
+    json_t *all = json_loads(nn_model_metadata(m, mem), 0, NULL);
+
+    if (all) {
+        json_object_set_new(all, "sha256", json_string(m->sha256));
+        json_object_set_new(all, "parameters", json_integer((json_int_t)m->model->n_floats));
+        json_object_set_new(all, "domain", json_integer(m->domain.n));
+    }
+    st_json_print(all, 0);
+    json_decref(all);
+    return 0;
+}
+
+/* ---- verify -------------------------------------------------------------- */
+
+static int verify(const nn_model_file *m, const char *path, const char *wanted)
+{
+    pl_error err = { 0 };
+
+    if (wanted && strcasecmp(wanted, m->sha256) != 0) {
+        (void)pl_fail(&err, PL_EDATA, "%s: sha256 is %s, not %s", path, m->sha256, wanted);
+        return pl_cmd_fail(&err);
+    }
+    (void)printf("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
+    print_domain(m);
+    (void)printf("  sha256 %s\n", m->sha256);
+    (void)puts(m->verified ? "  the checksum in the file is right"
+                           : "  the file has no checksum: an earlier version or another program wrote it; compare the sha256");
+    return 0;
+}
+
+/* ---- diff ---------------------------------------------------------------- */
+
+static int text_diff(const char *key, const json_t *a, const json_t *b, pl_arena *mem)
+{
+    char *x, *y;
+
+    if (json_equal(a, b))
+        return 0;
+    x = json_dumps(a, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    y = json_dumps(b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    (void)printf("%s: %.200s -> %.200s\n", plain(key, mem), x ? x : "nothing", y ? y : "nothing");
+    free(x);
+    free(y);
+    return 1;
+}
+
+static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
+{
+    const char *key;
+    json_t *value;
+    char path[256];
+    int n = 0;
+
+    json_object_foreach(a, key, value) {
+        json_t *other = json_object_get(b, key);
+        (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
+        if (json_is_object(value) && json_is_object(other) && strlen(path) < 200)
+            n += object_diff(path, value, other, mem);
+        else
+            n += text_diff(path, value, other, mem);
+    }
+    json_object_foreach(b, key, value) {
+        (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
+        if (!json_object_get(a, key))
+            n += text_diff(path, NULL, value, mem);
+    }
+    return n;
+}
+
+/* How a tensor differs. All numbers are finite, as files with others are refused. */
+typedef struct tensor_diff {
+    const char *name, *what; /* NULL: by numbers */
+    double most, relative;   /* largest difference; and as a part of the largest number of the first file */
+} tensor_diff;
+
+/* Those that cannot be compared first, then by part, then by name. */
+static int compare_diffs(const void *a, const void *b)
+{
+    const tensor_diff *x = a, *y = b;
+
+    if (x->relative != y->relative)
+        return x->relative < y->relative ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b, int32_t k)
+{
+    const nn_param *p = &a->model->param[k];
+    const int32_t j = nn_se3_find(b->model, p->name);
+    tensor_diff d = { .name = p->name };
+    double largest = 0;
+
+    if (j < 0 || b->model->param[j].size != p->size) {
+        d.what = j < 0 ? "only in the first" : "of another shape";
+        d.most = d.relative = INFINITY;
+        return d;
+    }
+    for (size_t i = 0; i < p->size; i++) {
+        const double x = (double)a->params[p->at + i];
+        d.most = fmax(d.most, fabs(x - (double)b->params[b->model->param[j].at + i]));
+        largest = fmax(largest, fabs(x));
+    }
+    d.relative = d.most > 0 ? d.most / largest : 0; /* infinite where the first has zeros only */
+    return d;
+}
+
+static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
+{
+    (void)printf("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; most of all" : "");
+    for (int k = 0; k < shown; k++)
+        if (d[k].what != NULL)
+            (void)printf("  %s: %s\n", d[k].name, d[k].what);
+        else
+            (void)printf("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].most, 100 * d[k].relative);
+    if (n > shown)
+        (void)printf("  and %d more; --all for every one\n", n - shown);
+}
+
+static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
+{
+    int n = 0, n_all = a->model->n_params;
+    tensor_diff *d = PL_NEW(mem, tensor_diff, a->model->n_params + b->model->n_params);
+
+    if (d == NULL)
+        return -1;
+    for (int32_t k = 0; k < a->model->n_params; k++) {
+        d[n] = tensor_differs(a, b, k);
+        n += d[n].most > 0;
+    }
+    for (int32_t k = 0; k < b->model->n_params; k++)
+        if (nn_se3_find(a->model, b->model->param[k].name) < 0) {
+            d[n++] = (tensor_diff){ b->model->param[k].name, "only in the second", INFINITY, INFINITY };
+            n_all++;
+        }
+    qsort(d, (size_t)n, sizeof *d, compare_diffs);
+    if (n > 0)
+        print_tensors(d, n, n_all, all || n < SHOWN ? n : SHOWN);
+    return n;
+}
+
+/* How many of a's molecules b has not; both are sorted. */
+static int32_t missing_from(const nn_domain *a, const nn_domain *b)
+{
+    int32_t n = 0, k = 0;
+
+    for (int32_t i = 0; i < a->n; i++) {
+        while (k < b->n && strcmp(b->key[k], a->key[i]) < 0)
+            k++;
+        n += k == b->n || strcmp(b->key[k], a->key[i]) != 0;
+    }
+    return n;
+}
+
+static int domain_diff(const nn_domain *a, const nn_domain *b)
+{
+    if (nn_domain_same(a, b))
+        return 0;
+    (void)printf("domain: %d -> %d molecules; %d only in the first, %d only in the second\n", (int)a->n, (int)b->n,
+                 (int)missing_from(a, b), (int)missing_from(b, a));
+    return 1;
+}
+
+/* 0 when they are the same, 1 when they differ, as diff does. */
+static int diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
+{
+    json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
+    const int n_settings = object_diff("", x, y, mem), n = n_settings + domain_diff(&a->domain, &b->domain);
+    const int n_tensors = tensors_diff(a, b, all, mem);
+    pl_error err = { 0 };
+
+    json_decref(x);
+    json_decref(y);
+    if (n_tensors < 0) {
+        (void)pl_fail(&err, PL_ENOMEM, "no memory");
+        return pl_cmd_fail(&err);
+    }
+    if (n + n_tensors == 0)
+        (void)printf("no difference\n");
+    return n + n_tensors > 0 ? 1 : 0;
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static int run_with(const pl_args *args, pl_arena *mem)
+{
+    const char *what = args->arg[0];
+    bool two = !strcmp(what, "diff");
+    nn_model_file *m, *other;
+    pl_error err = { 0 };
+
+    if (!two && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0)
+        return pl_cmd_usage(args, "%s is not info, verify or diff", what);
+    if (args->n != (two ? 3 : 2))
+        return pl_cmd_usage(args, "model %s needs %s", what, two ? "two model files" : "one model file");
+    if (nn_model_read(&m, args->arg[1], mem, &err))
+        return pl_cmd_fail(&err);
+    if (two)
+        return nn_model_read(&other, args->arg[2], mem, &err) ? pl_cmd_fail(&err) : diff(m, other, pl_arg(args, "--all") != NULL, mem);
+    if (!strcmp(what, "verify"))
+        return verify(m, args->arg[1], pl_arg(args, "--sha256"));
+    if (pl_arg(args, "--json"))
+        return print_json(m, mem);
+    print_info(m, args->arg[1], mem);
+    return 0;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_error err = { 0 };
+    int status;
+
+    (void)app;
+    if (!mem) {
+        (void)pl_fail(&err, PL_ENOMEM, "no memory");
+        return pl_cmd_fail(&err);
+    }
+    status = run_with(args, mem);
+    pl_arena_free(mem);
+    return status;
+}
+
+const pl_cmd st_cmd_model = {
+    .name = "model",
+    .args = "info|verify|diff FILE [FILE]",
+    .help = "show or verify a model file, or compare two",
+    .about = "info    what it predicts, from which inputs, how it was trained, its errors\n"
+             "verify  the file's own checksum, every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
+             "diff    settings, provenance and the weights that differ most, relative to the largest of their tensor;\n"
+             "        exit 1 if they differ\n\n"
+             "  molsieve model info workflows/models/esol.safetensors\n"
+             "  molsieve model diff old.safetensors new.safetensors",
+    .opts = opts,
+    .min_args = 2,
+    .run = run,
+};

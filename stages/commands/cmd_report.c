@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "stages/commands/commands.h"
+#include "stages/database/results.h"
+#include "stages/files/out_file.h"
+#include "stages/report/report.h"
+
+static const pl_opt opts[] = {
+    { "--output", 'o', "FILE", "write there (default: report.html beside the database); - is standard output" },
+    { "--top", 'n', "N", "ranked molecules to show, with structures (default 50, at most 1000)" },
+    { 0 }
+};
+
+static const char *beside(const char *results, pl_arena *mem)
+{
+    const char *slash = strrchr(results, '/');
+    return pl_sprintf(mem, "%.*sreport.html", slash ? (int)(slash - results) + 1 : 0, results);
+}
+
+static pl_code put(const char *path, const pl_text *page, pl_arena *mem, pl_error *err)
+{
+    st_out out = { 0 };
+    pl_code code;
+
+    if (strcmp(path, "-") == 0)
+        return fwrite(pl_text_str(page), 1, page->len, stdout) == page->len ? PL_OK : pl_fail_errno(err, "standard output");
+    code = st_out_open(&out, path, mem, err);
+    if (code == PL_OK)
+        code = st_out_add(&out, page, err);
+    if (code == PL_OK)
+        code = st_out_keep(&out, err);
+    st_out_close(&out);
+    return code;
+}
+
+static pl_code report(const st_ask *ask, pl_error *err)
+{
+    const char *path = pl_arg(ask->args, "--output");
+    st_drawn drawn = { 0 };
+    pl_text page = { 0 };
+    char size[32];
+    pl_code code;
+
+    path = path ? path : beside(ask->store->results_path, ask->mem);
+    code = path ? st_report_make(&page, ask->store, *(int64_t *)ask->ctx, &drawn, ask->mem, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        code = put(path, &page, ask->mem, err);
+    if (code == PL_OK && drawn.n_plain > 0)
+        pl_cmd_say("%lld structures are shown as SMILES only, %lld are drawn: %s", (long long)drawn.n_plain,
+                   (long long)drawn.n_drawn, drawn.why);
+    if (code == PL_OK && strcmp(path, "-") != 0)
+        (void)fprintf(stderr, "%s (%s)\n", path, pl_size_str((double)page.len, size));
+    pl_text_free(&page);
+    return code;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *top_text = pl_arg(args, "--top");
+    int64_t top = ST_REPORT_TOP;
+
+    if (top_text != NULL && (!pl_parse_int(top_text, &top) || top < 0 || top > ST_REPORT_TOP_MAX))
+        return pl_cmd_usage(args, "--top %s: a whole number from 0 to %d is expected", top_text, ST_REPORT_TOP_MAX);
+    if (args->n > 1)
+        return pl_cmd_usage(args, "at most one database, work directory or workflow");
+    return st_results_ask(app, args, args->n ? args->arg[0] : NULL, report, &top);
+}
+
+const pl_cmd st_cmd_report = {
+    .name = "report",
+    .args = "[WORKDIR | WORKFLOW | DATABASE]",
+    .help = "one HTML page of a run: funnel, ranking with structures, plots, failures, timings",
+    .about = "The page is complete in itself (no network, no scripts) and depends on the database alone: the same\n"
+             "database gives the same bytes. Safe during a run. Without an argument: ./results.db, or the newest\n"
+             "runs/*/results.db. Structures are drawn by the chemistry worker; one that cannot be drawn is shown as SMILES.\n\n"
+             "  molsieve report\n  molsieve report runs/screen --top 200 -o screen.html\n",
+    .opts = opts,
+    .run = run,
+};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/commands/commands.h"
+#include "stages/database/descriptor_columns.h"
+#include "stages/database/results.h"
+#include "stages/database/rows.h"
+#include "stages/steps/errors/domain_words.h"
+#include "stages/steps/rank/score_columns.h"
+
+static const pl_opt opts[] = {
+    { "--number", 'n', "N", "number of molecules to show (default 10)" },
+    { "--csv", 0, NULL, "as CSV, numbers in full precision" },
+    { "--json", 0, NULL, "as JSON, numbers in full precision" },
+    { 0 }
+};
+
+static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err)
+{
+    pl_text sql = { 0 };
+    sqlite3_stmt *st = NULL;
+    pl_code code;
+
+    pl_text_add(&sql, "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title");
+    code = st_score_columns(db, false, &sql, err);
+    pl_text_add(&sql, ", h.objective");
+    if (code == PL_OK)
+        code = st_hit_columns(db, &sql, NULL, err);
+    st_descriptors_in_top(&sql);
+    pl_text_addf(&sql, ", m.smiles, m.inchikey FROM hit h "
+                 "JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)n);
+    if (code == PL_OK && !pl_text_ok(&sql))
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        code = pl_db_prepare(db, &st, pl_text_str(&sql), err);
+    if (code == PL_OK)
+        code = st_rows_print(st, format, 40, NULL, err);
+    (void)sqlite3_finalize(st);
+    pl_text_free(&sql);
+    return code;
+}
+
+static pl_code print_domain(sqlite3 *db, int64_t n, pl_error *err)
+{
+    pl_text text = { 0 };
+    pl_code code = st_domain_words(&text, db, true, n, err);
+
+    if (code == PL_OK)
+        (void)printf("%s", pl_text_str(&text));
+    pl_text_free(&text);
+    return code;
+}
+
+static pl_code check_ranked(const pl_store *store, pl_error *err)
+{
+    int64_t n_hits = 0, done = 0;
+    pl_code code = pl_db_int(store->db, &n_hits, err, "SELECT count(*) FROM (SELECT 1 FROM hit LIMIT 1)");
+
+    if (code == PL_OK)
+        code = pl_db_int(store->db, &done, err, "SELECT count(*) FROM stage WHERE name='rank' AND state='done'");
+    if (code != PL_OK || n_hits > 0)
+        return code;
+    if (done)
+        return pl_fail(err, PL_EINPUT, "%s: the ranking is empty: no molecule has all the values and meets all conditions",
+                       store->results_path);
+    return pl_fail(err, PL_EINPUT, "%s: no ranking yet: the stage rank has not finished; see molsieve status",
+                   store->results_path);
+}
+
+static pl_code top(const st_ask *ask, pl_error *err)
+{
+    st_format format = pl_arg(ask->args, "--csv") ? ST_CSV : pl_arg(ask->args, "--json") ? ST_JSON : ST_TABLE;
+    pl_code code = check_ranked(ask->store, err);
+
+    if (code == PL_OK)
+        code = print_top(ask->store->db, *(int64_t *)ask->ctx, format, err);
+    if (code == PL_OK && format == ST_TABLE)
+        code = print_domain(ask->store->db, *(int64_t *)ask->ctx, err);
+    if (code == PL_OK && format == ST_TABLE)
+        (void)fprintf(stderr, "from %s\n", ask->store->results_path);
+    return code;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *number = pl_arg(args, "--number");
+    int64_t n = 10;
+
+    if (number != NULL && (!pl_parse_int(number, &n) || n < 1))
+        return pl_cmd_usage(args, "-n %s: a whole number from 1 is expected", number);
+    if (args->n > 1)
+        return pl_cmd_usage(args, "at most one database, work directory or workflow");
+    return st_results_ask(app, args, args->n ? args->arg[0] : NULL, top, &n);
+}
+
+const pl_cmd st_cmd_top = {
+    .name = "top",
+    .args = "[WORKDIR | WORKFLOW | DATABASE]",
+    .help = "show the top of the ranking, with every score",
+    .about = "Without an argument: ./results.db, or the newest runs/*/results.db.\n\n"
+             "  molsieve top -n 20\n  molsieve top --csv runs/screen > top.csv\n",
+    .opts = opts,
+    .run = run,
+};

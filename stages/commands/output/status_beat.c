@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/commands/output/status_beat.h"
+#include "stages/commands/output/cmd_json.h"
+
+#include <glob.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/base/text.h"
+#include "pipeline/run/heartbeat.h"
+#include "pipeline/store/store.h"
+
+/* Without a heartbeat for longer the run is taken for dead: three missed beats, plus what clocks and file-system caches may add. */
+enum { PATIENCE_S = 60 };
+
+static const char *text_of(const json_t *beat, const char *name)
+{
+    const char *s = json_string_value(json_object_get(beat, name));
+    return s ? s : "";
+}
+
+static double silence(const json_t *beat)
+{
+    struct tm tm = { 0 };
+
+    return strptime(text_of(beat, "at_utc"), "%Y-%m-%dT%H:%M:%SZ", &tm) ? difftime(time(NULL), timegm(&tm)) : 1e9;
+}
+
+/* "running", "done", ... as in the heartbeat, or "lost". */
+static const char *state_of(const json_t *beat)
+{
+    double patience = 3 * json_number_value(json_object_get(beat, "every_s")) + PATIENCE_S;
+    const char *state = text_of(beat, "state");
+
+    return strcmp(state, "running") == 0 && silence(beat) > patience ? "lost" : state;
+}
+
+static bool is_elsewhere(const json_t *beat)
+{
+    char host[128] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    return strcmp(text_of(beat, "host"), host) != 0;
+}
+
+/* NULL: not there, or damaged, which is said. */
+static json_t *read_beat(const char *path, bool *damaged)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    pl_bytes file = { 0 };
+    json_t *beat = NULL;
+
+    *damaged = false;
+    if (mem != NULL && access(path, F_OK) == 0 && pl_file_read(&file, path, mem, NULL) == PL_OK) {
+        beat = pl_heartbeat_holds(file) ? json_loadb(file.data, file.len, 0, NULL) : NULL;
+        *damaged = beat == NULL;
+    }
+    if (*damaged)
+        (void)fprintf(stderr, "%s: damaged, not used\n", path);
+    (void)json_object_del(beat, "crc32");
+    pl_arena_free(mem);
+    return beat;
+}
+
+/* ---- one run ---- */
+
+static void print_json(json_t *beat, const char *results)
+{
+
+    (void)json_object_set_new(beat, "results", json_string(results));
+    (void)json_object_set_new(beat, "state", json_string(state_of(beat)));
+    st_json_print(beat, 0);
+}
+
+static void print_text(const json_t *beat, const char *results)
+{
+    const json_t *stage;
+    const char *job = text_of(beat, "job");
+    char a[32], b[32];
+    size_t i;
+
+    (void)printf("%s\nrun %lld (%s): %s, on %s%s%s since %s%s%s; by its heartbeat, %s ago\n", results,
+                 (long long)json_integer_value(json_object_get(beat, "run_id")), text_of(beat, "command"), state_of(beat),
+                 text_of(beat, "host"), job[0] ? ", " : "", job, text_of(beat, "started_utc"),
+                 text_of(beat, "reason")[0] ? ": " : "", text_of(beat, "reason"), pl_duration_str(silence(beat), a));
+    if (strcmp(state_of(beat), "lost") == 0)
+        (void)printf("  no heartbeat: the process or its host is dead; the same command continues when the lock is free\n");
+    json_array_foreach(json_object_get(beat, "stages"), i, stage) {
+        int64_t total = json_integer_value(json_object_get(stage, "total"));
+        (void)printf("  %-9s %-8s %14s %s%s%s  %s\n", text_of(stage, "stage"), text_of(stage, "state"),
+                     pl_count_str(json_integer_value(json_object_get(stage, "done")), a), text_of(stage, "item"),
+                     total >= 0 ? " of " : "", total >= 0 ? pl_count_str(total, b) : "", text_of(stage, "note"));
+    }
+}
+
+/* ---- many shards ---- */
+
+typedef struct shard_counts {
+    int running, done, stopped, failed, lost, damaged;
+    int64_t items; /* of the stage `prepare`: it is the slow one */
+} shard_counts;
+
+static void count_shard(shard_counts *c, const json_t *beat)
+{
+    const char *state = state_of(beat);
+    const json_t *stage;
+    size_t i;
+
+    c->running += strcmp(state, "running") == 0;
+    c->done += strcmp(state, "done") == 0;
+    c->stopped += strcmp(state, "stopped") == 0;
+    c->failed += strcmp(state, "failed") == 0;
+    c->lost += strcmp(state, "lost") == 0;
+    json_array_foreach(json_object_get(beat, "stages"), i, stage)
+        if (strcmp(text_of(stage, "stage"), "prepare") == 0)
+            c->items += json_integer_value(json_object_get(stage, "done"));
+}
+
+static bool show_shards(const char *dir, bool json, bool *running)
+{
+    char pattern[PATH_MAX + 40], n[32];
+    shard_counts c = { 0 };
+    glob_t found = { 0 };
+
+    (void)snprintf(pattern, sizeof pattern, "%s/shards/*/heartbeat.json", dir);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return false;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        bool damaged;
+        json_t *beat = read_beat(found.gl_pathv[i], &damaged);
+        c.damaged += damaged;
+        if (beat != NULL)
+            count_shard(&c, beat);
+        json_decref(beat);
+    }
+    globfree(&found);
+    *running = c.running > 0;
+    (void)printf(json ? "{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d,\"damaged\":%d}}\n"
+                      : "shards: %d at work, %d ended well, %d stopped, %d failed, %d lost, %d with a damaged heartbeat", c.running, c.done,
+                 c.stopped, c.failed, c.lost, c.damaged);
+    if (!json)
+        (void)printf("; %s records prepared by those that ran last\n`molsieve merge FILE --missing` prints those that are not "
+                     "finished\n", pl_count_str(c.items, n));
+    return true;
+}
+
+bool st_beat_show(const char *results, bool json, bool *running)
+{
+    const char *slash = strrchr(results, '/');
+    char dir[PATH_MAX], path[PATH_MAX + 20];
+    json_t *beat;
+    bool show, damaged;
+
+    (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - results) : 1, slash ? results : ".");
+    if (access(results, F_OK) != 0 && show_shards(dir, json, running))
+        return true;
+    (void)snprintf(path, sizeof path, "%s/heartbeat.json", dir);
+    beat = read_beat(path, &damaged);
+    show = beat != NULL && strcmp(text_of(beat, "state"), "running") == 0 && (is_elsewhere(beat) || pl_is_network_fs(results));
+    if (show) {
+        *running = strcmp(state_of(beat), "running") == 0;
+        if (json)
+            print_json(beat, results);
+        else
+            print_text(beat, results);
+    }
+    json_decref(beat);
+    return show;
+}

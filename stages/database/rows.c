@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/database/rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/store/store.h"
+
+enum { MAX_COLUMNS = 256, LOOK_AHEAD = 500, FLUSH_BYTES = 1 << 16 };
+
+pl_code st_format_parse(st_format *out, const char *word, pl_error *err)
+{
+    static const char *const names[] = { "table", "csv", "json", "jsonl" };
+
+    for (int i = 0; i < 4; i++)
+        if (strcmp(names[i], word) == 0) {
+            *out = (st_format)i;
+            return PL_OK;
+        }
+    return pl_fail(err, PL_ECONFIG, "'%s' is not a format; allowed: table, csv, json or jsonl", word);
+}
+
+const char *st_cell_str(sqlite3_stmt *st, int column, pl_arena *mem)
+{
+    char buf[32];
+
+    switch (sqlite3_column_type(st, column)) {
+    case SQLITE_NULL: return "";
+    case SQLITE_FLOAT: return pl_strdup(mem, pl_real_str(sqlite3_column_double(st, column), buf));
+    default: return pl_strdup(mem, (const char *)sqlite3_column_text(st, column));
+    }
+}
+
+void st_csv_add(pl_text *out, const char *s)
+{
+    if (strpbrk(s, ",\"\r\n") == NULL) {
+        pl_text_add(out, s);
+        return;
+    }
+    pl_text_add(out, "\"");
+    for (; *s != '\0'; s++)
+        pl_text_add_n(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
+    pl_text_add(out, "\"");
+}
+
+/* ---- one cell ---- */
+
+static void add_hex(pl_text *out, sqlite3_stmt *st, int i)
+{
+    const unsigned char *bytes = sqlite3_column_blob(st, i);
+    int n = sqlite3_column_bytes(st, i);
+
+    for (int k = 0; k < n; k++)
+        pl_text_addf(out, "%02x", bytes[k]);
+}
+
+static const char *number(sqlite3_stmt *st, int i, char buf[64])
+{
+    if (sqlite3_column_type(st, i) == SQLITE_INTEGER)
+        (void)snprintf(buf, 64, "%lld", (long long)sqlite3_column_int64(st, i));
+    else
+        (void)pl_real_str(sqlite3_column_double(st, i), buf);
+    return buf;
+}
+
+static void add_csv_cell(pl_text *out, sqlite3_stmt *st, int i)
+{
+    char buf[64];
+
+    switch (sqlite3_column_type(st, i)) {
+    case SQLITE_NULL: break;
+    case SQLITE_BLOB: add_hex(out, st, i); break;
+    case SQLITE_TEXT: st_csv_add(out, (const char *)sqlite3_column_text(st, i)); break;
+    default: pl_text_add(out, number(st, i, buf)); break;
+    }
+}
+
+static void add_json_cell(pl_text *out, sqlite3_stmt *st, int i)
+{
+    int type = sqlite3_column_type(st, i);
+    char buf[64];
+
+    if (type == SQLITE_NULL || (type == SQLITE_FLOAT && !isfinite(sqlite3_column_double(st, i)))) {
+        pl_text_add(out, "null");
+    } else if (type == SQLITE_BLOB) {
+        pl_text_add(out, "\"");
+        add_hex(out, st, i);
+        pl_text_add(out, "\"");
+    } else if (type == SQLITE_TEXT) {
+        pl_text_add_json(out, (const char *)sqlite3_column_text(st, i));
+    } else {
+        pl_text_add(out, number(st, i, buf));
+    }
+}
+
+/* Characters of UTF-8, not bytes. */
+static int width_of(const char *s)
+{
+    int n = 0;
+
+    for (; *s != '\0'; s++)
+        n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
+
+static void cut(char *s, int max)
+{
+    int n = 0;
+
+    for (; *s != '\0' && n < max; s++)
+        n += ((unsigned char)s[1] & 0xC0) != 0x80;
+    if (*s != '\0')
+        memcpy(s - 1, "~", 2);
+}
+
+/* A copy for a table; NULL: no memory. Line ends would break the table. */
+static char *table_cell(sqlite3_stmt *st, int i, int max_cell)
+{
+    char buf[64], *s;
+    int type = sqlite3_column_type(st, i);
+
+    if (type == SQLITE_FLOAT) {
+        (void)snprintf(buf, sizeof buf, "%.6g", sqlite3_column_double(st, i));
+        return strdup(buf);
+    }
+    if (type == SQLITE_BLOB) {
+        (void)snprintf(buf, sizeof buf, "(%d bytes)", sqlite3_column_bytes(st, i));
+        return strdup(buf);
+    }
+    s = strdup(type == SQLITE_NULL ? "" : (const char *)sqlite3_column_text(st, i));
+    for (char *c = s; c != NULL && *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20)
+            *c = ' ';
+    if (s != NULL && max_cell > 0 && width_of(s) > max_cell)
+        cut(s, max_cell);
+    return s;
+}
+
+/* ---- rows for programs ---- */
+
+static void add_row(pl_text *out, sqlite3_stmt *st, st_format format, bool first)
+{
+    int n = sqlite3_column_count(st);
+
+    if (format == ST_JSON)
+        pl_text_add(out, first ? "\n " : ",\n ");
+    pl_text_add(out, format == ST_CSV ? "" : "{");
+    for (int i = 0; i < n; i++) {
+        pl_text_add(out, i == 0 ? "" : format == ST_CSV ? "," : ", ");
+        if (format == ST_CSV) {
+            add_csv_cell(out, st, i);
+            continue;
+        }
+        pl_text_add_json(out, sqlite3_column_name(st, i));
+        pl_text_add(out, ": ");
+        add_json_cell(out, st, i);
+    }
+    pl_text_add(out, format == ST_CSV ? "\n" : format == ST_JSONL ? "}\n" : "}");
+}
+
+static void add_head(pl_text *out, sqlite3_stmt *st, st_format format)
+{
+    int n = sqlite3_column_count(st);
+
+    if (format == ST_JSON)
+        pl_text_add(out, "[");
+    for (int i = 0; i < n && format == ST_CSV; i++) {
+        pl_text_add(out, i ? "," : "");
+        st_csv_add(out, sqlite3_column_name(st, i));
+    }
+    if (format == ST_CSV)
+        pl_text_add(out, "\n");
+}
+
+static pl_code flush(pl_text *text, size_t limit, st_sink *sink, void *ctx, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    if (!pl_text_ok(text))
+        return pl_fail(err, PL_ENOMEM, "out of memory while writing rows");
+    if (text->len > limit) {
+        code = sink(ctx, text, err);
+        pl_text_reset(text);
+    }
+    return code;
+}
+
+static pl_code write_plain(sqlite3_stmt *st, st_format format, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
+{
+    pl_text text = { 0 };
+    pl_code code;
+    bool row = true;
+
+    add_head(&text, st, format);
+    do {
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        add_row(&text, st, format, *n_rows == 0);
+        *n_rows += 1;
+        code = flush(&text, FLUSH_BYTES, sink, ctx, err);
+    } while (code == PL_OK);
+    if (code == PL_OK && format == ST_JSON)
+        pl_text_add(&text, *n_rows ? "\n]\n" : "]\n");
+    if (code == PL_OK)
+        code = flush(&text, 0, sink, ctx, err);
+    pl_text_free(&text);
+    return code;
+}
+
+/* ---- rows for people ---- */
+
+typedef struct table {
+    int n_columns, max_cell, n_kept;
+    int width[MAX_COLUMNS];
+    bool right[MAX_COLUMNS];
+    char **cell; /* [n_kept][n_columns], the rows kept to measure */
+    pl_text text;
+} table;
+
+static void add_padded(pl_text *out, const char *s, int width, bool right, bool last)
+{
+    int pad = width - width_of(s);
+
+    if (right && pad > 0)
+        pl_text_addf(out, "%*s", pad, "");
+    pl_text_add(out, s);
+    if (!right && pad > 0 && !last)
+        pl_text_addf(out, "%*s", pad, "");
+    pl_text_add(out, last ? "\n" : "  ");
+}
+
+static pl_code read_row(table *t, sqlite3_stmt *st, char **cells, pl_error *err)
+{
+    for (int i = 0; i < t->n_columns; i++) {
+        cells[i] = table_cell(st, i, t->max_cell);
+        if (cells[i] == NULL)
+            return pl_fail(err, PL_ENOMEM, "out of memory while writing rows");
+    }
+    return PL_OK;
+}
+
+static void add_cells(table *t, char **cells)
+{
+    for (int i = 0; i < t->n_columns; i++) {
+        add_padded(&t->text, cells[i], t->width[i], t->right[i], i == t->n_columns - 1);
+        free(cells[i]);
+        cells[i] = NULL;
+    }
+}
+
+static void measure(table *t, sqlite3_stmt *st, char **cells)
+{
+    for (int i = 0; i < t->n_columns; i++) {
+        int width = width_of(cells[i]), type = sqlite3_column_type(st, i);
+        t->width[i] = width > t->width[i] ? width : t->width[i];
+        t->right[i] = t->right[i] && (type == SQLITE_INTEGER || type == SQLITE_FLOAT || type == SQLITE_NULL);
+    }
+}
+
+static pl_code keep_first_rows(table *t, sqlite3_stmt *st, bool *more, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    while (code == PL_OK && *more && t->n_kept < LOOK_AHEAD) {
+        char **cells = t->cell + (size_t)t->n_kept * (size_t)t->n_columns;
+        code = pl_db_step(st, more, err);
+        if (code != PL_OK || !*more)
+            break;
+        code = read_row(t, st, cells, err);
+        if (code == PL_OK)
+            measure(t, st, cells);
+        t->n_kept++;
+    }
+    return code;
+}
+
+static void add_table_head(table *t, sqlite3_stmt *st)
+{
+    for (int i = 0; i < t->n_columns; i++)
+        add_padded(&t->text, sqlite3_column_name(st, i), t->width[i], t->right[i], i == t->n_columns - 1);
+    for (int i = 0; i < t->n_columns; i++) {
+        for (int k = 0; k < t->width[i]; k++)
+            pl_text_add(&t->text, "-");
+        pl_text_add(&t->text, i == t->n_columns - 1 ? "\n" : "  ");
+    }
+}
+
+static pl_code write_rest(table *t, sqlite3_stmt *st, bool more, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int r = 0; r < t->n_kept; r++)
+        add_cells(t, t->cell + (size_t)r * (size_t)t->n_columns);
+    *n_rows = t->n_kept;
+    while (code == PL_OK && more) {
+        code = pl_db_step(st, &more, err);
+        if (code != PL_OK || !more)
+            break;
+        code = read_row(t, st, t->cell, err);
+        if (code == PL_OK)
+            add_cells(t, t->cell);
+        *n_rows += 1;
+        if (code == PL_OK)
+            code = flush(&t->text, FLUSH_BYTES, sink, ctx, err);
+    }
+    return code == PL_OK ? flush(&t->text, 0, sink, ctx, err) : code;
+}
+
+static pl_code write_table(sqlite3_stmt *st, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
+{
+    table t = { .n_columns = sqlite3_column_count(st), .max_cell = max_cell };
+    bool more = true;
+    pl_code code = PL_OK;
+
+    if (t.n_columns > MAX_COLUMNS)
+        t.n_columns = MAX_COLUMNS;
+    t.cell = calloc((size_t)LOOK_AHEAD * (size_t)t.n_columns, sizeof *t.cell);
+    if (t.cell == NULL)
+        return pl_fail(err, PL_ENOMEM, "out of memory while writing rows");
+    for (int i = 0; i < t.n_columns; i++) {
+        t.width[i] = width_of(sqlite3_column_name(st, i));
+        t.right[i] = true;
+    }
+    code = keep_first_rows(&t, st, &more, err);
+    if (code == PL_OK) {
+        add_table_head(&t, st);
+        code = write_rest(&t, st, more, n_rows, sink, ctx, err);
+    }
+    for (int i = 0; i < LOOK_AHEAD * t.n_columns; i++)
+        free(t.cell[i]);
+    free(t.cell);
+    pl_text_free(&t.text);
+    return code;
+}
+
+pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx,
+                      pl_error *err)
+{
+    int64_t n = 0;
+    pl_code code = format == ST_TABLE ? write_table(st, max_cell, &n, sink, ctx, err)
+                                      : write_plain(st, format, &n, sink, ctx, err);
+
+    if (n_rows != NULL)
+        *n_rows = n;
+    return code;
+}
+
+static pl_code print_text(void *ctx, const pl_text *text, pl_error *err)
+{
+    (void)ctx;
+    if (fwrite(pl_text_str(text), 1, text->len, stdout) != text->len)
+        return pl_fail_errno(err, "standard output");
+    return PL_OK;
+}
+
+pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err)
+{
+    return st_rows_write(st, format, max_cell, n_rows, print_text, NULL, err);
+}

@@ -1,0 +1,34 @@
+/* stages/expression/expression.h - conditions written by the user: "mw < 500 and logp <= 4".
+ *
+ * A part of SQL's expressions, parsed here before SQLite sees the text: known
+ * columns, numbers, 'texts', arithmetic, comparisons, LIKE, GLOB, IN, BETWEEN,
+ * IS NULL, AND, OR, NOT, CASE, CAST and deterministic functions. Everything
+ * else is refused: queries, parameters, comments that do not end. Types are
+ * checked, because SQL gives an answer to `200 < mw < 500`, `logp = 3 or 4`,
+ * `mw > 'heavy'`, `removed = null` and `hba / n_heavy > 0.3` that nobody means. */
+#ifndef ST_EXPRESSION_H
+#define ST_EXPRESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/workflow/yaml.h"
+
+typedef enum st_type { ST_NULL, ST_TRUTH, ST_WHOLE, ST_REAL, ST_STRING, ST_ANY } st_type;
+
+typedef struct st_column {
+    const char *name;
+    st_type type; /* ST_WHOLE, ST_REAL or ST_STRING */
+} st_column;
+
+/* ECONFIG says what is wrong, *at is the byte of the text where. columns: up to 64, ended by a NULL name; bit i of *used:
+ * column i is read. used and at may be NULL. */
+pl_code st_expression_check(const char *text, const st_column *columns, uint64_t *used, size_t *at, pl_error *err);
+
+/* Adds err as a problem at that byte of the value of `node`, where the file has the text as it is. */
+void st_expression_problem(pl_problems *problems, const pl_node *node, const char *stage, size_t at, const pl_error *err);
+
+/* Called by sqlite3_set_authorizer with a table's name (or NULL): only SELECT, its columns, and functions of the list. */
+int st_expression_only(void *table, int action, const char *a, const char *b, const char *db, const char *source);
+
+#endif

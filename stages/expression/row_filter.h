@@ -1,0 +1,25 @@
+/* stages/expression/row_filter.h - a condition on molecules, written by the user in SQL.
+ *
+ * "mw between 200 and 450 and logp <= 4": an expression (stages/expression/expression.h)
+ * over columns of `molecule`. Checked before any work: parsed, then prepared
+ * on an empty database where it can read nothing but that table. */
+#ifndef ST_ROW_FILTER_H
+#define ST_ROW_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "pipeline/base/error.h"
+#include "stages/database/descriptor_columns.h"
+
+/* ECONFIG says what is wrong with it, and *at at which byte. *alerts: whether it reads the column `alerts`. Both may be NULL. */
+pl_code st_where_check(const char *expression, bool *alerts, size_t *at, pl_error *err);
+
+/* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */
+#define ST_WHERE_COLUMNS "n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES " or energy"
+extern const char *const st_where_columns[];
+
+/* The column with this name, or NULL. */
+const char *st_where_column(const char *name);
+
+#endif

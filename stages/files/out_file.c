@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/files/out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/base/file.h"
+#include "stages/files/own_files.h"
+
+static const char *folder_of(const char *path, pl_arena *mem)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? "." : slash == path ? "/" : pl_strndup(mem, path, (size_t)(slash - path));
+}
+
+bool st_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char head[sizeof magic] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head && memcmp(head, magic, sizeof magic) == 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return is;
+}
+
+pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
+{
+    size_t n = strlen(path);
+    const char *folder = folder_of(path, mem);
+    pl_code code;
+    int fd;
+
+    *out = (st_out){ .path = pl_strdup(mem, path), .tmp = pl_sprintf(mem, "%s.tmp", path) };
+    if (folder == NULL || out->path == NULL || out->tmp == NULL)
+        return pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
+    if (st_is_database(path))
+        return pl_fail(err, PL_ECONFIG, "%s: a database, which is not replaced by another kind of file", path);
+    if (st_is_beside_results(path))
+        return pl_fail(err, PL_ECONFIG, "%s: a file of the run itself; choose another name", path);
+    code = pl_mkdirs(folder, err);
+    if (code != PL_OK)
+        return code;
+    errno = 0;
+    fd = open(out->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    /* "T": zlib writes the bytes as they are. */
+    out->file = fd < 0 ? NULL : gzdopen(fd, n > 3 && strcmp(path + n - 3, ".gz") == 0 ? "wb6" : "wbT");
+    if (out->file == NULL && fd >= 0)
+        (void)close(fd);
+    if (out->file == NULL)
+        return errno ? pl_fail_errno(err, out->tmp) : pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
+    return PL_OK;
+}
+
+static pl_code fail_write(st_out *out, pl_error *err)
+{
+    return errno ? pl_fail_errno(err, out->path) : pl_fail(err, PL_EIO, "%s: cannot be written", out->path);
+}
+
+pl_code st_out_add(st_out *out, const pl_text *text, pl_error *err)
+{
+    if (!pl_text_ok(text))
+        return pl_fail(err, PL_ENOMEM, "%s: no memory for a row", out->path);
+    errno = 0;
+    if (text->len > 0 && gzwrite(out->file, text->s, (unsigned)text->len) != (int)text->len)
+        return fail_write(out, err);
+    return PL_OK;
+}
+
+static pl_code sync_path(const char *path, int flags, pl_error *err)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    int failed = fd < 0 || fsync(fd) != 0, saved = errno;
+
+    if (fd >= 0)
+        (void)close(fd);
+    errno = saved;
+    return failed ? pl_fail_errno(err, path) : PL_OK;
+}
+
+pl_code st_out_keep(st_out *out, pl_error *err)
+{
+    gzFile file = out->file;
+    pl_code code;
+
+    out->file = NULL;
+    errno = 0;
+    if (gzclose(file) != Z_OK) {
+        code = fail_write(out, err);
+        (void)unlink(out->tmp);
+        return code;
+    }
+    code = sync_path(out->tmp, O_RDONLY, err);
+    if (code == PL_OK && rename(out->tmp, out->path) != 0)
+        code = pl_fail_errno(err, out->path);
+    if (code != PL_OK)
+        (void)unlink(out->tmp);
+    else
+        code = pl_file_sync_name(out->path, err);
+    return code;
+}
+
+void st_out_close(st_out *out)
+{
+    if (out->file == NULL)
+        return;
+    (void)gzclose(out->file);
+    (void)unlink(out->tmp);
+    out->file = NULL;
+}

@@ -1,0 +1,27 @@
+/* stages/files/out_file.h - a file written piece by piece; at the end it is complete or does not exist.
+ *
+ * Bytes go to "<path>.tmp"; keep makes them durable and gives the file its name,
+ * close without keep removes them. A path ending in .gz is compressed. A database
+ * is not replaced (ECONFIG): `-o results.db` is a typing error. */
+#ifndef ST_OUT_FILE_H
+#define ST_OUT_FILE_H
+
+#include <zlib.h>
+
+#include "pipeline/base/arena.h"
+#include "pipeline/base/error.h"
+#include "pipeline/base/text.h"
+
+typedef struct st_out {
+    gzFile file; /* NULL: not open */
+    const char *path, *tmp;
+} st_out;
+
+pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err);
+pl_code st_out_add(st_out *out, const pl_text *text, pl_error *err);
+pl_code st_out_keep(st_out *out, pl_error *err);
+void    st_out_close(st_out *out); /* fine when zeroed or kept */
+
+bool st_is_database(const char *path); /* of SQLite, by its first bytes */
+
+#endif

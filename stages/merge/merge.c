@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/merge/merge.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/base/log.h"
+#include "pipeline/base/stop.h"
+#include "pipeline/lock/lock.h"
+#include "pipeline/run/level.h"
+#include "pipeline/run/run_row.h"
+#include "pipeline/run/runner.h"
+
+/* ---- what is there ---- */
+
+/* The one number of shards in WORKDIR/shards; -1: several. */
+static int32_t count_shards(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    int32_t n = 0;
+    char more;
+    int k, of;
+
+    while (d != NULL && (e = readdir(d)) != NULL)
+        if (sscanf(e->d_name, "%5d-of-%5d%c", &k, &of, &more) == 2 && of > 0)
+            n = n == 0 || n == of ? of : -1;
+    if (d != NULL)
+        (void)closedir(d);
+    return n;
+}
+
+static const char *results_of(const pl_workflow *wf, int32_t k, int32_t n, pl_arena *mem)
+{
+    const char *dir = pl_shard_dir(wf, (pl_shard){ k, n }, mem);
+
+    return dir ? pl_sprintf(mem, "%s/results.db", dir) : NULL;
+}
+
+/* The files that are read were hashed by the shards. */
+static pl_code plan_keys(pl_workflow *wf, const pl_schema *schema, int32_t n, pl_arena *mem, pl_error *err)
+{
+    pl_store *some = NULL;
+    pl_code code;
+
+    for (int32_t k = 0; k < n && some == NULL; k++) {
+        const char *path = results_of(wf, k, n, mem);
+        if (path != NULL && pl_store_open_read(&some, path, schema, NULL) != PL_OK)
+            some = NULL;
+    }
+    code = pl_plan_keys(wf, some, mem, err);
+    pl_store_close(some);
+    return code;
+}
+
+/* NULL: every stage of a shard is done with the keys of the workflow. */
+static const char *what_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
+{
+    for (int i = 0; i < wf->n_steps; i++) {
+        const char *name = wf->step[i].stage->name;
+        pl_stage_row row;
+
+        if (!pl_step_in_shard(wf, i))
+            continue;
+        if (pl_stage_row_get(s, name, &row, mem, NULL) != PL_OK)
+            return "its results.db cannot be read";
+        if (row.stage_id == 0)
+            return pl_sprintf(mem, "stage %s has not begun", name);
+        if (strcmp(row.key, wf->step[i].key) != 0)
+            return pl_sprintf(mem, "stage %s was run with other settings or inputs", name);
+        if (!row.done)
+            return pl_sprintf(mem, "stage %s is not complete", name);
+    }
+    return NULL;
+}
+
+/* Rows are copied as they are. */
+static bool is_older(pl_store *s)
+{
+    int64_t version = 0;
+
+    return pl_db_int(s->db, &version, NULL, "PRAGMA user_version") != PL_OK || version < s->schema->version;
+}
+
+static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, const char *path, pl_arena *mem)
+{
+    pl_store *s = NULL;
+    pl_error err = { 0 };
+    const char *why;
+
+    if (access(path, F_OK) != 0)
+        return "not begun";
+    if (pl_store_open_read(&s, path, schema, &err) != PL_OK)
+        return pl_strdup(mem, err.text);
+    why = is_older(s) ? "made by an older molsieve: run the shard again, which only brings its results.db up to date"
+                      : what_lacks(s, wf, mem);
+    pl_store_close(s);
+    return why;
+}
+
+pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem,
+                       pl_error *err)
+{
+    const char *dir = pl_sprintf(mem, "%s/shards", wf->workdir);
+    int32_t n = of > 0 ? of : dir ? count_shards(dir) : 0;
+    pl_code code;
+
+    *out = (st_shards){ .n = n };
+    if (dir == NULL)
+        return pl_fail(err, PL_ENOMEM, "a path");
+    if (n <= 0)
+        return pl_fail(err, PL_ECONFIG, n == 0 ? "%s: no shards; make them with `molsieve run FILE --shard K/N`, or give their number with --of "
+                                                 "N" : "%s: the shards come from different divisions; choose one with --of N", dir);
+    code = plan_keys(wf, schema, n, mem, err);
+    out->why = PL_NEW(mem, const char *, n);
+    if (code == PL_OK && out->why == NULL)
+        code = pl_fail(err, PL_ENOMEM, "%d shards", (int)n);
+    for (int32_t k = 0; k < n && code == PL_OK; k++) {
+        const char *path = results_of(wf, k, n, mem);
+        out->why[k] = path ? why_missing(wf, schema, path, mem) : "no memory";
+        out->n_missing += out->why[k] != NULL;
+    }
+    return code;
+}
+
+/* ---- shards, one after another ---- */
+
+pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err)
+{
+    const char *path = results_of(m->wf, shard, m->n, m->mem);
+
+    return path ? pl_db_execf(m->store->db, err, "ATTACH %Q AS s", path) : pl_fail(err, PL_ENOMEM, "a path");
+}
+
+void st_merge_detach(st_merging *m) { (void)pl_db_exec(m->store->db, "DETACH s", NULL); }
+
+static pl_code fold_one(st_merging *m, int32_t k, pl_error *err)
+{
+    sqlite3 *db = m->store->db;
+    pl_code code = st_merge_attach(m, k, err);
+
+    if (code == PL_OK)
+        code = pl_db_begin(db, err);
+    if (code == PL_OK)
+        code = st_merge_fold(m, k, err);
+    if (code == PL_OK) {
+        pl_fault("merge", "shard.before_commit");
+        code = pl_db_commit(db, err);
+    }
+    pl_db_rollback(db);
+    st_merge_detach(m);
+    if (code != PL_OK)
+        pl_at(err, "shard %d", (int)k);
+    return code;
+}
+
+static pl_code fold_all(st_merging *m, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < m->n && code == PL_OK; k++) {
+        int64_t there = 0;
+        if (*pl_stop_flag())
+            return pl_fail(err, PL_ESTOP, "stopped by %s before shard %d; run the same command again to continue",
+                           pl_stop_reason(), (int)k);
+        code = pl_db_int(m->store->db, &there, err, "SELECT count(*) FROM merge_done WHERE shard=%d", (int)k);
+        if (code == PL_OK && there == 0)
+            code = fold_one(m, k, err);
+        pl_log(PL_DEBUG, "shard %d of %d is merged", (int)k, (int)m->n);
+    }
+    return code;
+}
+
+/* ---- the end ---- */
+
+static pl_code check_whole(st_merging *m, pl_error *err)
+{
+    int64_t n_units = 0, n_mols = 0;
+    pl_code code = pl_db_int(m->store->db, &n_units, err, "SELECT count(*) FROM (SELECT stage_id FROM unit GROUP BY stage_id "
+                             "HAVING min(unit)<>0 OR max(unit)+1<>count(*))");
+
+    if (code == PL_OK && n_units != 0)
+        return pl_fail(err, PL_EDATA, "the shards do not fit together: units are missing; remove them and run them again");
+    if (code == PL_OK)
+        code = pl_db_int(m->store->db, &n_mols, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
+    if (code == PL_OK && n_mols == 0)
+        return pl_fail(err, PL_EINPUT, "none of the records gave a molecule; check `format` of `inputs` and what `prepare` sets aside, and see "
+                       "`molsieve failures` of a shard");
+    return code;
+}
+
+static pl_code finish(st_merging *m, pl_error *err)
+{
+    sqlite3 *db = m->store->db;
+    pl_code code = check_whole(m, err);
+
+    if (code == PL_OK)
+        code = st_merge_same(m, err);
+    if (code == PL_OK)
+        code = st_merge_blocks(m, err);
+    if (code == PL_OK)
+        code = pl_db_begin(db, err);
+    if (code == PL_OK)
+        code = st_merge_unite(m, err);
+    if (code == PL_OK)
+        code = pl_levels_compare(m->wf, m->store, m->run_id, err);
+    if (code == PL_OK)
+        code = pl_db_execf(m->store->db, err, "UPDATE stage SET state='done'; INSERT INTO event(run_id,at_utc,level,stage,message) "
+                            "SELECT %lld, strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ','now'), 'info', name, 'merged from %d shards' FROM stage ORDER "
+                            "BY stage_id; DROP TABLE merge_index; DROP TABLE merge_done; DROP TABLE merge_step; DROP TABLE "
+                            "merge_property; DROP TABLE merge_label; DROP TABLE merge_same; DELETE FROM meta WHERE key LIKE "
+                            "'merge_%%'", (long long)m->run_id, (int)m->n);
+    pl_fault("merge", "finish.before_commit");
+    if (code == PL_OK)
+        code = pl_db_commit(db, err);
+    pl_db_rollback(db);
+    return code;
+}
+
+/* ---- the file ---- */
+
+/* results.db -> results.merging.db */
+static const char *merging_path(const pl_workflow *wf, pl_arena *mem)
+{
+    size_t n = strlen(wf->storage.results);
+    int stem = (int)(n > 3 && strcmp(wf->storage.results + n - 3, ".db") == 0 ? n - 3 : n);
+
+    return pl_sprintf(mem, "%.*s.merging.db", stem, wf->storage.results);
+}
+
+static void remove_file(const char *path, pl_arena *mem)
+{
+    static const char *const tails[] = { "", "-wal", "-shm", "-journal" };
+
+    for (int i = 0; i < 4; i++) {
+        const char *file = pl_sprintf(mem, "%s%s", path, tails[i]);
+        if (file != NULL)
+            (void)unlink(file);
+    }
+}
+
+/* Foreign keys hold only at the end. */
+static pl_code open_file(st_merging *m, const char *path, pl_error *err)
+{
+    pl_workflow there = *m->wf;
+    pl_code code;
+
+    there.storage.results = path;
+    code = pl_store_open(&m->store, &there, m->schema, err);
+    if (code == PL_OK)
+        pl_store_guard(m->store, m->locks);
+    return code == PL_OK ? pl_db_exec(m->store->db, "PRAGMA foreign_keys=OFF", err) : code;
+}
+
+/* What the file was begun for: the number of shards and the keys of their stages. */
+static const char *purpose(const st_merging *m)
+{
+    const char *all = pl_sprintf(m->mem, "%d", (int)m->n);
+
+    for (int i = 0; i < m->wf->n_steps && all != NULL; i++)
+        if (pl_step_in_shard(m->wf, i))
+            all = pl_sprintf(m->mem, "%s %s", all, m->wf->step[i].key);
+    return all;
+}
+
+/* Continues a file that was begun for the same shards and keys, else begins a new one. */
+static pl_code open_or_begin(st_merging *m, const char *path, bool *complete, pl_error *err)
+{
+    const char *what = purpose(m);
+    int64_t same = 0;
+    pl_code code = what ? open_file(m, path, err) : pl_fail(err, PL_ENOMEM, "a merge");
+
+    *complete = code == PL_OK && what_lacks(m->store, m->wf, m->mem) == NULL;
+    if (code != PL_OK || *complete)
+        return code;
+    code = pl_db_int(m->store->db, &same, err, "SELECT count(*) FROM meta WHERE (key='merge_of' AND value=%Q) OR "
+                     "key='merge_begun'", what);
+    if (code != PL_OK || same == 2)
+        return code;
+    pl_store_close(m->store);
+    m->store = NULL;
+    remove_file(path, m->mem);
+    code = open_file(m, path, err);
+    if (code == PL_OK)
+        code = pl_db_execf(m->store->db, err, "INSERT INTO meta VALUES('merge_of',%Q)", what);
+    return code == PL_OK ? st_merge_begin(m, err) : code;
+}
+
+/* ---- the file becomes results.db ---- */
+
+static pl_code fail_backup(sqlite3 *to, int rc, pl_error *err)
+{
+    pl_error local = { 0 };
+    pl_code code = pl_db_fail(to, &local);
+
+    return code != PL_OK ? pl_fail(err, code, "%s", local.text) : pl_fail(err, PL_EIO, "results.db: %s", sqlite3_errstr(rc));
+}
+
+/* Copies into an existing file, page by page in one transaction: readers see the old or the new content. */
+static pl_code replace(st_merging *m, pl_error *err)
+{
+    pl_store *old = NULL;
+    sqlite3_backup *b;
+    char keep[PATH_MAX];
+    int rc;
+    pl_code code = pl_store_open(&old, m->wf, m->schema, err);
+
+    if (code == PL_OK && pl_previous_path(old, keep, sizeof keep) && access(keep, F_OK) != 0) {
+        pl_log(PL_INFO, "old results are kept in %s until the new ones are complete", keep);
+        code = pl_store_copy(old, keep, err);
+    }
+    if (code == PL_OK)
+        code = pl_store_held(m->store, err);
+    b = code == PL_OK ? sqlite3_backup_init(old->db, "main", m->store->db, "main") : NULL;
+    if (code == PL_OK && b == NULL)
+        code = fail_backup(old->db, SQLITE_ERROR, err);
+    if (b != NULL) {
+        (void)sqlite3_backup_step(b, -1);
+        rc = sqlite3_backup_finish(b);
+        code = rc == SQLITE_OK ? PL_OK : fail_backup(old->db, rc, err);
+    }
+    pl_store_close(old);
+    return code;
+}
+
+static pl_code publish(st_merging *m, const char *path, pl_error *err)
+{
+    bool there = access(m->wf->storage.results, F_OK) == 0;
+    pl_code code = there ? replace(m, err) : pl_store_held(m->store, err);
+
+    pl_store_close(m->store);
+    m->store = NULL;
+    pl_fault("merge", "publish");
+    if (code == PL_OK && !there && rename(path, m->wf->storage.results) != 0)
+        code = pl_fail_errno(err, m->wf->storage.results);
+    if (code == PL_OK)
+        remove_file(path, m->mem);
+    return code;
+}
+
+static pl_code work(st_merging *m, const pl_run_opts *opts, const char *path, pl_error *err)
+{
+    pl_runner r = { .wf = m->wf, .schema = m->schema, .opts = opts, .mem = m->mem };
+    bool complete;
+    pl_code code = open_or_begin(m, path, &complete, err);
+
+    if (code != PL_OK)
+        return code;
+    if (!complete) {
+        r.store = m->store;
+        code = pl_run_row_begin(&r, err);
+        m->run_id = r.run_id;
+        if (code == PL_OK)
+            code = fold_all(m, err);
+        if (code == PL_OK)
+            code = finish(m, err);
+        pl_run_row_end(&r, code, err);
+    }
+    if (code == PL_OK)
+        code = pl_db_exec(m->store->db, "ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)", err);
+    return code == PL_OK ? publish(m, path, err) : code;
+}
+
+/* Whether the next run would repeat work of the shards, because it reads blocks that no earlier run read. */
+static pl_code look_whether_again(st_merging *m, pl_store *s, bool *again, pl_error *err)
+{
+    pl_step_plan *plan = PL_NEW(m->mem, pl_step_plan, m->wf->n_steps);
+    pl_code code = plan ? pl_plan_steps(m->wf, s, plan, m->mem, err) : pl_fail(err, PL_ENOMEM, "the plan");
+
+    *again = false;
+    for (int i = 0; i < m->wf->n_steps && code == PL_OK; i++)
+        *again = *again || (pl_step_in_shard(m->wf, i) && plan[i].state != PL_STEP_DONE);
+    return code;
+}
+
+/* Whether a finished results.db already has the results for these keys. */
+static pl_code look_whether_done(st_merging *m, bool *already, pl_error *err)
+{
+    pl_store *s = NULL;
+    bool again = false;
+    pl_code code = PL_OK;
+
+    *already = false;
+    if (access(m->wf->storage.results, F_OK) != 0)
+        return PL_OK;
+    code = pl_store_open_read(&s, m->wf->storage.results, m->schema, err);
+    if (code == PL_OK)
+        code = look_whether_again(m, s, &again, err);
+    if (code == PL_OK)
+        *already = !again && what_lacks(s, m->wf, m->mem) == NULL;
+    pl_store_close(s);
+    return code;
+}
+
+static pl_code merge_locked(st_merging *m, const pl_run_opts *opts, bool *already, pl_error *err)
+{
+    const char *path = merging_path(m->wf, m->mem);
+    pl_stop stop;
+    pl_code code = path ? look_whether_done(m, already, err) : pl_fail(err, PL_ENOMEM, "a path");
+
+    if (code == PL_OK && *already)
+        remove_file(path, m->mem);
+    if (code != PL_OK || *already)
+        return code;
+    pl_stop_begin(&stop, opts->max_time, opts->grace);
+    code = work(m, opts, path, err);
+    pl_store_close(m->store);
+    pl_stop_end(&stop);
+    return code;
+}
+
+pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shards, const pl_run_opts *opts,
+                 bool *already, pl_arena *mem, pl_error *err)
+{
+    st_merging m = { .wf = wf, .schema = schema, .n = shards->n, .mem = mem };
+    pl_locks locks;
+    pl_code code = pl_locks_take(&locks, wf, err);
+
+    if (code != PL_OK)
+        return code;
+    m.locks = &locks;
+    code = merge_locked(&m, opts, already, err);
+    pl_locks_drop(&locks);
+    return code;
+}

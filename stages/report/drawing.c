@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/report/drawing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stages/report/html.h"
+
+enum { MAX_BYTES = 60000, MAX_ATTRS = 16, PAD = 100, WIDE = 220, HIGH = 160 };
+#define COORD_MAX 1e4 /* units of the worker's drawing; a bond is 40 */
+
+typedef struct span {
+    const char *s;
+    size_t n;
+} span;
+
+typedef struct element {
+    span name;
+    int n_attrs;
+    struct {
+        span name, value;
+    } attr[MAX_ATTRS];
+    const char *end; /* after its '>' */
+} element;
+
+/* Coordinates are written as whole tenths: shorter, and the same in every locale. */
+typedef struct drawing {
+    pl_text body;
+    long x_lo, x_hi, y_lo, y_hi;
+    int n_shapes, stroke; /* of the path that is open; 0: none */
+} drawing;
+
+static bool is(span a, const char *word) { return a.n == strlen(word) && memcmp(a.s, word, a.n) == 0; }
+
+/* ---- reading ---- */
+
+static const char *skip(const char *p, const char *set) { return p + strspn(p, set); }
+
+/* One tag at p, which is at '<'. NULL: not one that we can read. */
+static const char *read_tag(element *e, const char *p)
+{
+    static const char blank[] = " \t\r\n", ends[] = " \t\r\n=/>\"'<";
+
+    *e = (element){ .name = { p + 1, strcspn(p + 2, ends) + 1 } };
+    p = skip(p + 1 + e->name.n, blank);
+    while (*p != '>' && *p != '/' && *p != '?') {
+        span name = { p, strcspn(p, ends) }, value;
+        if (name.n == 0 || strncmp(p + name.n, "=\"", 2) != 0 || e->n_attrs == MAX_ATTRS)
+            return NULL;
+        value.s = p + name.n + 2;
+        value.n = strcspn(value.s, "\"<");
+        if (value.s[value.n] != '"')
+            return NULL;
+        e->attr[e->n_attrs].name = name;
+        e->attr[e->n_attrs++].value = value;
+        p = skip(value.s + value.n + 1, blank);
+    }
+    p += *p == '/' || *p == '?';
+    return *p == '>' ? p + 1 : NULL;
+}
+
+static span attr(const element *e, const char *name)
+{
+    for (int i = 0; i < e->n_attrs; i++)
+        if (is(e->attr[i].name, name))
+            return e->attr[i].value;
+    return (span){ "", 0 };
+}
+
+/* A number in tenths. */
+static bool to_tenths(span text, long *out)
+{
+    char word[32];
+    double x;
+
+    if (text.n == 0 || text.n >= sizeof word)
+        return false;
+    memcpy(word, text.s, text.n);
+    word[text.n] = '\0';
+    if (!pl_parse_real(word, &x) || !(fabs(x) < COORD_MAX))
+        return false;
+    *out = lround(10 * x);
+    return true;
+}
+
+static bool attr_tenths(const element *e, const char *name, long *out) { return to_tenths(attr(e, name), out); }
+
+/* "rgb(12,12,255)" */
+static bool to_color(span text, int rgb[3])
+{
+    char word[24];
+    int used = 0;
+
+    if (text.n == 0 || text.n >= sizeof word)
+        return false;
+    memcpy(word, text.s, text.n);
+    word[text.n] = '\0';
+    if (sscanf(word, "rgb(%3d,%3d,%3d)%n", &rgb[0], &rgb[1], &rgb[2], &used) != 3 || word[used] != '\0' || used == 0)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (rgb[i] < 0 || rgb[i] > 255)
+            return false;
+    return true;
+}
+
+/* ---- writing ---- */
+
+static void close_path(drawing *d)
+{
+    pl_text_add(&d->body, d->stroke ? "\"/>" : "");
+    d->stroke = 0;
+}
+
+static void see(drawing *d, long x, long y, long half_wide, long half_high)
+{
+    bool first = d->n_shapes++ == 0;
+
+    d->x_lo = first || x - half_wide < d->x_lo ? x - half_wide : d->x_lo;
+    d->x_hi = first || x + half_wide > d->x_hi ? x + half_wide : d->x_hi;
+    d->y_lo = first || y - half_high < d->y_lo ? y - half_high : d->y_lo;
+    d->y_hi = first || y + half_high > d->y_hi ? y + half_high : d->y_hi;
+}
+
+static bool add_line(drawing *d, const element *e)
+{
+    long x1, y1, x2, y2, stroke;
+
+    if (!attr_tenths(e, "x1", &x1) || !attr_tenths(e, "y1", &y1) || !attr_tenths(e, "x2", &x2) ||
+        !attr_tenths(e, "y2", &y2) || !attr_tenths(e, "stroke-width", &stroke) || stroke < 1 || stroke > 100)
+        return false;
+    if (d->stroke != (int)stroke) {
+        close_path(d);
+        pl_text_addf(&d->body, "<path stroke-width=\"%ld\" d=\"", stroke);
+        d->stroke = (int)stroke;
+    }
+    pl_text_addf(&d->body, "M%ld %ldL%ld %ld", x1, y1, x2, y2);
+    see(d, x1, y1, 0, 0);
+    see(d, x2, y2, 0, 0);
+    return true;
+}
+
+static bool add_polygon(drawing *d, const element *e)
+{
+    static const char blank[] = " ,\t\r\n";
+    span points = attr(e, "points");
+    const char *p = points.s, *end = points.s + points.n;
+    long at[2];
+    int n = 0;
+
+    close_path(d);
+    pl_text_add(&d->body, "<path class=\"w\" d=\"");
+    for (; (p = skip(p, blank)) < end; n++) {
+        span word = { p, strcspn(p, " ,\t\r\n\"") };
+        if (!to_tenths(word, &at[n % 2]))
+            return false;
+        p += word.n;
+        if (n % 2 == 0)
+            continue;
+        pl_text_addf(&d->body, "%c%ld %ld", n == 1 ? 'M' : 'L', at[0], at[1]);
+        see(d, at[0], at[1], 0, 0);
+    }
+    pl_text_add(&d->body, "Z\"/>");
+    return n >= 6 && n % 2 == 0;
+}
+
+/* An atom's letters, a number of hydrogens, a charge. */
+static bool add_text(drawing *d, const element *e)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_*.";
+    span label = { e->end, strcspn(e->end, "<") };
+    long x, y, size, half;
+    int rgb[3];
+
+    if (label.n == 0 || label.n > 12 || strspn(label.s, letters) != label.n || strncmp(label.s + label.n, "</text>", 7) != 0)
+        return false;
+    if (!attr_tenths(e, "x", &x) || !attr_tenths(e, "y", &y) || !attr_tenths(e, "font-size", &size) || size < 10 ||
+        size > 1000 || !to_color(attr(e, "fill"), rgb))
+        return false;
+    close_path(d);
+    pl_text_addf(&d->body, "<text x=\"%ld\" y=\"%ld\" font-size=\"%ld\" fill=\"#%02x%02x%02x\">%.*s</text>", x, y, size,
+                 (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2], (int)label.n, label.s);
+    half = size * (long)label.n * 35 / 100;
+    see(d, x + half, y - size * 2 / 5, half, size * 2 / 5);
+    return true;
+}
+
+static bool add_element(drawing *d, const element *e)
+{
+    static const char *const frame[] = { "svg", "/svg", "g", "/g", "rect", "title", "/title", "/text", "?xml" };
+
+    if (is(e->name, "line"))
+        return add_line(d, e);
+    if (is(e->name, "polygon"))
+        return add_polygon(d, e);
+    if (is(e->name, "text"))
+        return add_text(d, e);
+    for (size_t i = 0; i < sizeof frame / sizeof *frame; i++)
+        if (is(e->name, frame[i]))
+            return true;
+    return false;
+}
+
+static bool read_all(drawing *d, const char *svg)
+{
+    element e;
+
+    if (strlen(svg) > MAX_BYTES)
+        return false;
+    for (const char *p = svg; (p = strchr(p, '<')) != NULL; p = e.end) {
+        if (p[1] == '\0' || (e.end = read_tag(&e, p)) == NULL || !add_element(d, &e))
+            return false;
+    }
+    close_path(d);
+    return d->n_shapes > 0;
+}
+
+static void add_frame(pl_text *out, const drawing *d, const char *alt)
+{
+    long w = d->x_hi - d->x_lo + 2L * PAD, h = d->y_hi - d->y_lo + 2L * PAD;
+    double scale = fmin(0.055, fmin((double)WIDE / (double)w, (double)HIGH / (double)h));
+
+    pl_text_addf(out, "<svg class=\"mol\" role=\"img\" width=\"%ld\" height=\"%ld\" viewBox=\"%ld %ld %ld %ld\" aria-label=\"",
+                 lround(scale * (double)w), lround(scale * (double)h), d->x_lo - PAD, d->y_lo - PAD, w, h);
+    st_html_add(out, alt);
+    pl_text_add(out, "\">");
+    pl_text_add_n(out, pl_text_str(&d->body), d->body.len);
+    pl_text_add(out, "</svg>");
+}
+
+bool st_drawing_add(pl_text *out, const char *svg, const char *alt)
+{
+    drawing d = { .n_shapes = 0 };
+    bool good = read_all(&d, svg) && pl_text_ok(&d.body);
+
+    if (good)
+        add_frame(out, &d, alt);
+    pl_text_free(&d.body);
+    return good;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/report/report.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stages/report/drawing.h"
+#include "stages/report/report_parts.h"
+
+extern const char st_report_css[]; /* stages/report/report.css */
+
+/* ---- queries ---- */
+
+static sqlite3_stmt *prepare(st_report *r, const char *fmt, va_list args)
+{
+    sqlite3_stmt *st = NULL;
+    char *sql = r->code == PL_OK ? sqlite3_vmprintf(fmt, args) : NULL;
+
+    if (r->code == PL_OK)
+        r->code = sql ? pl_db_prepare(r->db, &st, sql, r->err) : pl_fail(r->err, PL_ENOMEM, "a query of the report");
+    sqlite3_free(sql);
+    return st;
+}
+
+sqlite3_stmt *st_report_query(st_report *r, const char *fmt, ...)
+{
+    va_list args;
+    sqlite3_stmt *st;
+
+    va_start(args, fmt);
+    st = prepare(r, fmt, args);
+    va_end(args);
+    return st;
+}
+
+bool st_report_row(st_report *r, sqlite3_stmt **st)
+{
+    bool row = false;
+
+    if (*st != NULL && r->code == PL_OK)
+        r->code = pl_db_step(*st, &row, r->err);
+    if (row && r->code == PL_OK)
+        return true;
+    (void)sqlite3_finalize(*st);
+    *st = NULL;
+    return false;
+}
+
+int64_t st_report_int(st_report *r, const char *fmt, ...)
+{
+    va_list args;
+    sqlite3_stmt *st;
+    int64_t n = 0;
+
+    va_start(args, fmt);
+    st = prepare(r, fmt, args);
+    va_end(args);
+    if (st_report_row(r, &st))
+        n = sqlite3_column_int64(st, 0);
+    (void)sqlite3_finalize(st);
+    return n;
+}
+
+const char *st_column(sqlite3_stmt *st, int i)
+{
+    const unsigned char *text = sqlite3_column_text(st, i);
+    return text ? (const char *)text : "";
+}
+
+/* ---- pieces ---- */
+
+void st_report_section(st_report *r, const char *id, const char *title)
+{
+    pl_text_addf(r->out, "<h2 id=\"%s\">%s</h2>\n", id, title);
+}
+
+void st_report_table(st_report *r, const char *class, const char *caption)
+{
+    pl_text_addf(r->out, caption[0] ? "<div class=\"wide\"><table class=\"%s\"><caption>%s</caption>\n"
+                                    : "<div class=\"wide\"><table class=\"%s\">%s\n", class, caption);
+}
+
+void st_report_heads(st_report *r, const char *const *names)
+{
+    pl_text_add(r->out, "<thead><tr>");
+    for (int i = 0; names[i] != NULL; i++) {
+        bool number = names[i][0] == '#';
+        pl_text_add(r->out, number ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">");
+        st_html_cut(r->out, names[i] + number, 100);
+        pl_text_add(r->out, "</th>");
+    }
+    pl_text_add(r->out, "</tr></thead>\n<tbody>\n");
+}
+
+void st_report_table_end(st_report *r) { pl_text_add(r->out, "</tbody></table></div>\n"); }
+
+void st_report_cell(st_report *r, sqlite3_stmt *st, int i)
+{
+    int type = sqlite3_column_type(st, i);
+
+    pl_text_add(r->out, type == SQLITE_INTEGER || type == SQLITE_FLOAT ? "<td class=\"n\">" : "<td>");
+    if (type == SQLITE_INTEGER)
+        st_html_count(r->out, sqlite3_column_int64(st, i));
+    else if (type == SQLITE_FLOAT)
+        st_html_real(r->out, sqlite3_column_double(st, i), 4);
+    else
+        st_html_cut(r->out, st_column(st, i), 400);
+    pl_text_add(r->out, "</td>");
+}
+
+/* ---- structures ---- */
+
+static void open_worker(st_report *r)
+{
+    pl_error why = { 0 };
+
+    if (ch_worker_open(&r->worker, NULL, &why) == PL_OK)
+        return;
+    r->worker = NULL;
+    (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
+}
+
+static bool draw(st_report *r, const char *smiles)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const char *svg = NULL;
+    pl_error why = { 0 };
+    pl_code code = mem ? ch_worker_svg(r->worker, smiles, &svg, mem, &why) : pl_fail(&why, PL_ENOMEM, "a drawing");
+    bool good = code == PL_OK && st_drawing_add(r->out, svg, smiles);
+
+    if (code == PL_OK && !good)
+        (void)pl_fail(&why, PL_EINPUT, "%.100s: the drawing has something in it that is not allowed here", smiles);
+    if (!good)
+        (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
+    if (code != PL_OK && code != PL_EINPUT) { /* it will not get better */
+        ch_worker_close(r->worker);
+        r->worker = NULL;
+    }
+    pl_arena_free(mem);
+    return good;
+}
+
+void st_report_structure(st_report *r, const char *smiles)
+{
+    bool good;
+
+    pl_text_add(r->out, "<td class=\"pic\">");
+    good = r->worker != NULL && draw(r, smiles);
+    r->drawn->n_drawn += good;
+    r->drawn->n_plain += !good;
+    if (!good) {
+        pl_text_add(r->out, "<code>");
+        st_html_cut(r->out, smiles, 200);
+        pl_text_add(r->out, "</code>");
+    }
+    pl_text_add(r->out, "</td>");
+}
+
+/* ---- the page ---- */
+
+static void add_tile(st_report *r, const char *what, int64_t n)
+{
+    if (n <= 0)
+        return;
+    pl_text_add(r->out, "<div><b>");
+    st_html_count(r->out, n);
+    pl_text_addf(r->out, "</b><span>%s</span></div>", what);
+}
+
+static void add_tiles(st_report *r)
+{
+    pl_text_add(r->out, "<div class=\"tiles\">");
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT records, failed, molecules, scored, hits FROM v_funnel");
+         st_report_row(r, &st);) {
+        add_tile(r, "records read", sqlite3_column_int64(st, 0));
+        add_tile(r, "records failed", sqlite3_column_int64(st, 1));
+        add_tile(r, "molecules", sqlite3_column_int64(st, 2));
+        add_tile(r, "scored", sqlite3_column_int64(st, 3));
+        add_tile(r, "ranked", sqlite3_column_int64(st, 4));
+    }
+    add_tile(r, "molecules with labels", st_report_int(r, "SELECT count(DISTINCT mol_id) FROM label"));
+    pl_text_add(r->out, "</div>\n");
+}
+
+static void add_head(st_report *r, const char *name)
+{
+    pl_text *out = r->out;
+
+    pl_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
+    st_html_cut(out, name, 100);
+    pl_text_addf(out, " - molsieve report</title>\n<style>\n%s</style>\n</head>\n<body>\n<header><h1>", st_report_css);
+    st_html_cut(out, name, 100);
+    pl_text_add(out, "</h1>\n");
+}
+
+/* One line: how the last run ended, when, where, with what. */
+static void add_run(st_report *r)
+{
+    static const char sql[] =
+        "SELECT state, coalesce(stop_reason,''), (SELECT min(started_utc) FROM run), coalesce(ended_utc,''), "
+        "coalesce(host,''), seed, program_version, (SELECT count(*) FROM run) FROM run ORDER BY run_id DESC LIMIT 1";
+    static const char *const before[] = { "Last run: ", ": ", " &middot; first begun ", " &middot; ended ", " &middot; on ",
+                                          " &middot; seed ", " &middot; molsieve ", " &middot; runs: " };
+
+    pl_text_add(r->out, "<p class=\"sub\">");
+    for (sqlite3_stmt *st = st_report_query(r, "%s", sql); st_report_row(r, &st);)
+        for (int i = 0; i < 8; i++)
+            if (st_column(st, i)[0] != '\0') {
+                pl_text_add(r->out, before[i]);
+                st_html_cut(r->out, st_column(st, i), 200);
+            }
+    pl_text_add(r->out, "</p>\n</header>\n");
+}
+
+/* Parts that are empty give nothing, and get no link. */
+static const struct {
+    const char *id, *title;
+    void (*add)(st_report *r);
+    const char *rows; /* there is something to show when this query is not 0 */
+} parts[] = {
+    { "funnel", "Funnel", st_report_funnel, "SELECT EXISTS(SELECT 1 FROM record)" },
+    { "hits", "Top of the ranking", st_report_hits, "SELECT EXISTS(SELECT 1 FROM hit)" },
+    { "models", "Models", st_report_models,  "SELECT EXISTS(SELECT 1 FROM model) OR EXISTS(SELECT 1 FROM metric WHERE stage<>'rank')" },
+    { "distributions", "Distributions", st_report_histograms, "SELECT EXISTS(SELECT 1 FROM molecule)" },
+    { "failures", "Failures", st_report_failures, "SELECT EXISTS(SELECT 1 FROM failure)" },
+    { "timings", "Stages, runs and time", st_report_timings, "SELECT EXISTS(SELECT 1 FROM run)" },
+    { "settings", "Settings and provenance", st_report_settings, "SELECT EXISTS(SELECT 1 FROM run)" },
+};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+static void add_cite(st_report *r)
+{
+    st_report_section(r, "cite", "How to cite");
+    pl_text_add(r->out, "<p>Cite molsieve (CITATION.cff in its source), and the methods in it:</p>\n<ul>\n"
+        "<li>F. B. Fuchs, D. E. Worrall, V. Fischer, M. Welling: SE(3)-Transformers: 3D Roto-Translation Equivariant "
+        "Attention Networks. Advances in Neural Information Processing Systems 33 (2020).</li>\n"
+        "<li>N. M. O&#39;Boyle, M. Banck, C. A. James, C. Morley, T. Vandermeersch, G. R. Hutchison: Open Babel: An open "
+        "chemical toolbox. Journal of Cheminformatics 3:33 (2011).</li>\n"
+        "<li>Descriptors: S. A. Wildman, G. M. Crippen, J. Chem. Inf. Comput. Sci. 39:868 (1999), log P; P. Ertl, B. Rohde, "
+        "P. Selzer, J. Med. Chem. 43:3714 (2000), TPSA.</li>\n"
+        "<li>The data that models were trained on; see the provenance of each model above.</li>\n</ul>\n");
+}
+
+/* A YAML scalar as pl_workflow_dump writes it: plain, or in double quotes as JSON has them. */
+static const char *scalar(st_report *r, const char *at)
+{
+    const char *text = pl_strndup(r->mem, at, strcspn(at, "\n"));
+    json_t *quoted = text && text[0] == '"' ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+
+    if (json_is_string(quoted))
+        text = pl_strdup(r->mem, json_string_value(quoted));
+    json_decref(quoted);
+    return text;
+}
+
+static const char *workflow_name(st_report *r)
+{
+    const char *name = NULL;
+
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT config_yaml FROM run ORDER BY run_id DESC LIMIT 1"); st_report_row(r, &st);) {
+        const char *yaml = st_column(st, 0), *at = strstr(yaml, "\nname: ");
+        if (at != NULL)
+            name = scalar(r, at + 7);
+    }
+    return name ? name : "run";
+}
+
+static void add_page(st_report *r)
+{
+    bool shown[N_PARTS];
+
+    add_head(r, workflow_name(r));
+    add_run(r);
+    add_tiles(r);
+    pl_text_add(r->out, "<nav aria-label=\"sections\">");
+    for (int i = 0; i < N_PARTS; i++) {
+        shown[i] = st_report_int(r, "%s", parts[i].rows) != 0;
+        if (shown[i])
+            pl_text_addf(r->out, "<a href=\"#%s\">%s</a>", parts[i].id, parts[i].title);
+    }
+    pl_text_add(r->out, "<a href=\"#cite\">How to cite</a></nav>\n<main>\n");
+    for (int i = 0; i < N_PARTS && r->code == PL_OK; i++)
+        if (shown[i]) {
+            st_report_section(r, parts[i].id, parts[i].title);
+            parts[i].add(r);
+        }
+    add_cite(r);
+    pl_text_add(r->out, "</main>\n<footer>Made by <code>molsieve report</code> from the run&#39;s results.db, and from nothing "
+                        "else: the same database gives the same page.</footer>\n</body>\n</html>\n");
+}
+
+pl_code st_report_make(pl_text *out, pl_store *store, int64_t top, st_drawn *drawn, pl_arena *mem, pl_error *err)
+{
+    st_report r = { .db = store->db, .out = out, .mem = mem, .top = top, .drawn = drawn, .err = err };
+
+    *drawn = (st_drawn){ 0 };
+    r.code = pl_db_exec(r.db, "BEGIN", err);
+    if (r.code != PL_OK)
+        return r.code;
+    open_worker(&r);
+    add_page(&r);
+    ch_worker_close(r.worker);
+    pl_db_rollback(r.db);
+    return r.code == PL_OK && !pl_text_ok(out) ? pl_fail(err, PL_ENOMEM, "the report") : r.code;
+}

@@ -1,0 +1,24 @@
+/* stages/report/report.h - one self-contained HTML page about a run.
+ *
+ * Made from results.db alone, so the same database gives the same bytes; safe
+ * during a run (one read transaction). No script, nothing from outside; every text is
+ * escaped (stages/report/html.h), drawings are rebuilt (stages/report/drawing.h), and a
+ * Content-Security-Policy forbids what might still get through. The size is bounded by
+ * `top` and by fixed numbers of bins, points and rows. */
+#ifndef ST_REPORT_H
+#define ST_REPORT_H
+
+#include "pipeline/store/store.h"
+
+enum { ST_REPORT_TOP = 50, ST_REPORT_TOP_MAX = 1000 };
+
+/* The outcome of drawing. */
+typedef struct st_drawn {
+    int64_t n_drawn, n_plain; /* structures drawn, and shown as SMILES only */
+    char why[400];            /* of the last one that is not drawn, or ""   */
+} st_drawn;
+
+/* Adds the page to out. top: ranked molecules to show, 0 .. ST_REPORT_TOP_MAX. */
+pl_code st_report_make(pl_text *out, pl_store *store, int64_t top, st_drawn *drawn, pl_arena *mem, pl_error *err);
+
+#endif

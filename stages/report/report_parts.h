@@ -1,0 +1,56 @@
+/* stages/report/report_parts.h - what the parts of the report share; used by report*.c only. */
+#ifndef ST_REPORT_PARTS_H
+#define ST_REPORT_PARTS_H
+
+#include "chem/worker/worker_client.h"
+#include "stages/report/html.h"
+#include "stages/report/report.h"
+
+/* The first error stays in `code` and ends all queries: it is checked once, at the end. */
+typedef struct st_report {
+    sqlite3 *db;
+    pl_text *out;
+    pl_arena *mem;
+    ch_worker *worker; /* NULL: there is none, no structure is drawn */
+    int64_t top;
+    st_drawn *drawn;
+    pl_code code;
+    pl_error *err;
+} st_report;
+
+/* Rows of a query (fmt by sqlite3_mprintf):
+ *     for (sqlite3_stmt *st = st_report_query(r, "..."); st_report_row(r, &st);) ...
+ * st_report_row ends the statement after the last row: do not leave the loop early. */
+sqlite3_stmt *st_report_query(st_report *r, const char *fmt, ...);
+bool st_report_row(st_report *r, sqlite3_stmt **st);
+int64_t st_report_int(st_report *r, const char *fmt, ...); /* first column of the first row, or 0 */
+
+const char *st_column(sqlite3_stmt *st, int i); /* text, "" for NULL */
+
+/* ---- pieces of the page ---- */
+void st_report_section(st_report *r, const char *id, const char *title);
+void st_report_table(st_report *r, const char *class, const char *caption); /* class, caption: not escaped   */
+void st_report_heads(st_report *r, const char *const *names);            /* NULL-terminated; '#' in front: a number */
+void st_report_table_end(st_report *r);
+/* A cell with the column's value: number, text or nothing. */
+void st_report_cell(st_report *r, sqlite3_stmt *st, int i);
+/* The cell of a structure: drawn, or only its SMILES. */
+void st_report_structure(st_report *r, const char *smiles);
+
+/* A classifier's ROC curve on a part of the data, and the calibration of its probabilities on all; of a property. */
+void st_report_roc(st_report *r, int64_t model, int64_t property, const char *part);
+void st_report_calibration(st_report *r, int64_t model, int64_t property);
+/* Early enrichment of known actives in the ranking; adds nothing without them. */
+void st_report_retrieval(st_report *r);
+
+/* ---- the parts, in their order ---- */
+void st_report_funnel(st_report *r);
+void st_report_failures(st_report *r);
+void st_report_hits(st_report *r);
+void st_report_histograms(st_report *r);
+void st_report_models(st_report *r);
+void st_report_similarity(st_report *r, int64_t model, int64_t property); /* of st_report_models */
+void st_report_timings(st_report *r);
+void st_report_settings(st_report *r);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stages, runs, times; settings and provenance. */
+#include "stages/report/report_parts.h"
+
+#include <string.h>
+
+enum { MAX_RUNS = 100, MAX_FILES = 100 };
+
+/* A table whose cells are the columns of a query. */
+static void add_rows(st_report *r, sqlite3_stmt *st)
+{
+    while (st_report_row(r, &st)) {
+        pl_text_add(r->out, "<tr>");
+        for (int i = 0; i < sqlite3_column_count(st); i++)
+            st_report_cell(r, st, i);
+        pl_text_add(r->out, "</tr>\n");
+    }
+    st_report_table_end(r);
+}
+
+/* Seconds that workers spent on stage s. */
+#define WORK "coalesce((SELECT sum(w.wall_s) FROM unit w WHERE w.stage_id=s.stage_id),s.wall_s)"
+
+static void add_stages(st_report *r)
+{
+    static const char *const heads[] = { "stage", "state", "#units", "#ok", "#failed", "#workers", "#begin to end / s", "#work / s",
+                                         "#items a second and worker", "share of the work", NULL };
+    double all = 0;
+
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT %s FROM stage s", WORK); st_report_row(r, &st);)
+        all += sqlite3_column_double(st, 0);
+    st_report_table(r, "mid", "Stages that go unit by unit run at the same time: from begin to end they overlap, their work does not "
+                              "(seconds of all workers together). Items are records or molecules; workers are those of the run that "
+                              "began the stage.");
+    st_report_heads(r, heads);
+    for (sqlite3_stmt *st = st_report_query(r,
+             "SELECT name, state, n, ok, failed, workers, wall_s, work, (ok+failed)/nullif(work,0.0) FROM (SELECT s.stage_id, s.name, "
+             "s.state, nullif(count(u.unit),0) AS n, sum(u.n_ok) AS ok, sum(u.n_failed) AS failed, r.workers, s.wall_s, %s AS work "
+             "FROM stage s LEFT JOIN unit u USING(stage_id) LEFT JOIN run r ON r.run_id=s.run_id GROUP BY s.stage_id) "
+             "ORDER BY stage_id", WORK); st_report_row(r, &st);) {
+        double share = all > 0 ? 100 * sqlite3_column_double(st, 7) / all : 0;
+        pl_text_add(r->out, "<tr>");
+        for (int i = 0; i < 9; i++)
+            st_report_cell(r, st, i);
+        pl_text_addf(r->out, "<td><svg class=\"share\" role=\"img\" aria-label=\"%.0f %%\" viewBox=\"0 0 100 12\" "
+                     "preserveAspectRatio=\"none\"><rect width=\"%.2f\" height=\"12\"/></svg></td></tr>\n", share, share);
+    }
+    st_report_table_end(r);
+}
+
+static void add_runs(st_report *r)
+{
+    static const char *const heads[] = { "#run", "command", "state", "why it stopped", "started (UTC)", "ended (UTC)", "#wall clock / s",
+                                         "host", "#workers", "version", "continued run", NULL };
+    int64_t n = st_report_int(r, "SELECT count(*) FROM run");
+
+    st_report_table(r, "", "All starts of the program on this database, resumed runs included.");
+    st_report_heads(r, heads);
+    add_rows(r, st_report_query(r,
+        "SELECT run_id, command, state, stop_reason, started_utc, ended_utc, "
+        "round((julianday(ended_utc)-julianday(started_utc))*86400,1), host||coalesce(' '||scheduler||' '||scheduler_job_id,''), workers, program_version||coalesce(' '||git_commit,''), "
+        "resumed_from FROM (SELECT * FROM run ORDER BY run_id DESC LIMIT %d) ORDER BY run_id", MAX_RUNS));
+    if (n > MAX_RUNS)
+        pl_text_addf(r->out, "<p class=\"note\">The last %d of %lld.</p>\n", MAX_RUNS, (long long)n);
+}
+
+static void add_warnings(st_report *r)
+{
+    static const char *const heads[] = { "when (UTC)", "level", "stage", "what", NULL };
+
+    if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM event WHERE level<>'info')"))
+        return;
+    st_report_table(r, "", "Warnings and errors, the last 50.");
+    st_report_heads(r, heads);
+    add_rows(r, st_report_query(r, "SELECT at_utc, level, stage, message FROM (SELECT * FROM event WHERE level<>'info' "
+                                   "ORDER BY event_id DESC LIMIT 50) ORDER BY event_id"));
+}
+
+void st_report_timings(st_report *r)
+{
+    add_stages(r);
+    add_runs(r);
+    add_warnings(r);
+}
+
+/* ---- settings ---- */
+
+static void add_keys(st_report *r)
+{
+    static const char *const heads[] = { "stage", "key", "settings that matter", "inputs, libraries", "#code version", NULL };
+
+    st_report_table(r, "", "What each result depends on. The key is a hash of all this; equal keys give equal results.");
+    st_report_heads(r, heads);
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT name, key, params_json, extra_json, code_version FROM stage ORDER BY stage_id");
+         st_report_row(r, &st);) {
+        pl_text_add(r->out, "<tr>");
+        for (int i = 0; i < 5; i++) {
+            pl_text_add(r->out, i == 4 ? "<td class=\"n\">" : i == 1 ? "<td class=\"key\"><code>" : i ? "<td><code>" : "<td>");
+            st_html_cut(r->out, st_column(st, i), 3000);
+            pl_text_add(r->out, i % 4 ? "</code></td>" : "</td>");
+        }
+        pl_text_add(r->out, "</tr>\n");
+    }
+    st_report_table_end(r);
+}
+
+static void add_inputs(st_report *r)
+{
+    static const char *const heads[] = { "file", "format", "#bytes", "#records", "SHA-256", NULL };
+    int64_t n = st_report_int(r, "SELECT count(*) FROM input_file");
+
+    st_report_table(r, "any", "Input files.");
+    st_report_heads(r, heads);
+    add_rows(r, st_report_query(r, "SELECT path, format, size_bytes, n_records, sha256 FROM input_file ORDER BY file_id LIMIT %d", MAX_FILES));
+    if (n > MAX_FILES)
+        pl_text_addf(r->out, "<p class=\"note\">The first %d of %lld.</p>\n", MAX_FILES, (long long)n);
+}
+
+static void add_text(st_report *r, const char *what, const char *text)
+{
+    pl_text_addf(r->out, "<details><summary>%s</summary><pre>", what);
+    st_html_cut(r->out, text, 200000);
+    pl_text_add(r->out, "</pre></details>\n");
+}
+
+void st_report_settings(st_report *r)
+{
+    /* A run that only reused results had no use for Open Babel. */
+    static const char sql[] =
+        "SELECT argv_json, config_sha256, (SELECT openbabel_version FROM run WHERE openbabel_version IS NOT NULL "
+        "ORDER BY run_id DESC LIMIT 1), sqlite_version, git_commit, config_yaml FROM run ORDER BY run_id DESC LIMIT 1";
+
+    add_inputs(r);
+    add_keys(r);
+    for (sqlite3_stmt *st = st_report_query(r, "%s", sql); st_report_row(r, &st);) {
+        static const char *const names[] = { "command line of the last run, overrides included", "SHA-256 of its settings",
+                                             "Open Babel", "SQLite", "commit" };
+        pl_text_add(r->out, "<ul>\n");
+        for (int i = 0; i < 5; i++) {
+            pl_text_addf(r->out, "<li>%s: <code>", names[i]);
+            st_html_cut(r->out, st_column(st, i)[0] ? st_column(st, i) : "not known", 4000);
+            pl_text_add(r->out, "</code></li>\n");
+        }
+        pl_text_add(r->out, "</ul>\n");
+        add_text(r, "The whole workflow as it ran, defaults included", st_column(st, 5));
+    }
+    pl_text_add(r->out, "<p class=\"note\"><code>molsieve check WORKFLOW --show</code> says of each setting where it came from; "
+                        "<code>molsieve db digest</code> is a hash of all results, without times and row numbers.</p>\n");
+}

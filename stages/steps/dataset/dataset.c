@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/dataset/dataset.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/graph/graph_block.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/database/blocks.h"
+#include "stages/database/descriptor_columns.h"
+#include "stages/steps/dataset/neighbours.h"
+#include "stages/steps/ingest/prepare.h"
+
+const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration", "new" };
+const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "descriptors", "neighbours" };
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static int part_number(const char *name)
+{
+    for (int p = 0; p < ST_PARTS; p++)
+        if (name && !strcmp(name, st_part_name[p]))
+            return p;
+    return ST_TRAIN;
+}
+
+static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
+{
+    d->mol_id = PL_NEW(d->mem, int64_t, n + 1);
+    d->value = PL_NEW(d->mem, double, n * d->n_targets + 1);
+    d->descriptor = pl_arena_get(d->mem, (size_t)n + 1, sizeof *d->descriptor);
+    d->part = PL_NEW(d->mem, uint8_t, n + 1);
+    d->item = PL_NEW(d->mem, nn_item, n + 1);
+    d->other = PL_NEW(d->mem, struct st_others, n + 1);
+    if (!d->mol_id || !d->value || !d->descriptor || !d->part || !d->item || !d->other)
+        return pl_fail(err, PL_ENOMEM, "a data set of %lld molecules", (long long)n);
+    return PL_OK;
+}
+
+static void row_take(st_dataset *d, sqlite3_stmt *st)
+{
+    int64_t i = d->n++;
+
+    d->mol_id[i] = sqlite3_column_int64(st, 0);
+    d->part[i] = (uint8_t)part_number((const char *)sqlite3_column_text(st, 1));
+    for (int32_t k = 0; k < d->n_targets; k++)
+        d->value[i * d->n_targets + k] = NAN;
+    for (int k = 0, n = 0; k < CH_N_DESCRIPTORS; k++)
+        if (ch_descriptors[k].since == 1)
+            d->descriptor[i][n++] = sqlite3_column_double(st, 2 + k);
+}
+
+/* "3,5": the properties that the labels are; -1 for one that is none. */
+static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    *out = "";
+    for (int32_t k = 0; k < n && !rc; k++) {
+        int64_t id = -1;
+        if (label[k].name)
+            rc = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", label[k].name);
+        *out = *out ? pl_sprintf(env->mem, "%s%s%lld", *out, k ? "," : "", (long long)id) : NULL;
+    }
+    return rc || *out ? rc : pl_fail(err, PL_ENOMEM, "labels");
+}
+
+/* The molecules of the split that have one of the labels; the values are read later. */
+static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *label, pl_error *err)
+{
+    const char *ids, *sql;
+    sqlite3_stmt *st = NULL;
+    int64_t n = 0;
+    bool row = true;
+    pl_code rc = ids_of(&ids, env, label, d->n_targets, err);
+
+    if (!rc)
+        rc = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM %s s WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id "
+                       "AND l.property_id IN (%s))", d->from, ids);
+    if (!rc)
+        rc = rows_alloc(d, n, err);
+    sql = rc ? NULL : pl_sprintf(env->mem, "SELECT s.mol_id, s.part" ST_DESCRIPTOR_COLUMNS " FROM %s s CROSS JOIN molecule m USING(mol_id) "
+                                 "WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND l.property_id IN (%s)) "
+                                 "ORDER BY s.mol_id", d->from, ids);
+    if (!rc)
+        rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
+    while (!rc && row && d->n < n) {
+        rc = pl_db_step(st, &row, err);
+        if (!rc && row)
+            row_take(d, st);
+    }
+    sqlite3_finalize(st);
+    return rc;
+}
+
+/* Molecules and labels both grow by id. */
+static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t k, pl_error *err)
+{
+    const char *sql = pl_sprintf(env->mem, "SELECT s.mol_id, l.value FROM %s s JOIN label l USING(mol_id) "
+                                 "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id", d->from);
+    sqlite3_stmt *st = NULL;
+    int64_t at = 0, found = 0;
+    bool row = true;
+    pl_code rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
+
+    if (!rc)
+        (void)sqlite3_bind_text(st, 1, label->name, -1, SQLITE_STATIC);
+    while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+        while (at < d->n && d->mol_id[at] < sqlite3_column_int64(st, 0))
+            at++;
+        if (at == d->n || d->mol_id[at] != sqlite3_column_int64(st, 0))
+            continue;
+        d->value[at * d->n_targets + k] = sqlite3_column_double(st, 1) * label->factor;
+        found++;
+    }
+    sqlite3_finalize(st);
+    if (!rc && found == 0)
+        rc = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; there are: %s", label->name,
+                     st_labels_stored(env->store, env->mem));
+    return rc;
+}
+
+bool st_dataset_is_labelled(const st_dataset *d, int64_t i)
+{
+    bool any = false;
+
+    for (int32_t k = 0; k < d->n_targets && !any; k++)
+        any = !isnan(st_dataset_value(d, i, k));
+    return any;
+}
+
+static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
+{
+    int64_t n = d->n;
+    pl_code rc = r->kind->tell(r, &n, sizeof n, err);
+
+    if (!rc && r->rank > 0)
+        rc = rows_alloc(d, n, err);
+    d->n = n;
+    if (!rc)
+        rc = r->kind->tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
+    if (!rc)
+        rc = r->kind->tell(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
+    if (!rc)
+        rc = r->kind->tell(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
+    return rc ? rc : r->kind->tell(r, d->part, (size_t)n * sizeof *d->part, err);
+}
+
+static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *label, nn_ranks *r, pl_error *err)
+{
+    pl_code rc = r->rank == 0 ? rows_query(d, env, label, err) : PL_OK;
+
+    for (int32_t k = 0; k < d->n_targets && r->rank == 0 && !rc; k++)
+        rc = !label[k].name ? PL_OK : label_query(d, env, &label[k], k, err);
+    return rc ? rc : rows_tell(d, r, err);
+}
+
+/* ---- graphs -------------------------------------------------------------- */
+
+/* A block of features.db, which rank 0 reads. */
+static pl_code block_get(const st_blocks *b, int64_t unit, pl_bytes *out, nn_ranks *r, pl_arena *mem, pl_error *err)
+{
+    pl_block block = { 0 };
+    pl_code rc = r->rank == 0 ? st_blocks_get(b, unit, &block, mem, err) : PL_OK;
+    uint64_t n = block.data.len;
+    void *copy = NULL;
+
+    *out = block.data;
+    if (!rc)
+        rc = pl_block_check(&block, err);
+    if (!rc)
+        rc = r->kind->tell(r, &n, sizeof n, err);
+    if (rc || r->size == 1)
+        return rc;
+    copy = r->rank == 0 ? (void *)(uintptr_t)out->data : pl_arena_get(mem, (size_t)n + 1, 1);
+    if (!copy)
+        return pl_fail(err, PL_ENOMEM, "a block of graphs");
+    *out = (pl_bytes){ copy, (size_t)n };
+    return r->kind->tell(r, copy, (size_t)n, err);
+}
+
+/* Whether there is a unit u: of graphs, of bases. Rank 0 looks. */
+static pl_code unit_ahead(bool there[2], const st_blocks *graphs, const st_blocks *bases, int64_t u, nn_ranks *r,
+                          pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    there[0] = there[1] = false;
+    if (r->rank == 0)
+        rc = st_blocks_has(graphs, u, &there[0], err);
+    if (!rc && there[0] && bases->store)
+        rc = st_blocks_has(bases, u, &there[1], err);
+    return rc ? rc : r->kind->tell(r, there, 2 * sizeof *there, err);
+}
+
+static bool holds_any(const st_dataset *d, const ch_graph_block *b, int64_t *cursor)
+{
+    int64_t first = b->n ? b->id[0] : 0, last = b->n ? b->id[b->n - 1] : -1;
+
+    while (*cursor < d->n && d->mol_id[*cursor] < first)
+        ++*cursor;
+    return *cursor < d->n && d->mol_id[*cursor] <= last;
+}
+
+/* Graphs k .. end-1 are of molecule i. */
+static pl_code structures_take(st_dataset *d, int64_t i, const ch_graph_block *b, const nn_basis_block *basis, int32_t k, int32_t end,
+                               pl_error *err)
+{
+    struct st_others *other = &d->other[i];
+
+    d->item[i] = nn_item_of(b, basis, k);
+    if (end == k + 1)
+        return PL_OK;
+    other->item = PL_NEW(d->mem, nn_item, end - k);
+    if (!other->item)
+        return pl_fail(err, PL_ENOMEM, "%d structures of a molecule", (int)(end - k));
+    while (++k < end)
+        other->item[other->n++] = nn_item_of(b, basis, k);
+    return PL_OK;
+}
+
+/* Molecules and blocks both grow by id, so one pass over both joins them. */
+static pl_code block_join(st_dataset *d, const ch_graph_block *b, const nn_basis_block *basis, int64_t cursor, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0, end; k < b->n && cursor < d->n && !rc; k = end) {
+        for (end = k; end < b->n && b->id[end] == b->id[k];)
+            end++;
+        while (cursor < d->n && d->mol_id[cursor] < b->id[k])
+            cursor++;
+        if (cursor < d->n && d->mol_id[cursor] == b->id[k])
+            rc = structures_take(d, cursor, b, basis, k, end, err);
+    }
+    return rc;
+}
+
+static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks *bases, int64_t unit,
+                         int64_t *cursor, nn_ranks *ranks, pl_error *err)
+{
+    ch_graph_block *b = PL_NEW(d->mem, ch_graph_block, 1);
+    nn_basis_block *basis = NULL;
+    pl_bytes bytes;
+    pl_code rc = b ? block_get(graphs, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of graphs");
+
+    if (!rc)
+        rc = ch_graph_block_unpack(b, bytes, d->mem, err);
+    if (rc || !holds_any(d, b, cursor))
+        return rc;
+    if (bases) {
+        basis = PL_NEW(d->mem, nn_basis_block, 1);
+        rc = basis ? block_get(bases, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of bases");
+        if (!rc)
+            rc = nn_basis_unpack(basis, bytes, b, d->mem, err);
+    }
+    if (!rc)
+        rc = block_join(d, b, basis, *cursor, err);
+    return rc;
+}
+
+static pl_code graphs_load(st_dataset *d, pl_env *env, nn_ranks *ranks, pl_error *err)
+{
+    st_blocks graphs = { 0 }, bases = { 0 };
+    int64_t cursor = 0;
+    bool there[2] = { true, false };
+    pl_code rc = ranks->rank == 0 ? st_blocks_open(&graphs, env, "graph", "graph", err) : PL_OK;
+
+    if (!rc && ranks->rank == 0 && pl_workflow_step(env->wf, "basis"))
+        rc = st_blocks_open(&bases, env, "basis", "basis", err);
+    for (int64_t u = 0; !rc && there[0]; u++) {
+        uint32_t stop = *env->stop != 0;
+        rc = nn_ranks_any(ranks, &stop, err);
+        if (!rc && stop)
+            return pl_fail(err, PL_ESTOP, "stopped while loading graphs");
+        if (!rc)
+            rc = unit_ahead(there, &graphs, &bases, u, ranks, err);
+        if (!rc && there[0])
+            rc = unit_load(d, &graphs, there[1] ? &bases : NULL, u, &cursor, ranks, err);
+    }
+    return rc;
+}
+
+void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t i))
+{
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < d->n; i++) {
+        if (!wanted(d, i))
+            continue;
+        d->mol_id[kept] = d->mol_id[i];
+        memmove(d->value + kept * d->n_targets, d->value + i * d->n_targets, (size_t)d->n_targets * sizeof *d->value);
+        memcpy(d->descriptor[kept], d->descriptor[i], sizeof d->descriptor[i]);
+        d->part[kept] = d->part[i];
+        d->other[kept] = d->other[i];
+        d->item[kept++] = d->item[i];
+    }
+    d->n = kept;
+}
+
+static bool has_graph(const st_dataset *d, int64_t i) { return d->item[i].graph != NULL; }
+
+/* The graph stage has stored the reason. */
+static void without_graph_drop(st_dataset *d)
+{
+    const int64_t n = d->n;
+
+    st_dataset_keep(d, has_graph);
+    d->n_no_graph = n - d->n;
+}
+
+static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
+{
+    nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks ? ranks : &alone;
+    pl_code rc;
+
+    *d = (st_dataset){ .n_targets = n, .from = from, .mem = pl_arena_new(1 << 20) };
+    if (!d->mem)
+        return pl_fail(err, PL_ENOMEM, "a data set");
+    rc = rows_read(d, env, label, r, err);
+    if (!rc)
+        rc = graphs_load(d, env, r, err);
+    if (!rc)
+        without_graph_drop(d);
+    return rc;
+}
+
+pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
+{
+    return open_from(d, env, "split", label, n, ranks, err);
+}
+
+pl_code st_dataset_open_all(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
+{
+    return open_from(d, env, "(SELECT mol_id, iif(part='calibration',part,'new') AS part FROM molecule LEFT JOIN split USING(mol_id))", label, n,
+                     NULL, err);
+}
+
+void st_dataset_close(st_dataset *d)
+{
+    pl_arena_free(d->mem);
+    *d = (st_dataset){ 0 };
+}
+
+pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err)
+{
+    bool there[256] = { false };
+
+    for (int64_t i = 0; i < d->n; i++)
+        for (int32_t k = 0; d->part[i] == part && k < d->item[i].graph->n_nodes; k++)
+            there[d->item[i].graph->z[k]] = true;
+    in->n_elements = 0;
+    for (int z = 1; z < 256; z++) {
+        if (!there[z])
+            continue;
+        if (in->n_elements == NN_MAX_ELEMENTS)
+            return pl_fail(err, PL_ECONFIG, "more than %d elements in the training molecules; list those to keep in "
+                           "model.elements", (int)NN_MAX_ELEMENTS);
+        in->element[in->n_elements++] = (uint8_t)z;
+    }
+    return PL_OK;
+}
+
+/* ---- samples ------------------------------------------------------------- */
+
+static pl_code samples_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+{
+    st_samples *s = ctx;
+    nn_item *item = s->slot[slot].gathered;
+    nn_collated c;
+    pl_code rc;
+
+    if (n > s->slot[slot].cap) {
+        item = realloc(item, (size_t)n * sizeof *item);
+        if (!item)
+            return pl_fail(err, PL_ENOMEM, "a batch of %d molecules", (int)n);
+        s->slot[slot].gathered = item;
+        s->slot[slot].cap = n;
+    }
+    for (int32_t i = 0; i < n; i++)
+        item[i] = *s->item[which[i]];
+    rc = nn_collate_run(s->slot[slot].collate, &c, item, n, s->inputs, err);
+    if (!rc && c.n_left)
+        rc = pl_fail(err, PL_EBUG, "a molecule with an unknown element came into a batch");
+    *out = c.batch;
+    return rc;
+}
+
+static void sample_add(st_samples *s, int32_t *edges, int64_t at, const nn_item *item)
+{
+    s->at[s->samples.n] = at;
+    s->item[s->samples.n] = item;
+    edges[s->samples.n++] = item->graph->n_edges;
+}
+
+/* First one structure per molecule, then the other structures of each. */
+static void samples_take(st_samples *s, st_part part, int32_t *edges)
+{
+    const st_dataset *d = s->d;
+
+    for (int64_t i = 0; i < d->n; i++) {
+        if (part != ST_PARTS && d->part[i] != part)
+            continue;
+        if (nn_inputs_unknown(s->inputs, d->item[i].graph))
+            s->n_unknown++;
+        else
+            sample_add(s, edges, i, &d->item[i]);
+    }
+    s->n = s->samples.n;
+    for (int64_t j = 0; j < s->n; j++)
+        for (int32_t k = 0; k < d->other[s->at[j]].n; k++)
+            sample_add(s, edges, s->at[j], &d->other[s->at[j]].item[k]);
+}
+
+pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err)
+{
+    int32_t *edges;
+    int64_t most = d->n;
+
+    for (int64_t i = 0; i < d->n; i++)
+        most += d->other[i].n;
+    edges = PL_NEW(d->mem, int32_t, most + 1);
+    *s = (st_samples){ .d = d, .inputs = inputs };
+    for (int i = 0; i < 2; i++)
+        s->slot[i].collate = nn_collate_new();
+    s->at = PL_NEW(d->mem, int64_t, most + 1);
+    s->item = PL_NEW(d->mem, const nn_item *, most + 1);
+    s->target = PL_NEW(d->mem, float, most * d->n_targets + 1);
+    if (!s->slot[0].collate || !s->slot[1].collate || !s->at || !s->item || !s->target || !edges)
+        return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
+    s->samples = (nn_samples){ .ctx = s, .edges = edges, .target = s->target, .batch = samples_batch, .outputs = d->n_targets };
+    samples_take(s, part, edges);
+    return PL_OK;
+}
+
+void st_samples_close(st_samples *s)
+{
+    for (int i = 0; i < 2; i++) {
+        nn_collate_free(s->slot[i].collate);
+        free(s->slot[i].gathered);
+    }
+    *s = (st_samples){ 0 };
+}
+
+/* ---- baselines ----------------------------------------------------------- */
+
+static void counts_of(double *count, const nn_inputs *in, const ch_graph *g)
+{
+    int64_t all[256] = { 0 };
+
+    for (int32_t k = 0; k < g->n_nodes; k++)
+        all[g->z[k]]++;
+    for (int32_t k = 0; k < in->n_elements; k++)
+        count[k] = (double)all[in->element[k]];
+}
+
+pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t target, pl_arena *mem, pl_error *err)
+{
+    const st_dataset *d = train->d;
+    int64_t n = train->n, used = 0;
+    int32_t k = train->inputs->n_elements;
+    double *y = PL_NEW(mem, double, n + 1), *count = PL_NEW(mem, double, n * k + 1), stdev;
+    double *descriptor = PL_NEW(mem, double, n * ST_DESCRIPTORS + 1);
+    pl_code rc;
+
+    if (!y || !count || !descriptor)
+        return pl_fail(err, PL_ENOMEM, "baselines of %lld molecules", (long long)n);
+    b->inputs = train->inputs;
+    b->target = target;
+    b->pool = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = train->at[i];
+        y[used] = st_dataset_value(d, at, target);
+        if (isnan(y[used]))
+            continue;
+        counts_of(count + used * k, train->inputs, d->item[at].graph);
+        memcpy(descriptor + used++ * ST_DESCRIPTORS, d->descriptor[at], sizeof d->descriptor[at]);
+    }
+    nn_metric_moments(y, used, &b->mean, &stdev);
+    rc = nn_metric_linear(b->composition, count, y, used, k, mem, err);
+    return rc ? rc : nn_metric_linear(b->descriptors, descriptor, y, used, ST_DESCRIPTORS, mem, err);
+}
+
+pl_code st_baselines_fit_all(st_baselines *b, const st_samples *train, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0; k < train->d->n_targets && !rc; k++) {
+        rc = st_baselines_fit(&b[k], train, k, train->d->mem, err);
+        if (!rc)
+            rc = st_pool_make(&b[k].pool, train, k, k ? b[k - 1].pool : NULL, err);
+    }
+    return rc;
+}
+
+pl_code st_baselines_look(const st_baselines *b, st_part part, pl_error *err)
+{
+    return b->pool ? st_pool_find(b->pool, part, err) : PL_OK;
+}
+
+double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at)
+{
+    double count[NN_MAX_ELEMENTS];
+
+    if (kind == ST_BY_MEAN)
+        return b->mean;
+    if (kind == ST_BY_NEIGHBOURS)
+        return st_pool_mean(b->pool, at, b->target, b->mean);
+    if (kind == ST_BY_DESCRIPTORS)
+        return nn_metric_apply(b->descriptors, d->descriptor[at], ST_DESCRIPTORS);
+    counts_of(count, b->inputs, d->item[at].graph);
+    return nn_metric_apply(b->composition, count, b->inputs->n_elements);
+}

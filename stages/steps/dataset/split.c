@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/dataset/split.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/rng.h"
+#include "pipeline/run/progress.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/steps/dataset/split_parts.h"
+#include "stages/steps/ingest/prepare.h"
+
+#define AT(member) offsetof(split_conf, member)
+static const pl_field fields[] = {
+    { PL_CHOICE, "method", AT(method), .dflt = BY_RANDOM, .choices = "random|column|file|scaffold|time",
+      .help = "random: by seed; column: by a numeric label (0 train, 1 valid, 2 test); file: by a file of lines `InChIKey-or-title part`; "
+              "scaffold: whole Bemis-Murcko scaffolds, the large ones to train, the others at random; time: by a numeric label such as the "
+              "year, the smallest values to train" },
+    { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), .dflt = 0.8, .min = 0, .max = 1,
+      .help = "random, scaffold, time: training share" },
+    { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), .dflt = 0.1, .min = 0, .max = 1,
+      .help = "random, scaffold, time: validation share, which chooses the best epoch" },
+    { PL_REAL, "fractions.test", AT(fraction[ST_TEST]), .dflt = 0.1, .min = 0, .max = 1,
+      .help = "random, scaffold, time: test share, on which no choice depends" },
+    { PL_REAL, "fractions.calibration", AT(fraction[ST_CALIBRATION]), .min = 0, .max = 1,
+      .help = "random, scaffold, time: calibration share, for prediction intervals" },
+    { PL_INT, "limit.train", AT(limit[ST_TRAIN]), .min = 0, .max = 1e12, .unit = "molecules",
+      .help = "maximum number, chosen by seed; 0: all" },
+    { PL_INT, "limit.valid", AT(limit[ST_VALID]), .min = 0, .max = 1e12, .unit = "molecules",
+      .help = "maximum number, chosen by seed; 0: all" },
+    { PL_INT, "limit.test", AT(limit[ST_TEST]), .min = 0, .max = 1e12, .unit = "molecules",
+      .help = "maximum number, chosen by seed; 0: all" },
+    { PL_TEXT, "column", AT(column), .text = "split", .help = "column, time: name of the label" },
+    { PL_PATH, "path", AT(path), .flags = PL_EXISTS, .help = "file: its name" },
+    { PL_CHOICE, "leaks", AT(leaks), .dflt = LEAK_DROP, .choices = "drop|refuse|allow",
+      .help = "training molecules whose InChIKey skeleton (first 14 letters) is also in a held-out part: drop them, refuse the split, or "
+              "allow them" },
+    { 0 },
+};
+
+static uint64_t hash_text(uint64_t seed, const char *text, size_t n)
+{
+    uint64_t h = pl_splitmix64(seed);
+
+    for (size_t i = 0; i < n && text[i]; i++)
+        h = pl_splitmix64(h ^ (unsigned char)text[i]);
+    return h;
+}
+
+/* ---- before the run ------------------------------------------------------ */
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const split_conf *c = step->conf;
+    const bool shares = c->method == BY_RANDOM || c->method == BY_SCAFFOLD || c->method == BY_TIME;
+    double sum = 0;
+
+    if (c->method == BY_COLUMN || c->method == BY_TIME)
+        st_label_check(wf, step, c->column, problems);
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
+        sum += c->fraction[p];
+    if (shares && !(fabs(sum - 1.0) <= 1e-6))
+        pl_problem_add(problems, step->node, "fractions add up to %g, not to 1", sum);
+    if (shares && !(c->fraction[ST_TRAIN] > 0))
+        pl_problem_add(problems, step->node, "fractions.train is 0: nothing to train on");
+    if (c->method == BY_FILE && !c->path)
+        pl_problem_add(problems, step->node, "method: file needs `path`");
+}
+
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
+                   pl_arena *mem, pl_error *err)
+{
+    const split_conf *c = step->conf;
+    char hash[65];
+    pl_code rc;
+
+    (void)wf;
+    if (c->method == BY_SCAFFOLD)
+        *extra_json = "{\"small scaffolds\":\"at random\"}"; /* before: largest first */
+    if (c->method != BY_FILE || !c->path)
+        return PL_OK;
+    rc = pl_file_hash(store, c->path, hash, err);
+    if (rc)
+        return rc;
+    *extra_json = pl_sprintf(mem, "{\"file\":\"%s\"}", hash);
+    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "key of split");
+}
+
+/* ---- reading the molecules ----------------------------------------------- */
+
+/* A molecule without an InChIKey (more atoms than InChI takes) is a group of its own, identified by its SMILES. */
+static void member_fill(const split_state *s, member *m, const char *inchikey, const char *smiles)
+{
+    if (inchikey[0])
+        snprintf(m->key, sizeof m->key, "%s", inchikey);
+    else
+        snprintf(m->key, sizeof m->key, "%016llx", (unsigned long long)hash_text(0, smiles, strlen(smiles)));
+    m->order = hash_text(s->env->seed, m->key, SKELETON);
+    m->own = hash_text(s->env->seed, m->key, sizeof m->key);
+    m->part = NO_PART;
+}
+
+static pl_code members_read(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t total;
+    bool row = true;
+    pl_code rc = pl_db_int(s->env->store->db, &total, err, "SELECT count(*) FROM molecule");
+
+    if (rc)
+        return rc;
+    s->m = PL_NEW(s->env->mem, member, total + 1);
+    if (!s->m)
+        return pl_fail(err, PL_ENOMEM, "a split of %lld molecules", (long long)total);
+    rc = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey, smiles FROM molecule ORDER BY mol_id", err);
+    while (!rc && row && s->n < total) {
+        rc = pl_db_step(st, &row, err);
+        if (rc || !row)
+            break;
+        member *m = &s->m[s->n++];
+        m->mol_id = sqlite3_column_int64(st, 0);
+        member_fill(s, m, (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2));
+    }
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+    int by_key;
+
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    by_key = strncmp(x->key, y->key, SKELETON);
+    if (!by_key && x->own != y->own)
+        by_key = x->own < y->own ? -1 : 1;
+    if (by_key)
+        return by_key;
+    return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
+}
+
+static bool same_group(const member *a, const member *b)
+{
+    return a->order == b->order && !strncmp(a->key, b->key, SKELETON);
+}
+
+/* A group goes to the part of its first member. */
+static void split_random(split_state *s)
+{
+    double end[ST_SPLIT_PARTS], sum = 0;
+    int part = 0;
+
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
+        end[p] = (sum += s->conf->fraction[p]) * (double)s->n;
+    for (int64_t i = 0; i < s->n; i++) {
+        if (!i || !same_group(&s->m[i], &s->m[i - 1]))
+            while (part < ST_SPLIT_PARTS - 1 && (double)i >= end[part] - 1e-9)
+                part++;
+        s->m[i].part = part;
+    }
+}
+
+/* ---- afterwards ---------------------------------------------------------- */
+
+static bool group_held_out(const split_state *s, int64_t from, int64_t to)
+{
+    for (int64_t i = from; i < to; i++)
+        if (s->m[i].part > ST_TRAIN)
+            return true;
+    return false;
+}
+
+/* Sorted by group. Held-out parts among themselves leak nothing into training. */
+static pl_code leaks_mend(split_state *s, int64_t *n_leaks, pl_error *err)
+{
+    *n_leaks = 0;
+    for (int64_t i = 0, j; i < s->n; i = j) {
+        for (j = i + 1; j < s->n && same_group(&s->m[j], &s->m[i]);)
+            j++;
+        if (!group_held_out(s, i, j))
+            continue;
+        for (int64_t k = i; k < j; k++) {
+            if (s->m[k].part != ST_TRAIN)
+                continue;
+            ++*n_leaks;
+            if (s->conf->leaks == LEAK_REFUSE)
+                return pl_fail(err, PL_ECONFIG, "skeleton %.14s is both in train and held out; leaks: drop leaves such "
+                               "molecules out of train", s->m[k].key);
+            if (s->conf->leaks == LEAK_DROP)
+                s->m[k].part = NO_PART;
+        }
+    }
+    return PL_OK;
+}
+
+/* Sorted by hash, so what stays is a random sample. */
+static void limits_apply(split_state *s, int64_t count[ST_SPLIT_PARTS])
+{
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
+        count[p] = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        int p = s->m[i].part;
+        if (p == NO_PART)
+            continue;
+        if (s->conf->limit[p] && count[p] >= s->conf->limit[p])
+            s->m[i].part = NO_PART;
+        else
+            count[p]++;
+    }
+}
+
+static pl_code rows_write(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code rc = pl_db_begin(s->env->store->db, err);
+
+    if (!rc)
+        rc = pl_db_exec(s->env->store->db, "DELETE FROM split", err);
+    if (!rc)
+        rc = pl_db_prepare(s->env->store->db, &st, "INSERT INTO split(mol_id,part) VALUES(?,?)", err);
+    for (int64_t i = 0; i < s->n && !rc; i++) {
+        if (s->m[i].part == NO_PART)
+            continue;
+        (void)sqlite3_bind_int64(st, 1, s->m[i].mol_id);
+        (void)sqlite3_bind_text(st, 2, st_part_name[s->m[i].part], -1, SQLITE_STATIC);
+        rc = pl_db_run(st, err);
+    }
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static pl_code assign(split_state *s, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    if (s->conf->method == BY_COLUMN)
+        rc = st_split_column(s, err);
+    else if (s->conf->method == BY_FILE)
+        rc = st_split_file(s, err);
+    else if (s->conf->method == BY_SCAFFOLD)
+        rc = st_split_scaffold(s, err);
+    else if (s->conf->method == BY_TIME)
+        rc = st_split_time(s, err);
+    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_order);
+    if (s->conf->method == BY_RANDOM)
+        split_random(s);
+    return rc;
+}
+
+static pl_code finish(void *state, pl_error *err)
+{
+    split_state *s = state;
+    int64_t n_leaks = 0, count[ST_SPLIT_PARTS];
+    char note[128];
+    pl_code rc = members_read(s, err);
+
+    if (!rc)
+        rc = assign(s, err);
+    if (!rc)
+        rc = leaks_mend(s, &n_leaks, err);
+    if (rc)
+        return rc;
+    limits_apply(s, count);
+    qsort(s->m, (size_t)s->n, sizeof *s->m, st_split_by_id);
+    if (count[ST_TRAIN] == 0)
+        return pl_fail(err, PL_ECONFIG, "no molecule to train on among %lld", (long long)s->n);
+    snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[ST_TRAIN],
+             (long long)count[ST_VALID], (long long)count[ST_TEST]);
+    if (n_leaks)
+        (void)pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? PL_WARN : PL_INFO,
+                           "%lld training molecules share their skeleton with a held-out one%s", (long long)n_leaks,
+                           s->conf->leaks == LEAK_ALLOW ? " and were kept" : " and were left out");
+    pl_progress_set(s->env->progress, s->n, s->n, note);
+    return rows_write(s, err);
+}
+
+static pl_code stage_open(void *state, pl_env *env, pl_error *err)
+{
+    split_state *s = state;
+
+    (void)err;
+    s->env = env;
+    s->conf = env->step->conf;
+    return PL_OK;
+}
+
+static void stage_close(void *state)
+{
+    (void)state; /* everything lives in env->mem */
+}
+
+static bool reads_blocks(const pl_step *step)
+{
+    const split_conf *c = step->conf;
+
+    return c->method == BY_SCAFFOLD;
+}
+
+static const char *const needs[] = { "prepare", NULL };
+static const char *const reset_sql[] = { "DELETE FROM split", NULL };
+
+const pl_stage st_split = {
+    .name = "split", .help = "assign molecules to training, validation and test", .scope = PL_WHOLE, .version = 3,
+    .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs, .reads_blocks = reads_blocks,
+    .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
+    .reset_sql = reset_sql, .uses_seed = true,
+};

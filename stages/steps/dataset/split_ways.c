@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Splits by properties of the molecules; the random split is in split.c. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/rng.h"
+#include "pipeline/base/text.h"
+#include "pipeline/store/store.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/steps/dataset/scaffolds.h"
+#include "stages/steps/dataset/split_parts.h"
+#include "stages/steps/ingest/prepare.h"
+
+int st_split_by_id(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+
+    return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
+}
+
+static member *member_of(const split_state *s, int64_t mol_id)
+{
+    const member key_of = { .mol_id = mol_id };
+
+    return bsearch(&key_of, s->m, (size_t)s->n, sizeof *s->m, st_split_by_id);
+}
+
+/* ---- a label ---- */
+
+static pl_code values_read(split_state *s, const char *what, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t found = 0;
+    bool row = true;
+    pl_code rc = pl_db_prepare(s->env->store->db, &st,
+                               "SELECT l.mol_id, l.value FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
+
+    for (int64_t i = 0; i < s->n; i++)
+        s->m[i].value = NAN;
+    if (!rc)
+        (void)sqlite3_bind_text(st, 1, s->conf->column, -1, SQLITE_STATIC);
+    while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+        member *m = member_of(s, sqlite3_column_int64(st, 0));
+        found++;
+        if (m)
+            m->value = sqlite3_column_double(st, 1);
+    }
+    sqlite3_finalize(st);
+    if (!rc && found == 0)
+        rc = pl_fail(err, PL_ECONFIG, "no molecule has a label called %s; `column` names the one with %s; there are: %s",
+                     s->conf->column, what, st_labels_stored(s->env->store, s->env->mem));
+    return rc;
+}
+
+/* Duplicates average their labels: half a part is no part. */
+pl_code st_split_column(split_state *s, pl_error *err)
+{
+    pl_code rc = values_read(s, "0, 1, 2", err);
+
+    for (int64_t i = 0; i < s->n && !rc; i++) {
+        const double value = s->m[i].value;
+        s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
+    }
+    return rc;
+}
+
+/* NaN sorts after all numbers. */
+static int compare_value(const void *a, const void *b)
+{
+    const double x = ((const member *)a)->value, y = ((const member *)b)->value;
+
+    if (isnan(x) || isnan(y))
+        return isnan(x) - isnan(y);
+    return (x > y) - (x < y);
+}
+
+static pl_code times_tell(const split_state *s, int64_t n)
+{
+    pl_text text = { 0 };
+    pl_code rc = PL_OK;
+
+    for (int64_t i = 0; i < n; i++)
+        if (i == 0 || s->m[i].part != s->m[i - 1].part)
+            pl_text_addf(&text, "%s%s from %.10g", i ? ", " : "", st_part_name[s->m[i].part], s->m[i].value);
+    if (n > 0)
+        rc = pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld molecules have no %s", pl_text_str(&text), s->m[n - 1].value,
+                          (long long)(s->n - n), s->conf->column);
+    pl_text_free(&text);
+    return rc;
+}
+
+/* The smallest values train, the largest test; equal values, such as molecules of one year, go to the part of the first. */
+pl_code st_split_time(split_state *s, pl_error *err)
+{
+    static const int order[ST_SPLIT_PARTS] = { ST_TRAIN, ST_VALID, ST_CALIBRATION, ST_TEST };
+    int64_t n = 0;
+    int k = 0;
+    double end = s->conf->fraction[order[0]];
+    pl_code rc = values_read(s, "the year, or any number that grows with time", err);
+
+    if (rc)
+        return rc;
+    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_value);
+    while (n < s->n && !isnan(s->m[n].value))
+        n++;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == 0 || s->m[i].value != s->m[i - 1].value)
+            while (k < ST_SPLIT_PARTS - 1 && (double)i >= end * (double)n - 1e-9)
+                end += s->conf->fraction[order[++k]];
+        s->m[i].part = order[k];
+    }
+    return times_tell(s, n);
+}
+
+/* ---- lines of a file ---- */
+
+static int part_of(const char *word)
+{
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
+        if (!strcmp(word, st_part_name[p]) || (word[0] == '0' + p && !word[1]))
+            return p;
+    return NO_PART;
+}
+
+static bool is_separator(char c)
+{
+    return c == ' ' || c == '\t' || c == ',' || c == '\r';
+}
+
+/* Ends the text before the separators at its end. */
+static void cut_separators(char *text)
+{
+    for (size_t n = strlen(text); n > 0 && is_separator(text[n - 1]); n--)
+        text[n - 1] = '\0';
+}
+
+/* One line of the file into the table split_line. */
+static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int number, pl_error *err)
+{
+    char *cut = NULL;
+    int part;
+
+    cut_separators(line);
+    for (char *c = line; *c; c++)
+        if (is_separator(*c))
+            cut = c;
+    part = cut ? part_of(cut + 1) : NO_PART;
+    if (cut)
+        *cut = '\0';
+    cut_separators(line);
+    if (part == NO_PART || !line[0]) /* an empty name would match every molecule without one */
+        return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
+                       s->conf->path, number);
+    (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int(add, 2, part);
+    (void)sqlite3_bind_int(add, 3, number);
+    return pl_db_run(add, err);
+}
+
+/* The key has the hash of the file as it was when the run began. */
+static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
+{
+    char now[65];
+    pl_sha256 sha;
+
+    pl_sha256_start(&sha);
+    pl_sha256_add(&sha, text.data, text.len);
+    pl_sha256_hex(&sha, now);
+    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when no "
+                                                                                   "program writes to it", s->conf->path);
+}
+
+static pl_code lines_add(const split_state *s, pl_error *err)
+{
+    sqlite3_stmt *add = NULL;
+    pl_bytes text;
+    pl_code rc = pl_file_read(&text, s->conf->path, s->env->mem, err);
+
+    if (!rc)
+        rc = check_same(s, text, err);
+    if (!rc)
+        rc = pl_db_prepare(s->env->store->db, &add, "INSERT INTO temp.split_line VALUES(?1,?2,?3)", err);
+    if (rc)
+        return rc;
+    char *line = (char *)text.data, *next;
+    line += strncmp(line, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte-order mark */
+    for (int number = 1; line && !rc; line = next, number++) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        if (line[strspn(line, " \t\r")] && line[0] != '#')
+            rc = line_add(s, add, line, number, err);
+    }
+    sqlite3_finalize(add);
+    return rc;
+}
+
+/* If several lines name a molecule, the last one counts. */
+static pl_code lines_apply(split_state *s, pl_error *err)
+{
+    sqlite3_stmt *find = NULL;
+    bool row = true;
+    pl_code rc = pl_db_prepare(s->env->store->db, &find,
+                               "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey UNION ALL "
+                               "SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
+                               "WHERE mol_id IS NOT NULL ORDER BY number", err);
+
+    while (!rc && row) {
+        rc = pl_db_step(find, &row, err);
+        member *m = !rc && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
+        if (m)
+            m->part = sqlite3_column_int(find, 1);
+    }
+    sqlite3_finalize(find);
+    return rc;
+}
+
+/* Names that are misspelled, or whose records failed. */
+static pl_code lines_strange(const split_state *s, pl_error *err)
+{
+    int64_t n = 0;
+    pl_code rc = pl_db_int(s->env->store->db, &n, err,
+                           "SELECT count(*) FROM temp.split_line WHERE NOT EXISTS(SELECT 1 FROM molecule WHERE inchikey=word) AND "
+                           "word NOT IN (SELECT title FROM record WHERE mol_id IS NOT NULL AND title IS NOT NULL)");
+
+    if (!rc && n)
+        rc = pl_event_add(s->env, PL_WARN, "%lld lines of %s name no molecule that was read", (long long)n, s->conf->path);
+    return rc;
+}
+
+/* Joined as a table: titles have no index. */
+pl_code st_split_file(split_state *s, pl_error *err)
+{
+    sqlite3 *db = s->env->store->db;
+    pl_code rc = pl_db_exec(db, "DROP TABLE IF EXISTS temp.split_line;"
+                                "CREATE TEMP TABLE split_line(word TEXT NOT NULL, part INTEGER, number INTEGER);", err);
+
+    if (!rc)
+        rc = lines_add(s, err);
+    if (!rc)
+        rc = pl_db_exec(db, "CREATE INDEX temp.split_word ON split_line(word)", err);
+    if (!rc)
+        rc = lines_apply(s, err);
+    if (!rc)
+        rc = lines_strange(s, err);
+    return rc ? rc : pl_db_exec(db, "DROP TABLE temp.split_line", err);
+}
+
+/* ---- whole scaffolds ---- */
+
+typedef struct group {
+    uint64_t scaffold, order; /* order: hash of (seed, scaffold)      */
+    int64_t n, first;         /* members, in a row from the first one */
+} group;
+
+static void scaffold_set(void *ctx, int64_t mol_id, uint64_t scaffold)
+{
+    member *m = member_of(ctx, mol_id);
+
+    if (m)
+        m->scaffold = scaffold;
+}
+
+static int compare_scaffold(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+
+    return (x->scaffold > y->scaffold) - (x->scaffold < y->scaffold);
+}
+
+/* The largest first; equal sizes, which are the majority, in random order. */
+static int compare_group(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static int compare_order_of_groups(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static void group_put(split_state *s, const group *g, int part, int64_t *have)
+{
+    have[part] += g->n;
+    for (int64_t k = g->first; k < g->first + g->n; k++)
+        s->m[k].part = part;
+}
+
+/* Groups larger than this go to train: half of the smallest held-out part. */
+static double large_from(const split_state *s)
+{
+    double smallest = 1;
+
+    for (int p = ST_TRAIN + 1; p < ST_SPLIT_PARTS; p++)
+        if (s->conf->fraction[p] > 0 && s->conf->fraction[p] < smallest)
+            smallest = s->conf->fraction[p];
+    return fmax(1, 0.5 * smallest * (double)s->n);
+}
+
+/* The part that lacks the largest fraction of its size; of those that have room for n more molecules, where there are any. */
+static int part_for(const split_state *s, const int64_t *have, int64_t n)
+{
+    double most = -INFINITY;
+    bool any_fits = false;
+    int best = ST_TRAIN;
+
+    for (int p = 0; p < ST_SPLIT_PARTS; p++) {
+        const double size = s->conf->fraction[p] * (double)s->n;
+        const double lacks = size > 0 ? 1 - (double)have[p] / size : -INFINITY;
+        const bool fits = size > 0 && (double)(have[p] + n) <= size + 1e-9;
+        if ((fits && !any_fits) || (fits == any_fits && lacks > most)) {
+            best = p;
+            most = lacks;
+            any_fits = fits;
+        }
+    }
+    return best;
+}
+
+/* Large groups go to train, as long as half of what the held-out parts want is left for these. The other groups are dealt in
+ * random order, so that the held-out parts are exchangeable: prediction intervals that one of them calibrates hold on the others. */
+static void groups_deal(split_state *s, group *g, int64_t n)
+{
+    const double large = large_from(s), train_most = (double)s->n * (1 - 0.5 * (1 - s->conf->fraction[ST_TRAIN]));
+    int64_t have[ST_SPLIT_PARTS] = { 0 }, first = 0;
+
+    while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train_most))) {
+        group_put(s, &g[first], ST_TRAIN, have);
+        first++;
+    }
+    qsort(g + first, (size_t)(n - first), sizeof *g, compare_order_of_groups);
+    for (int64_t i = first; i < n; i++)
+        group_put(s, &g[i], part_for(s, have, g[i].n), have);
+}
+
+pl_code st_split_scaffold(split_state *s, pl_error *err)
+{
+    group *g = PL_NEW(s->env->mem, group, s->n + 1);
+    int64_t n = 0;
+    pl_code rc = g ? st_scaffolds_read(s->env, scaffold_set, s, err) : pl_fail(err, PL_ENOMEM, "scaffolds");
+
+    if (rc)
+        return rc;
+    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_scaffold);
+    for (int64_t i = 0; i < s->n; i++) {
+        if (!i || s->m[i].scaffold != s->m[i - 1].scaffold)
+            g[n++] = (group){ .scaffold = s->m[i].scaffold, .first = i,
+                              .order = pl_splitmix64(s->m[i].scaffold ^ pl_splitmix64(s->env->seed)) };
+        g[n - 1].n++;
+    }
+    qsort(g, (size_t)n, sizeof *g, compare_group);
+    groups_deal(s, g, n);
+    if (n == 0)
+        return PL_OK;
+    return pl_event_add(s->env, PL_INFO, "%lld scaffolds; the largest group, %s, has %lld of %lld molecules", (long long)n,
+                        g[0].scaffold ? "of one scaffold" : "without rings", (long long)g[0].n, (long long)s->n);
+}

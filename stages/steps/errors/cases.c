@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/errors/cases.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pipeline/workflow/workflow.h"
+#include "stages/steps/ingest/prepare.h"
+
+pl_code st_cases_open(st_cases *c, const pl_env *env, pl_error *err)
+{
+    const pl_step *prepare = pl_workflow_step(env->wf, "prepare");
+    char form[32];
+
+    *c = (st_cases){ 0 };
+    if (prepare)
+        (void)snprintf(c->form, sizeof c->form, "%s", st_prepare_form(prepare->conf, form));
+    return pl_db_prepare(env->store->db, &c->find, "SELECT geometry, neutralised IS NOT NULL FROM molecule WHERE mol_id=?", err);
+}
+
+void st_cases_close(st_cases *c)
+{
+    (void)sqlite3_finalize(c->find);
+    c->find = NULL;
+}
+
+pl_code st_case_read(nn_case *out, st_cases *c, int64_t mol_id, pl_error *err)
+{
+    bool row = false;
+    pl_code code;
+
+    *out = (nn_case){ .source = NN_SOURCE_NONE, .form = c->form, .alike = NAN };
+    (void)sqlite3_bind_int64(c->find, 1, mol_id);
+    code = pl_db_step(c->find, &row, err);
+    if (code == PL_OK && row) {
+        out->source = nn_source_of((const char *)sqlite3_column_text(c->find, 0));
+        out->changed = sqlite3_column_int(c->find, 1) != 0;
+    }
+    (void)sqlite3_reset(c->find);
+    return code;
+}
+
+static pl_code one_count(nn_census *census, st_cases *c, const st_samples *train, int64_t i, pl_arena *scratch, pl_error *err)
+{
+    const st_dataset *d = train->d;
+    nn_traits traits;
+    nn_case one;
+    pl_code code;
+
+    pl_arena_reset(scratch);
+    code = nn_traits_of(&traits, d->item[train->at[i]].graph, scratch, err);
+    if (code == PL_OK)
+        code = st_case_read(&one, c, d->mol_id[train->at[i]], err);
+    if (code == PL_OK)
+        nn_census_add(census, &traits, one.source);
+    return code;
+}
+
+pl_code st_range_make(nn_range *out, const pl_env *env, const st_samples *train, pl_error *err)
+{
+    nn_census *census = PL_NEW(env->mem, nn_census, 1);
+    pl_arena *scratch = pl_arena_new(1 << 14);
+    st_cases c = { 0 };
+    pl_code code = census && scratch ? st_cases_open(&c, env, err) : pl_fail(err, PL_ENOMEM, "the range of a model");
+
+    for (int64_t i = 0; i < train->n && code == PL_OK; i++)
+        code = one_count(census, &c, train, i, scratch, err);
+    if (code == PL_OK)
+        nn_range_of(out, census, c.form);
+    st_cases_close(&c);
+    pl_arena_free(scratch);
+    return code;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/errors/domain.h"
+
+#include <stdio.h>
+
+#include "pipeline/base/rng.h"
+#include "pipeline/store/store.h"
+
+enum { PURPOSE = 0x646f6d61 }; /* of the random stream */
+
+static pl_code print_of(ch_fingerprint *out, const ch_graph *graph, pl_arena *scratch, pl_error *err)
+{
+    pl_arena_reset(scratch);
+    return ch_fingerprint_of_graph(out, graph, scratch, err);
+}
+
+static pl_code key_read(char key[NN_DOMAIN_KEY + 1], sqlite3_stmt *st, int64_t mol_id, pl_error *err)
+{
+    bool row = false;
+    pl_code code;
+
+    (void)sqlite3_bind_int64(st, 1, mol_id);
+    code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row && sqlite3_column_bytes(st, 0) == NN_DOMAIN_KEY)
+        (void)snprintf(key, NN_DOMAIN_KEY + 1, "%s", (const char *)sqlite3_column_text(st, 0));
+    (void)sqlite3_reset(st);
+    return code;
+}
+
+/* Every molecule has the same chance (Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S). */
+static pl_code choose(nn_domain_molecule *out, int64_t n, const pl_env *env, const st_samples *train, sqlite3_stmt *st,
+                      pl_arena *scratch, pl_error *err)
+{
+    const st_dataset *d = train->d;
+    pl_rng rng = pl_rng_at(env->seed, 0, PURPOSE);
+    pl_code code = PL_OK;
+
+    for (int64_t i = 0, left = n; left > 0 && code == PL_OK; i++) {
+        if (pl_rng_below(&rng, (uint64_t)(train->n - i)) >= (uint64_t)left)
+            continue;
+        code = print_of(&out[n - left].print, d->item[train->at[i]].graph, scratch, err);
+        if (code == PL_OK)
+            code = key_read(out[n - left].key, st, d->mol_id[train->at[i]], err);
+        left--;
+    }
+    return code;
+}
+
+pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t most, pl_error *err)
+{
+    const int64_t n = train->n < most ? train->n : most;
+    pl_arena *scratch = pl_arena_new(1 << 16);
+    nn_domain_molecule *chosen = PL_NEW(env->mem, nn_domain_molecule, n + 1);
+    sqlite3_stmt *st = NULL;
+    pl_code code = scratch && chosen ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %lld molecules", (long long)n);
+
+    *out = (nn_domain){ 0 };
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
+    if (code == PL_OK)
+        code = choose(chosen, n, env, train, st, scratch, err);
+    if (code == PL_OK)
+        code = nn_domain_make(out, chosen, (int32_t)n, env->mem, err);
+    (void)sqlite3_finalize(st);
+    pl_arena_free(scratch);
+    return code;
+}
+
+pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem, pl_error *err)
+{
+    pl_arena *scratch = pl_arena_new(1 << 16);
+    ch_fingerprint *print = PL_NEW(mem, ch_fingerprint, n + 1);
+    nn_near *near = PL_NEW(mem, nn_near, n + 1);
+    pl_code code = scratch && print && near ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
+
+    *out = near;
+    for (int32_t i = 0; i < n && code == PL_OK && domain->n > 0; i++)
+        code = print_of(&print[i], item[i].graph, scratch, err);
+    if (code == PL_OK)
+        nn_domain_nearest(near, domain, print, n);
+    pl_arena_free(scratch);
+    return code;
+}
+
+/* To each of at[n], positions in d. */
+static pl_code alike_of(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n, pl_arena *mem,
+                        pl_error *err)
+{
+    nn_item *item = PL_NEW(mem, nn_item, n + 1);
+    double *alike = PL_NEW(mem, double, n + 1);
+    const nn_near *near = NULL;
+    pl_code code = item && alike ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %lld molecules", (long long)n);
+
+    *out = alike;
+    for (int64_t i = 0; i < n && code == PL_OK; i++)
+        item[i] = d->item[at[i]];
+    if (code == PL_OK)
+        code = st_domain_nearest(&near, domain, item, (int32_t)n, mem, err);
+    for (int64_t i = 0; i < n && code == PL_OK; i++)
+        alike[i] = near[i].alike;
+    return code;
+}
+
+pl_code st_domain_alike(st_errors *e, const st_dataset *d, st_part part, const nn_domain *domain, pl_error *err)
+{
+    int64_t *at = PL_NEW(d->mem, int64_t, d->n + 1), n = 0;
+    double *of_target = PL_NEW(d->mem, double, d->n * d->n_targets + 1);
+    const double *alike = NULL;
+    pl_code code = at && of_target ? PL_OK : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)d->n);
+
+    for (int64_t i = 0; i < d->n && code == PL_OK; i++)
+        if (d->part[i] == part)
+            at[n++] = i;
+    if (code == PL_OK)
+        code = alike_of(&alike, domain, d, at, n, d->mem, err);
+    for (int32_t k = 0; k < d->n_targets && code == PL_OK; k++) {
+        e[k].alike = of_target + k * d->n;
+        for (int64_t i = 0, j = 0; i < e[k].model.n; i++) { /* both grow */
+            while (at[j] < e[k].at[i])
+                j++;
+            of_target[k * d->n + i] = alike[j];
+        }
+    }
+    return code;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/errors/domain_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/domain/range.h"
+#include "pipeline/store/store.h"
+
+enum { NAME, N, INSIDE, OUTSIDE, FIRST_REASON, REASONS_MAX = 16 };
+
+typedef struct reason {
+    const char *word;
+    int64_t n;
+} reason;
+
+static int compare_reasons(const void *a, const void *b)
+{
+    const reason *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return strcmp(x->word, y->word);
+}
+
+/* A reason begins at the start of the text or after "; ". */
+static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t most, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code;
+
+    pl_text_add(&sql, "SELECT p.name, count(*), sum(s.domain='inside'), sum(s.domain='outside')");
+    for (const char *const *w = nn_range_words; *w; w++)
+        pl_text_addf(&sql, ", sum(instr('; '||s.reasons,'; %s ')>0)", *w);
+    pl_text_addf(&sql, " FROM score s JOIN property p USING(property_id)%s GROUP BY p.property_id ORDER BY p.name",
+                 hits ? " WHERE s.mol_id IN (SELECT mol_id FROM hit WHERE rank<=?1)" : "");
+    code = pl_text_ok(&sql) ? pl_db_prepare(db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
+    pl_text_free(&sql);
+    if (code == PL_OK && hits)
+        (void)sqlite3_bind_int64(*st, 1, most);
+    return code;
+}
+
+static void reasons_add(pl_text *out, sqlite3_stmt *st)
+{
+    reason r[REASONS_MAX];
+    char number[32];
+    int n = 0;
+
+    for (const char *const *w = nn_range_words; *w && n < REASONS_MAX; w++, n++)
+        r[n] = (reason){ *w, sqlite3_column_int64(st, FIRST_REASON + n) };
+    qsort(r, (size_t)n, sizeof *r, compare_reasons);
+    for (int k = 0; k < n && r[k].n > 0; k++)
+        pl_text_addf(out, "%s %s %s", k ? "," : ":", r[k].word, pl_count_str(r[k].n, number));
+}
+
+static void line_add(pl_text *out, sqlite3_stmt *st, bool hits)
+{
+    const int64_t n = sqlite3_column_int64(st, N), outside = sqlite3_column_int64(st, OUTSIDE);
+    const int64_t unknown = n - outside - sqlite3_column_int64(st, INSIDE);
+    const char *name = (const char *)sqlite3_column_text(st, NAME);
+    char some[32], all[32];
+
+    if (outside > 0) {
+        pl_text_addf(out, "%s of %s %s of %s are outside of the domain of the model, without interval", pl_count_str(outside, some),
+                     pl_count_str(n, all), hits ? "hits' scores" : "scores", name);
+        reasons_add(out, st);
+        pl_text_add(out, "\n");
+    }
+    if (unknown > 0)
+        pl_text_addf(out, "%s of %s %s of %s have no known domain: the model, or the score, is of an earlier version; train it again\n",
+                     pl_count_str(unknown, some), pl_count_str(n, all), hits ? "hits' scores" : "scores", name);
+}
+
+pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t most, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_code code = counts_prepare(&st, db, hits, most, err);
+
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+        line_add(out, st, hits);
+    (void)sqlite3_finalize(st);
+    return code;
+}

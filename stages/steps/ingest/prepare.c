@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/ingest/size_estimate.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/log.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/database/blocks.h"
+#include "stages/expression/expression.h"
+#include "stages/steps/ingest/alerts.h"
+#include "stages/steps/ingest/machine.h"
+#include "stages/steps/ingest/prefilter.h"
+#include "stages/steps/ingest/structures.h"
+
+#define AT(member) offsetof(st_prepare_conf, member)
+#define OF(member) offsetof(st_property, member)
+
+static const pl_field property_fields[] = {
+    { PL_TEXT, "name", OF(name), .help = "the key above" },
+    { PL_TEXT, "unit", OF(unit), .text = "", .help = "unit of its values" },
+    { PL_CHOICE, "task", OF(task), .choices = "regression|classification", .help = "kind of values" },
+    { PL_CHOICE, "better", OF(better), .choices = "none|low|high", .help = "which end is better" },
+    { PL_TEXT, "description", OF(description), .help = "what it is" },
+    { 0 },
+};
+
+static const pl_field fields[] = {
+    { PL_CHOICE, "fragment", AT(fragment), .choices = "largest|keep",
+      .help = "keep the largest part, without known counter-ions and solvents, or all parts" },
+    { PL_BOOL, "neutralise", AT(neutralise), .flags = PL_LATER,
+      .help = "convert acids and bases to their uncharged form; quaternary nitrogen keeps its charge and one counter-charge" },
+    { PL_REAL, "ph", AT(ph), .dflt = -1, .min = 0, .max = 14, .choices = "none", .flags = PL_LATER,
+      .help = "protonate acids and bases as in water of this pH (7.4: blood) by typical pKa values of their groups, whatever form the input "
+              "has; instead of neutralise" },
+    { PL_PATH, "alerts.file", AT(alert_file), .flags = PL_EXISTS,
+      .help = "file of structural alerts, in each line a SMARTS, white space and a name; molecule.alerts lists the names that match" },
+    { PL_TEXTS, "alerts.rules", AT(alert_rules), .flags = PL_LATER, .help = "inline rules, added to those of the file: \"[N+](=O)[O-] nitro\"" },
+    { PL_CHOICE, "alerts.action", AT(alert_action), .choices = "flag|filter", .flags = PL_LATER,
+      .help = "molecules with an alert: flag: only list the alert; filter: set their records aside before a structure is built" },
+    { PL_TEXT, "keep", AT(keep), .flags = PL_LATER,
+      .help = "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
+              "\"mw < 600 and rotb <= 12\"" },
+    { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
+      .help = "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none" },
+    { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|uff",
+      .help = "minimises built structures; mmff94 falls back to uff where it has no parameters" },
+    { PL_INT, "conformers.count", AT(structures), .dflt = 1, .min = 1, .max = 100, .unit = "structures", .flags = PL_LATER,
+      .help = "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the "
+              "mean over them" },
+    { PL_REAL, "conformers.window", AT(window), .dflt = 10, .min = 0, .max = 1000, .unit = "kcal/mol", .flags = PL_LATER,
+      .help = "of several structures, those are left out whose energy is this much above the lowest" },
+    { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), .dflt = 2, .min = 0.05, .max = 3600,
+      .help = "CPU time of one record at the first attempt; multiplied by `count`" },
+    { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), .dflt = 30, .min = 0.05, .max = 86400,
+      .help = "CPU time at the second and last attempt; multiplied by `count`" },
+    { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
+      .help = "records are the same molecule if they have: inchikey: the same InChIKey; exact: also the same canonical SMILES; none: never; "
+              "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
+              "InChIKey, whatever their stereo and isotopes" },
+    { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first", .help = "label of a molecule with several records" },
+    { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), .dflt = 250, .min = 1, .max = 100000, .unit = "atoms",
+      .help = "molecules with more heavy atoms fail" },
+    { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = 1000000, .unit = "atoms",
+      .help = "molecules with more atoms, hydrogens included, fail" },
+    { PL_SIZE, "memory_limit", AT(memory_limit), .dflt = 2147483648.0, .min = 268435456.0, .max = 1099511627776.0,
+      .help = "address space of one chemistry worker" },
+    { PL_TEXTS, "labels", AT(labels), .help = "numeric data fields that become labels: all (default), none, or their names" },
+    { PL_LIST, "properties", AT(properties), .flags = PL_KEYED, .sub = property_fields, .sub_size = sizeof(st_property),
+      .help = "units and meaning of data fields" },
+    { 0 },
+};
+
+typedef struct prepare_state {
+    pl_env *env;
+    st_blocks records;
+    st_molecules *molecules;
+    ch_prepare_opts opts;
+    ch_worker_opts budget;
+    st_structures structures;
+} prepare_state;
+
+typedef struct prepare_worker {
+    ch_worker *chem;
+    st_keep *keep; /* or NULL */
+    prepare_state *state;
+} prepare_worker;
+
+/* ---- before the run ---- */
+
+static void check_keep(const pl_step *step, pl_problems *problems)
+{
+    const st_prepare_conf *c = step->conf;
+    st_keep *keep = NULL;
+    size_t at = 0;
+    pl_error err = { 0 };
+
+    if (c->keep != NULL && st_keep_open(&keep, c->keep, &at, &err) != PL_OK)
+        st_expression_problem(problems, pl_node_get(step->node, "keep"), "prepare", at, &err);
+    st_keep_close(keep);
+}
+
+static void check_alerts(const pl_step *step, pl_problems *problems)
+{
+    const int before = problems->n;
+    st_alerts alerts;
+
+    st_alerts_read(&alerts, step, problems, problems->mem);
+    if (alerts.n > 0 && problems->n == before)
+        st_alerts_check(&alerts, step, problems, problems->mem);
+}
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_prepare_conf *c = step->conf;
+    const char *const *label = c->labels.items;
+    ch_worker *w = NULL;
+    pl_error err = { 0 };
+
+    (void)wf;
+    for (int32_t i = 0; i < c->labels.n && c->labels.n > 1; i++)
+        if (strcmp(label[i], "all") == 0 || strcmp(label[i], "none") == 0)
+            pl_problem_add(problems, pl_node_get(step->node, "labels"), "prepare.labels: \"%s\" cannot be combined with other names",
+                           label[i]);
+    if (c->retry_cpu_limit < c->cpu_limit)
+        pl_problem_add(problems, step->node, "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
+                       "must have more time");
+    if (ch_worker_open(&w, NULL, &err) != PL_OK)
+        pl_problem_add(problems, step->node, "prepare: %s", err.text);
+    ch_worker_close(w);
+    check_keep(step, problems);
+    check_alerts(step, problems);
+}
+
+static bool generates(const st_prepare_conf *c)
+{
+    return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE;
+}
+
+int64_t st_prepare_unit(const st_prepare_conf *c)
+{
+    return c->conformer == CH_3D_GENERATE ? 50 : c->conformer == CH_3D_AUTO ? 200 : 1000;
+}
+
+static void hash_rules(const char *text, char hash[65])
+{
+    pl_sha256 sha;
+
+    pl_sha256_start(&sha);
+    pl_sha256_add_str(&sha, text);
+    pl_sha256_hex(&sha, hash);
+}
+
+/* ,"alerts":"hash of the rules": only what the library is given, without comments and the file's name. "" without rules. */
+static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
+{
+    pl_problems problems = { .mem = mem };
+    st_alerts alerts;
+    char hash[65];
+
+    *out = "";
+    st_alerts_read(&alerts, step, &problems, mem);
+    if (problems.n != 0)
+        return pl_fail(err, PL_ECONFIG, "%s", problems.n > 0 ? problems.list[0].text : "out of memory");
+    if (alerts.text == NULL)
+        return PL_OK;
+    hash_rules(alerts.text, hash);
+    *out = pl_sprintf(mem, ",\"alerts\":\"%s\"", hash);
+    return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
+}
+
+/* ,"descriptors":"fsp3": those after version 1, which a run before them has not. "" without any. */
+static const char *descriptors_json(pl_arena *mem)
+{
+    const char *names = "";
+
+    for (int i = 0; i < CH_N_DESCRIPTORS && names != NULL; i++)
+        if (ch_descriptors[i].since > 1)
+            names = pl_sprintf(mem, "%s%s%s", names, names[0] ? " " : "", ch_descriptors[i].name);
+    return names == NULL || names[0] == '\0' ? names : pl_sprintf(mem, ",\"descriptors\":\"%s\"", names);
+}
+
+/* Built structures depend on the seed, everything on the library. */
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
+                   pl_arena *mem, pl_error *err)
+{
+    const st_prepare_conf *c = step->conf;
+    ch_worker *w = NULL;
+    ch_worker_info info;
+    const char *alerts = "", *descriptors = descriptors_json(mem);
+    char seed[32] = "";
+    const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
+    pl_code code = ch_worker_open(&w, NULL, err);
+
+    (void)store;
+    if (code == PL_OK)
+        code = ch_worker_version(w, &info, err);
+    ch_worker_close(w);
+    if (code == PL_OK)
+        code = alerts_json(step, &alerts, mem, err);
+    if (code != PL_OK)
+        return code;
+    if (generates(c))
+        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld", (long long)wf->seed);
+    *extra_json = descriptors == NULL ? NULL : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
+                                                          CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
+    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
+}
+
+static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
+                        pl_arena *mem, pl_error *err)
+{
+    const st_prepare_conf *c = step->conf;
+    st_sizes sizes;
+    int64_t n = 0;
+    /* While records are still being read their number is not final. */
+    pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT (SELECT count(*) FROM record) WHERE EXISTS(SELECT 1 FROM "
+                                     "stage WHERE name='read' AND state='done')") : PL_OK;
+
+    (void)mem;
+    sizes.n_records = (double)n;
+    if (code == PL_OK && n == 0)
+        code = st_sizes_get(&sizes, wf, NULL, err);
+    if (code != PL_OK)
+        return code;
+    out->guessed = n == 0;
+    out->n_items = (int64_t)sizes.n_records;
+    out->n_units = -1;
+    out->bytes_results = 360.0 * sizes.n_records;
+    out->bytes_features = (generates(c) ? 1900.0 * st_structures_a_molecule(wf) : 900.0) * sizes.n_records; /* blocks, and the cache of structures */
+    /* Measured means of one core: 0.045 s where a structure is built. */
+    out->seconds = sizes.n_records * (generates(c) ? 0.045 * (double)c->structures : 0.002);
+    return PL_OK;
+}
+
+/* Where positions are computed: built structures, hydrogens that the input lacks. */
+static const char *level(const pl_step *step, pl_arena *mem)
+{
+    const st_prepare_conf *c = step->conf;
+    return c->conformer == CH_3D_NONE ? NULL : st_machine_level(mem);
+}
+
+static const char level_advice[] = "the same molecule may get another structure (positions that differ by a tenth of an Angstrom were seen); run "
+                                   "all shards on one kind of machine and one C library (docs/RELIABILITY.md)";
+
+/* ---- the run ---- */
+
+/* The key already holds the version; the run's row shows it to users. */
+static pl_code note_library(const pl_env *env, pl_error *err)
+{
+    return pl_db_execf(env->store->db, err, "UPDATE run SET openbabel_version=json_extract(%Q,'$.\"library\"') WHERE run_id=%lld",
+                       env->step->extra_json, (long long)env->run_id);
+}
+
+static void read_conf(prepare_state *s)
+{
+    const st_prepare_conf *c = s->env->step->conf;
+
+    s->opts = ch_prepare_defaults();
+    s->opts.largest_fragment = c->fragment == 0;
+    s->opts.neutralise = c->neutralise;
+    s->opts.ph = c->ph;
+    s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
+    s->opts.max_atoms = (int32_t)c->max_atoms;
+    s->opts.conformer = (ch_conformer)c->conformer;
+    s->opts.force_field = (ch_force_field)c->force_field;
+    s->opts.n_structures = (int32_t)c->structures;
+    s->opts.window = c->window;
+    s->opts.structure_s = 0.9 * c->retry_cpu_limit; /* all of them together stay within the budget of the second attempt */
+    s->opts.seed = s->env->seed;
+    s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures,
+                                  .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
+                                  .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
+}
+
+/* Built structures do not depend on alerts and descriptors, nor, for a given SMILES, on the pH; they do depend on the kind of machine. */
+static pl_code open_structures(prepare_state *s, pl_error *err)
+{
+    json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
+    const char *machine = st_machine_level(s->env->mem);
+    char *library;
+    pl_code code;
+
+    (void)json_object_set_new(extra, "machine", json_string(machine ? machine : ""));
+    (void)json_object_del(extra, "alerts");
+    (void)json_object_del(extra, "groups");
+    (void)json_object_del(extra, "descriptors");
+    library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
+    json_decref(extra);
+    code = library ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)
+                   : pl_fail(err, PL_ENOMEM, "no memory for structures");
+    free(library);
+    return code;
+}
+
+/* The rules, which are read again, are those of the key. */
+static pl_code open_alerts(prepare_state *s, pl_error *err)
+{
+    pl_problems problems = { .mem = s->env->mem };
+    st_alerts alerts;
+    char hash[65] = "";
+
+    st_alerts_read(&alerts, s->env->step, &problems, s->env->mem);
+    s->opts.rules = alerts.text;
+    if (alerts.text != NULL)
+        hash_rules(alerts.text, hash);
+    if (problems.n == 0 && strstr(s->env->step->extra_json, hash) != NULL &&
+        (alerts.text != NULL) == (strstr(s->env->step->extra_json, "\"alerts\"") != NULL))
+        return PL_OK;
+    return pl_fail(err, PL_EINPUT, "alerts: the rules were changed since the run began; run again when no program writes to their file");
+}
+
+static pl_code open_stage(void *state, pl_env *env, pl_error *err)
+{
+    prepare_state *s = state;
+    pl_code code;
+
+    s->env = env;
+    read_conf(s);
+    code = open_alerts(s, err);
+    if (code == PL_OK)
+        code = st_blocks_open(&s->records, env, "read", "record", err);
+    if (code == PL_OK)
+        code = note_library(env, err);
+    if (code == PL_OK)
+        code = open_structures(s, err);
+    return code == PL_OK ? st_molecules_open(&s->molecules, env, err) : code;
+}
+
+static void close_stage(void *state)
+{
+    prepare_state *s = state;
+    st_molecules_close(s->molecules);
+}
+
+static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
+{
+    prepare_state *s = state;
+    st_prepared_unit *u = PL_NEW(unit->mem, st_prepared_unit, 1);
+    pl_code code = st_blocks_has(&s->records, unit->index, more, err);
+
+    if (code != PL_OK || !*more)
+        return code;
+    if (u == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a unit of records");
+    code = st_blocks_get(&s->records, unit->index, &u->block, unit->mem, err);
+    unit->data = u;
+    return code;
+}
+
+static pl_code worker_open(void *worker, void *state, pl_error *err)
+{
+    prepare_worker *w = worker;
+    const st_prepare_conf *c = ((const prepare_state *)state)->env->step->conf;
+    pl_code code;
+
+    w->state = state;
+    code = c->keep ? st_keep_open(&w->keep, c->keep, NULL, err) : PL_OK;
+    return code == PL_OK ? ch_worker_open(&w->chem, &w->state->budget, err) : code;
+}
+
+static void worker_close(void *worker)
+{
+    prepare_worker *w = worker;
+    st_keep_close(w->keep);
+    ch_worker_close(w->chem);
+}
+
+static pl_code find_structure(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)
+{
+    const prepare_worker *w = ctx;
+    return st_structure_find(&w->state->structures, smiles, found, out, mem, err);
+}
+
+static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
+{
+    const prepare_worker *w = ctx;
+    const st_prepare_conf *c = w->state->env->step->conf;
+
+    bool keep = true;
+    pl_code code = w->keep ? st_keep_ask(w->keep, p, &keep, err) : PL_OK;
+
+    if (code != PL_OK || (keep && (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')))
+        return code;
+    p->set_aside = keep ? pl_sprintf(mem, ST_ALERTS_REASON "%s", p->alerts) : pl_sprintf(mem, "not (%s)", c->keep);
+    return p->set_aside ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
+}
+
+static pl_code work(void *worker, pl_unit *unit, pl_error *err)
+{
+    prepare_worker *w = worker;
+    const ch_known known = { w, find_structure, judge };
+    st_prepared_unit *u = unit->data;
+    st_record *record;
+    ch_input *in;
+    pl_code code = pl_block_check(&u->block, err);
+
+    if (code == PL_OK)
+        code = st_records_unpack(&record, &u->n, u->block.data, unit->mem, err);
+    if (code != PL_OK)
+        return code;
+    u->record = record;
+    u->result = PL_NEW(unit->mem, ch_prepared, u->n + 1);
+    in = PL_NEW(unit->mem, ch_input, u->n + 1);
+    if (u->result == NULL || in == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
+    for (int32_t i = 0; i < u->n; i++)
+        in[i] = (ch_input){ .text = record[i].text, .format = record[i].format, .len = record[i].len };
+    return ch_worker_prepare_all(w->chem, in, u->n, &w->state->opts, &known, u->result, unit->mem, err);
+}
+
+static pl_code commit(void *state, pl_unit *unit, pl_error *err)
+{
+    prepare_state *s = state;
+    const st_prepared_unit *u = unit->data;
+    pl_code code = st_molecules_put(s->molecules, unit, err);
+
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
+        code = st_structure_keep(&s->structures, &u->result[i], err);
+    return code;
+}
+
+/* No molecule is left to continue with: most often the format or the settings are wrong. */
+static pl_code fail_empty(prepare_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    int64_t n = 0, aside = 0;
+    pl_code code = pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM record");
+
+    if (code == PL_OK)
+        code = pl_db_int(s->env->store->db, &aside, err, "SELECT count(*) FROM record WHERE status='filtered'");
+    if (code == PL_OK && aside > 0)
+        return pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule: %lld were set aside by prepare, the others "
+                       "failed; see record.reason and `molsieve failures`", (long long)n, (long long)aside);
+    if (code == PL_OK)
+        code = pl_db_prepare(s->env->store->db, &st, "SELECT code, message FROM failure WHERE stage IN('read','prepare') "
+                             "GROUP BY code, message ORDER BY count(*) DESC, code, message LIMIT 1", err);
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK)
+        code = pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule, most often: %s: %.160s; check `format` of "
+                       "`inputs` and see `molsieve failures`", (long long)n,
+                       row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
+                       row ? (const char *)sqlite3_column_text(st, 1) : "");
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* Counts of this run; structures built before a stop are counted in the earlier run. */
+static pl_code say_structures(prepare_state *s)
+{
+    const st_structures *t = &s->structures;
+
+    if (t->n_built + t->n_known == 0)
+        return PL_OK;
+    return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld known from earlier runs", (long long)t->n_built,
+                        (long long)t->n_known);
+}
+
+/* Checks labels requested by name. If no molecule has one, it was probably misspelled or uses decimal commas; if some lack it, the field may
+ * be empty, but also >10 or n.d. */
+static pl_code warn_labels(prepare_state *s, pl_error *err)
+{
+    const st_prepare_conf *c = s->env->step->conf;
+    const pl_list *labels = &c->labels;
+    const char *const *name = labels->items;
+    bool named = labels->n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
+    int64_t all = 0, have = 0;
+    pl_code code = named ? pl_db_int(s->env->store->db, &all, err, "SELECT count(*) FROM molecule") : PL_OK;
+
+    for (int32_t i = 0; named && i < labels->n && code == PL_OK; i++) {
+        code = pl_db_int(s->env->store->db, &have, err, "SELECT count(*) FROM label JOIN property USING(property_id) "
+                         "WHERE name=%Q", name[i]);
+        if (code == PL_OK && have == 0)
+            code = pl_event_add(s->env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
+        else if (code == PL_OK && have < all)
+            code = pl_event_add(s->env, PL_INFO, "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
+                                "text there", (long long)have, (long long)all, name[i]);
+    }
+    return code;
+}
+
+static pl_code finish(void *state, pl_error *err)
+{
+    prepare_state *s = state;
+    int64_t waiting = 0, any = 0;
+    pl_code code = pl_db_int(s->env->store->db, &waiting, err, "SELECT count(*) FROM record WHERE status='read'");
+
+    if (code == PL_OK && waiting != 0)
+        return pl_fail(err, PL_EBUG, "%lld records were not accounted for", (long long)waiting);
+    if (code == PL_OK)
+        code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
+    if (code == PL_OK && any == 0 && s->env->n_shards == 0)
+        code = fail_empty(s, err);
+    if (code == PL_OK && s->env->n_shards == 0)
+        code = warn_labels(s, err);
+    return code == PL_OK ? say_structures(s) : code;
+}
+
+const char *st_prepare_form(const st_prepare_conf *c, char out[32])
+{
+    (void)snprintf(out, 32, "at pH %.6g", c->ph);
+    return c->ph >= 0 ? out : c->neutralise ? "neutral" : "as drawn";
+}
+
+/* Sets settings without effect to their defaults: the alert action without rules, the number of structures if none is built. */
+static void settle(const pl_workflow *wf, void *conf)
+{
+    st_prepare_conf *c = conf, dflt;
+
+    (void)wf;
+    pl_fields_default(fields, &dflt);
+    if (!generates(c))
+        c->structures = dflt.structures;
+    if (c->structures == 1)
+        c->window = dflt.window;
+    if (!st_alerts_wanted(c))
+        c->alert_action = ST_ALERT_FLAG;
+}
+
+static const char *const needs[] = { "read", NULL };
+
+static const char *const reset_sql[] = {
+    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
+    "DELETE FROM label",
+    "UPDATE record SET mol_id=NULL, reason=NULL, status='read' WHERE status<>'failed' OR record_id IN "
+    "(SELECT record_id FROM failure WHERE stage='prepare' AND record_id IS NOT NULL)",
+    "DELETE FROM molecule",
+    "DELETE FROM property WHERE property_id NOT IN (SELECT property_id FROM evaluation)",
+    "DELETE FROM failure WHERE stage='prepare'", NULL,
+};
+
+const pl_stage st_prepare = {
+    .name = "prepare",
+    .help = "turn records into molecules: structure, identity, descriptors, conformer, labels",
+    .scope = PL_PER_UNIT,
+    .version = 3,
+    .fields = fields,
+    .conf_size = sizeof(st_prepare_conf),
+    .state_size = sizeof(prepare_state),
+    .worker_size = sizeof(prepare_worker),
+    .needs = needs,
+    .item = "records",
+    .settle = settle,
+    .check = check,
+    .key = key,
+    .estimate = estimate,
+    .open = open_stage,
+    .next = next,
+    .worker_open = worker_open,
+    .work = work,
+    .worker_close = worker_close,
+    .commit = commit,
+    .finish = finish,
+    .close = close_stage,
+    .reset_sql = reset_sql,
+    .level = level,
+    .level_advice = level_advice,
+};

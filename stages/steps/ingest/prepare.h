@@ -1,0 +1,92 @@
+/* stages/steps/ingest/prepare.h - the stage `prepare`: records into molecules.
+ *
+ * Each record goes through a chemistry worker (chem/worker/worker_client.h): fragment, hydrogens,
+ * SMILES, InChIKey, descriptors, conformer. The first record of a structure makes
+ * the molecule (mol_id = its record_id); later ones are duplicates of it. Numeric
+ * data fields become labels, averaged over duplicates in the order of the
+ * records. The conformers of a unit are one block of features.db, kind
+ * "conformer" (chem/molecule/codec.h), key = this stage's key, unit = molecule.unit.
+ *
+ * The work is in prepare.c, what it stores in prepare_store.c. */
+#ifndef ST_PREPARE_H
+#define ST_PREPARE_H
+
+#include "chem/worker/worker_client.h"
+#include "pipeline/store/store.h"
+#include "pipeline/workflow/stage.h"
+#include "stages/registry/registry.h"
+#include "stages/steps/ingest/record_block.h"
+
+enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE, ST_DEDUPE_PROTONATION, ST_DEDUPE_SKELETON };
+
+/* How many letters of two InChIKeys must be the same for records to be one molecule: all 27, all but the protonation
+ * (-2, the hyphen and the letter), or the first block, which knows neither stereo nor isotopes. */
+static inline int st_dedupe_letters(int32_t dedupe)
+{
+    return dedupe == ST_DEDUPE_SKELETON ? 14 : dedupe == ST_DEDUPE_PROTONATION ? 25 : 27;
+}
+enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
+enum { ST_REGRESSION, ST_CLASSIFICATION };
+enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
+
+typedef struct st_prepare_conf {
+    int32_t fragment, conformer, force_field, dedupe, on_conflict;
+    int64_t structures; /* maximum number built per molecule                         */
+    double window;      /* kcal/mol                                                  */
+    double cpu_limit, retry_cpu_limit, memory_limit;
+    int64_t max_heavy_atoms, max_atoms;
+    bool neutralise;
+    double ph;              /* -1: none                                              */
+    const char *alert_file; /* stages/steps/ingest/alerts.h                                       */
+    pl_list alert_rules;    /* const char *                                          */
+    const char *keep;       /* stages/steps/ingest/prefilter.h, or NULL                                */
+    int32_t alert_action;   /* flag, filter                                          */
+    pl_list labels;     /* const char *; empty, or "all", "none", names      */
+    pl_list properties; /* st_property: from the user, about data fields     */
+} st_prepare_conf;
+
+typedef struct st_property {
+    const char *name, *unit, *description;
+    int32_t task, better; /* regression|classification, none|low|high */
+} st_property;
+
+/* Records per unit, by the work that each takes. */
+int64_t st_prepare_unit(const st_prepare_conf *c);
+
+/* A label of a molecule: mean, sample deviation and number of values; by on_conflict the first
+ * value, and the root of the mean square distance of the others from it. Always finite. */
+typedef struct st_label {
+    double value, spread;
+    int64_t n;
+} st_label;
+
+/* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4". */
+const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
+/* Does prepare.labels take this data field? */
+bool st_label_wanted(const st_prepare_conf *c, const char *name);
+/* Adds a problem of `step` if it needs a label that prepare will not take. */
+void st_label_check(const pl_workflow *wf, const pl_step *step, const char *label, pl_problems *problems);
+/* "gap, mu": the labels that molecules have, for messages; "none"; "" without memory. */
+const char *st_labels_stored(pl_store *s, pl_arena *mem);
+
+/* Adds a value, in the order of the records; {0} is a label without values. */
+void st_label_add(st_label *l, double x, const st_prepare_conf *c);
+
+/* The result of `work` for a unit, for its commit. */
+typedef struct st_prepared_unit {
+    pl_block block;
+    const st_record *record; /* [n] */
+    ch_prepared *result;     /* [n] */
+    int32_t n;
+} st_prepared_unit;
+
+/* ---- prepare_store.c; main thread ---- */
+
+typedef struct st_molecules st_molecules; /* statements and known properties */
+
+pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err);
+void    st_molecules_close(st_molecules *m); /* NULL is fine */
+/* All rows of one unit and its block of conformers. */
+pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/size_estimate.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "chem/records/record.h"
+#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/ingest/read_input.h"
+
+enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200 };
+
+/* Hydrogens of drug-like molecules outnumber the carbons' places by this; text files shrink so in gzip. */
+static const double ATOMS_A_HEAVY = 1.9, GZIP_RATIO = 4;
+
+typedef struct sample {
+    double n, atoms;
+} sample;
+
+static double heavy_atoms_of_smiles(const char *s)
+{
+    double n = 0;
+
+    for (; *s != '\0' && !isspace((unsigned char)*s); s++)
+        n += (isupper((unsigned char)*s) && *s != 'H') || strchr("cnops", *s) != NULL;
+    return n;
+}
+
+/* The number of atoms, estimated from the text without parsing it. */
+static double atoms_of(const ch_record *r)
+{
+    const char *line = r->text;
+
+    if (strcmp(r->format, "smi") == 0)
+        return ATOMS_A_HEAVY * heavy_atoms_of_smiles(r->text);
+    if (strcmp(r->format, "xyz") == 0)
+        return fmax(1, strtod(r->text, NULL));
+    for (int i = 0; i < 3 && line != NULL && strcmp(r->format, "sdf") == 0; i++)
+        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    if (strcmp(r->format, "sdf") == 0 && line != NULL) {
+        char count[4] = { 0 };
+        (void)snprintf(count, sizeof count, "%.3s", line);
+        return fmax(1, strtod(count, NULL));
+    }
+    return fmax(1, (double)r->raw_len / 60);
+}
+
+static double unpacked_bytes(const char *path)
+{
+    unsigned char magic[2] = { 0 };
+    struct stat st;
+    FILE *f = fopen(path, "rbe");
+    size_t got = f ? fread(magic, 1, 2, f) : 0;
+
+    if (f != NULL)
+        (void)fclose(f);
+    if (stat(path, &st) != 0)
+        return 0;
+    return (double)st.st_size * (got == 2 && magic[0] == 0x1f && magic[1] == 0x8b ? GZIP_RATIO : 1);
+}
+
+/* The first records of a file, scaled to its size; a file that ends before is counted. */
+static void sample_file(sample *s, const pl_input *in)
+{
+    ch_reader_opts opts = { .title_from = in->title_from, .smiles_column = in->smiles_column,
+                            .title_column = in->title_column };
+    const char *format = in->format && strcmp(in->format, "auto") != 0 ? in->format : NULL;
+    double n = 0, atoms = 0, end = 0, scale = 1;
+    ch_reader *reader = NULL;
+    ch_record r;
+    bool more = true;
+
+    if (ch_reader_open(&reader, in->path, format, &opts, NULL) != PL_OK)
+        return;
+    while (n < SAMPLE_RECORDS && ch_reader_next(reader, &r, &more, NULL) == PL_OK && more) {
+        n++;
+        end = (double)r.offset + (double)r.raw_len + 1;
+        atoms += r.problem == NULL ? atoms_of(&r) : 0;
+    }
+    if (n > 0 && ch_reader_count(reader) > 0)
+        scale = (double)ch_reader_count(reader) / n;
+    else if (more && end > 0)
+        scale = fmax(1, unpacked_bytes(in->path) / end);
+    ch_reader_close(reader);
+    s->n += n * scale;
+    s->atoms += atoms * scale;
+}
+
+/* Of 8 that are asked for 4 are left of drug-like molecules (docs/SCIENCE.md). */
+double st_structures_a_molecule(const pl_workflow *wf)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+
+    return prepare ? 1 + 0.45 * (double)(((const st_prepare_conf *)prepare->conf)->structures - 1) : 1;
+}
+
+static void guess(st_sizes *out, const pl_workflow *wf)
+{
+    const pl_step *read = pl_workflow_step(wf, "read");
+    const pl_input *in = wf->inputs.items;
+    int32_t n = wf->inputs.n < SAMPLE_FILES ? wf->inputs.n : SAMPLE_FILES;
+    sample s = { 0 };
+    double all;
+
+    for (int32_t i = 0; i < n; i++)
+        sample_file(&s, &in[i]);
+    if (!(s.n > 0))
+        return;
+    all = (double)wf->inputs.n / n;
+    out->n_records = round(s.n * all);
+    out->n = out->n_records;
+    out->atoms = s.atoms * all;
+    out->bonds = out->atoms + out->n; /* about two rings */
+    out->structures = out->n * st_structures_a_molecule(wf);
+    out->n_units = read ? (int64_t)ceil(out->n_records / (double)((const st_read_conf *)read->conf)->unit) : 0;
+}
+
+pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err)
+{
+    /* Bonds of a connected molecule: atoms - 1 + rings. */
+    static const char sql[] = "SELECT count(*), total(n_atoms), total(n_atoms-1+coalesce(rings,0)),"
+                              " (SELECT n_units FROM stage WHERE name='prepare' AND state='done'),"
+                              " (SELECT count(*) FROM record), total(coalesce(structures,1)) FROM molecule WHERE geometry<>'none'";
+    sqlite3_stmt *st;
+    bool row = false;
+    pl_code code;
+
+    *out = (st_sizes){ .n_units = -1 };
+    if (store != NULL) {
+        code = pl_db_prepare(store->db, &st, sql, err);
+        if (code == PL_OK)
+            code = pl_db_step(st, &row, err);
+        if (code == PL_OK && row && sqlite3_column_type(st, 3) != SQLITE_NULL)
+            *out = (st_sizes){ .n = sqlite3_column_double(st, 0), .atoms = sqlite3_column_double(st, 1),
+                               .bonds = sqlite3_column_double(st, 2), .n_units = sqlite3_column_int64(st, 3),
+                               .n_records = sqlite3_column_double(st, 4), .structures = sqlite3_column_double(st, 5) };
+        (void)sqlite3_finalize(st);
+        if (code != PL_OK || out->n_units >= 0)
+            return code;
+    }
+    guess(out, wf);
+    return PL_OK;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/rank/write.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "chem/molecule/sdf_write.h"
+#include "pipeline/base/file.h"
+#include "pipeline/run/progress.h"
+#include "pipeline/store/store.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/database/descriptor_columns.h"
+#include "stages/database/rows.h"
+#include "stages/files/out_file.h"
+#include "stages/files/own_files.h"
+#include "stages/steps/ingest/conformers.h"
+#include "stages/steps/ingest/read_input.h"
+#include "stages/steps/rank/score_columns.h"
+#include "stages/steps/train/score_models.h"
+
+enum { BEFORE = 6, AFTER = 4, FIXED = BEFORE + CH_N_DESCRIPTORS + AFTER, VALUES = 6, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum { CSV, SDF, SMI };
+
+typedef struct write_conf {
+    const char *path[FORMATS];
+} write_conf;
+
+#define AT(member) offsetof(write_conf, member)
+static const pl_field fields[] = {
+    { PL_TEXT, "csv", AT(path[CSV]), .text = "hits.csv", .help = "table of the hits; in the workdir unless absolute" },
+    { PL_TEXT, "sdf", AT(path[SDF]), .help = "conformers with the same columns as data fields" },
+    { PL_TEXT, "smi", AT(path[SMI]), .help = "SMILES and title" },
+    { 0 },
+};
+
+typedef struct write_state {
+    pl_env *env;
+    sqlite3_stmt *hits, *score;
+    st_out out[FORMATS];
+    bool wanted[FORMATS];
+    int n_properties, n_more, n_columns; /* n_more: st_hit_columns, last */
+    int64_t property[MAX_COLUMNS];
+    bool shows[MAX_COLUMNS][VALUES]; /* of a property, see value_name */
+    const char *name[MAX_COLUMNS]; /* of a column, unit included */
+    const char *value[MAX_COLUMNS];
+    pl_arena *row_mem;
+    st_conformers conformers;
+    pl_text line;
+} write_state;
+
+/* The first columns of every row, before and after the descriptors; then for each property two, and those that a molecule of the
+ * ranking has. */
+static const char *const before[BEFORE] = { "rank", "title", "inchikey", "smiles", "formula", "objective" };
+static const char *const after[AFTER] = { "charge (e)", "removed", "geometry", "energy (kcal/mol)" };
+
+static const char *const value_name[VALUES] = { "", " stdev", " interval90", " similarity", " domain", " outside because" };
+static const char *const value_column[VALUES] = { "mean", "stdev", "interval90", "similarity", "domain", "reasons" };
+enum { VALUES_ALWAYS = 2, VALUES_WITH_UNIT = 3 };
+
+static const char hits_sql[] =
+    "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
+    "m.formula, h.objective" ST_DESCRIPTOR_COLUMNS ", m.charge, m.removed, m.geometry, m.energy, m.mol_id, m.unit";
+static const char from_sql[] = " FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
+
+static bool is_wanted(const write_conf *c, int i) { return c->path[i] != NULL && c->path[i][0] != '\0'; }
+
+/* The file by its one name; NULL: the path is too long. */
+static const char *canonical(const pl_workflow *wf, const char *path, char out[PATH_MAX])
+{
+    char full[PATH_MAX];
+
+    if (snprintf(full, sizeof full, "%s%s%s", path[0] == '/' ? "" : wf->workdir, path[0] == '/' ? "" : "/", path) >= (int)sizeof full)
+        return NULL;
+    return st_path_canonical(out, full) ? out : NULL;
+}
+
+/* Two outputs are one file, or one is the other until that is whole; some file systems see no difference between A and a. */
+static bool is_twice(const pl_workflow *wf, const write_conf *c, int i)
+{
+    char a[PATH_MAX], b[PATH_MAX];
+    const size_t tmp = sizeof ".tmp" - 1;
+    bool same = false;
+
+    for (int k = 0; k < i && !same; k++) {
+        if (!is_wanted(c, k) || canonical(wf, c->path[i], a) == NULL || canonical(wf, c->path[k], b) == NULL)
+            continue;
+        size_t na = strlen(a), nb = strlen(b);
+        same = strcasecmp(a, b) == 0 || (na == nb + tmp && strncasecmp(a, b, nb) == 0 && strcasecmp(a + nb, ".tmp") == 0) ||
+               (nb == na + tmp && strncasecmp(a, b, na) == 0 && strcasecmp(b + na, ".tmp") == 0);
+    }
+    return same;
+}
+
+static void check_place(const pl_workflow *wf, const pl_node *at, const char *path, pl_problems *problems)
+{
+    char full[PATH_MAX];
+    struct stat there;
+    const size_t n = strlen(path);
+
+    if (canonical(wf, path, full) == NULL) {
+        pl_problem_add(problems, at, "write: %.100s...: the path is too long", path);
+        return;
+    }
+    if (st_is_own(wf, full))
+        pl_problem_add(problems, at, "write: %s is a file of the run itself", path);
+    else if (st_is_read(wf, full))
+        pl_problem_add(problems, at, "write: %s is a file that the run reads", path);
+    else if (path[n - 1] == '/' || (stat(full, &there) == 0 && S_ISDIR(there.st_mode)))
+        pl_problem_add(problems, at, "write: %s is a folder; name a file", path);
+}
+
+static void check_path(const pl_workflow *wf, const pl_step *step, int i, pl_problems *problems)
+{
+    const write_conf *c = step->conf;
+    const char *path = c->path[i];
+    const pl_node *own = pl_node_get(step->node, fields[i].key), *at = own ? own : step->node;
+
+    if (strncmp(path, "~/", 2) == 0 || path[0] == '$')
+        pl_problem_add(problems, at, "write: %s: ~ and $ are not expanded here; write ${env:HOME} for ~", path);
+    if (is_twice(wf, c, i))
+        pl_problem_add(problems, at, "write: %s is written twice", path);
+    if (pl_path_leaves(path))
+        pl_problem_add(problems, at, "write: %s leads out of the workdir; give an absolute path if that is intended", path);
+    check_place(wf, at, path, problems);
+}
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    int n = 0;
+
+    for (int i = 0; i < FORMATS; i++)
+        if (is_wanted(step->conf, i)) {
+            n++;
+            check_path(wf, step, i, problems);
+        }
+    if (n == 0)
+        pl_problem_add(problems, step->node, "write: nothing to write; set csv, sdf or smi");
+}
+
+/* NULL: no memory. */
+static const char *column_name(const char *name, const char *more, const char *unit, pl_arena *mem)
+{
+    pl_text whole = { 0 };
+    const char *copy;
+
+    st_column_name(&whole, name, more, unit);
+    copy = pl_text_ok(&whole) ? pl_strdup(mem, pl_text_str(&whole)) : NULL;
+    pl_text_free(&whole);
+    return copy;
+}
+
+/* id, name, unit, then of each value that may be missing whether a hit has it. */
+static pl_code properties_prepare(write_state *s, sqlite3_stmt **st, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code;
+
+    pl_text_add(&sql, "SELECT property_id, name, unit");
+    for (int k = VALUES_ALWAYS; k < VALUES; k++)
+        pl_text_addf(&sql, ", EXISTS(SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE s.property_id=p.property_id AND s.%s IS NOT NULL)",
+                     value_column[k]);
+    pl_text_add(&sql, " FROM property p WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name");
+    code = pl_text_ok(&sql) ? pl_db_prepare(s->env->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "the columns");
+    pl_text_free(&sql);
+    return code;
+}
+
+static pl_code name_fixed(write_state *s, pl_error *err)
+{
+    pl_text heading = { 0 };
+    bool good = true;
+
+    memcpy(s->name, before, sizeof before);
+    memcpy(s->name + BEFORE + CH_N_DESCRIPTORS, after, sizeof after);
+    for (int i = 0; i < CH_N_DESCRIPTORS && good; i++) {
+        pl_text_reset(&heading);
+        st_descriptor_heading(&heading, &ch_descriptors[i]);
+        s->name[BEFORE + i] = pl_text_ok(&heading) ? pl_strdup(s->env->mem, pl_text_str(&heading)) : NULL;
+        good = s->name[BEFORE + i] != NULL;
+    }
+    pl_text_free(&heading);
+    s->n_columns = FIXED;
+    return good ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the columns");
+}
+
+static pl_code name_columns(write_state *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_arena *mem = s->env->mem;
+    pl_code code = name_fixed(s, err);
+
+    if (code == PL_OK)
+        code = properties_prepare(s, &st, err);
+    while (code == PL_OK && row && s->n_columns + VALUES <= MAX_COLUMNS - s->n_more) {
+        const char *name, *unit;
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        name = (const char *)sqlite3_column_text(st, 1);
+        unit = (const char *)sqlite3_column_text(st, 2);
+        s->property[s->n_properties] = sqlite3_column_int64(st, 0);
+        for (int k = 0; k < VALUES && code == PL_OK; k++) {
+            s->shows[s->n_properties][k] = k < VALUES_ALWAYS || sqlite3_column_int(st, 3 + k - VALUES_ALWAYS);
+            if (!s->shows[s->n_properties][k])
+                continue;
+            s->name[s->n_columns] = column_name(name, value_name[k], k < VALUES_WITH_UNIT ? unit : "", mem);
+            if (s->name[s->n_columns++] == NULL)
+                code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
+        }
+        s->n_properties++;
+    }
+    for (int i = 0; i < s->n_more; i++)
+        s->name[s->n_columns++] = sqlite3_column_name(s->hits, FIXED + 2 + i);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code prepare_hits(write_state *s, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code;
+
+    pl_text_add(&sql, hits_sql);
+    code = st_hit_columns(s->env->store->db, &sql, &s->n_more, err);
+    pl_text_add(&sql, from_sql);
+    if (code == PL_OK)
+        code = pl_text_ok(&sql) ? pl_db_prepare(s->env->store->db, &s->hits, sql.s, err) : pl_fail(err, PL_ENOMEM, "the hits");
+    pl_text_free(&sql);
+    return code;
+}
+
+static const char *full_path(const pl_workflow *wf, const char *path, pl_arena *mem)
+{
+    return path[0] == '/' ? path : pl_sprintf(mem, "%s/%s", wf->workdir, path);
+}
+
+static pl_code open_files(write_state *s, const write_conf *c, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; i < FORMATS && code == PL_OK; i++) {
+        const char *path = is_wanted(c, i) ? full_path(s->env->wf, c->path[i], s->env->mem) : NULL;
+        s->wanted[i] = is_wanted(c, i);
+        if (path != NULL)
+            code = st_out_open(&s->out[i], path, s->env->mem, err);
+        else if (s->wanted[i])
+            code = pl_fail(err, PL_ENOMEM, "no memory for a path");
+    }
+    return code;
+}
+
+/* Compares names only: changes that others made to an existing file are not checked. */
+static pl_code missing(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err)
+{
+    const write_conf *c = step->conf;
+
+    *path = NULL;
+    for (int i = 0; i < FORMATS && *path == NULL; i++) {
+        const char *full = is_wanted(c, i) ? full_path(wf, c->path[i], mem) : "/";
+        if (full == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for a path");
+        if (pl_path_is_gone(full))
+            *path = c->path[i];
+    }
+    return PL_OK;
+}
+
+static pl_code open_stage(void *state, pl_env *env, pl_error *err)
+{
+    write_state *s = state;
+    const char *prepare_key = NULL;
+    pl_code code;
+
+    s->env = env;
+    for (int i = 0; i < env->step->n_needs; i++) {
+        const pl_step *need = &env->wf->step[env->step->needs[i]];
+        if (strcmp(need->stage->name, "prepare") == 0)
+            prepare_key = need->key;
+    }
+    s->row_mem = pl_arena_new(1 << 14);
+    if (s->row_mem == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory to write the hits");
+    code = st_conformers_open(&s->conformers, env->store, prepare_key, err);
+    if (code == PL_OK)
+        code = prepare_hits(s, err);
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev, interval90, similarity, domain, reasons FROM score WHERE property_id=? AND mol_id=?", err);
+    if (code == PL_OK)
+        code = name_columns(s, err);
+    return code == PL_OK ? open_files(s, env->step->conf, err) : code;
+}
+
+static void close_stage(void *state)
+{
+    write_state *s = state;
+
+    for (int i = 0; i < FORMATS; i++)
+        st_out_close(&s->out[i]);
+    (void)sqlite3_finalize(s->hits);
+    (void)sqlite3_finalize(s->score);
+    pl_text_free(&s->line);
+    pl_arena_free(s->row_mem);
+    st_conformers_close(&s->conformers);
+}
+
+/* ---- one row ---- */
+
+static pl_code fill_row(write_state *s, pl_error *err)
+{
+    int64_t mol_id = sqlite3_column_int64(s->hits, FIXED);
+    int n = FIXED;
+    pl_code code = PL_OK;
+
+    pl_arena_reset(s->row_mem);
+    for (int i = 0; i < FIXED; i++)
+        s->value[i] = st_cell_str(s->hits, i, s->row_mem);
+    for (int i = 0; i < s->n_properties && code == PL_OK; i++) {
+        bool row = false;
+        (void)sqlite3_bind_int64(s->score, 1, s->property[i]);
+        (void)sqlite3_bind_int64(s->score, 2, mol_id);
+        code = pl_db_step(s->score, &row, err);
+        for (int k = 0; k < VALUES; k++)
+            if (s->shows[i][k])
+                s->value[n++] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
+        (void)sqlite3_reset(s->score);
+    }
+    for (int i = 0; i < s->n_more; i++)
+        s->value[s->n_columns - s->n_more + i] = st_cell_str(s->hits, FIXED + 2 + i, s->row_mem);
+    for (int i = 0; i < s->n_columns && code == PL_OK; i++)
+        if (s->value[i] == NULL)
+            code = pl_fail(err, PL_ENOMEM, "no memory for a row");
+    return code;
+}
+
+static pl_code write_csv(write_state *s, const char *const *cells, pl_error *err)
+{
+    pl_text_reset(&s->line);
+    for (int i = 0; i < s->n_columns; i++) {
+        pl_text_add(&s->line, i ? "," : "");
+        st_csv_add(&s->line, cells[i]);
+    }
+    pl_text_add(&s->line, "\n");
+    return st_out_add(&s->out[CSV], &s->line, err);
+}
+
+static pl_code write_smi(write_state *s, pl_error *err)
+{
+    pl_text_reset(&s->line);
+    pl_text_addf(&s->line, "%s\t%s\n", s->value[3], s->value[1]);
+    return st_out_add(&s->out[SMI], &s->line, err);
+}
+
+static pl_code write_sdf(write_state *s, pl_error *err)
+{
+    static const ch_mol none;
+    ch_sdf_field field[MAX_COLUMNS];
+    const ch_mol *mol;
+    int n = 0;
+    int64_t mol_id = sqlite3_column_int64(s->hits, FIXED), unit = sqlite3_column_int64(s->hits, FIXED + 1);
+    pl_code code = st_conformer_find(&s->conformers, unit, mol_id, &mol, err);
+
+    if (code != PL_OK)
+        return code;
+    for (int i = 0; i < s->n_columns; i++)
+        if (s->value[i][0] != '\0')
+            field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
+    pl_text_reset(&s->line);
+    ch_sdf_write(&s->line, mol ? mol : &none, s->value[1], field, n); /* a hit is written, without atoms if need be */
+    return st_out_add(&s->out[SDF], &s->line, err);
+}
+
+static pl_code write_row(write_state *s, pl_error *err)
+{
+    pl_code code = fill_row(s, err);
+
+    if (code == PL_OK && s->wanted[CSV])
+        code = write_csv(s, s->value, err);
+    if (code == PL_OK && s->wanted[SDF])
+        code = write_sdf(s, err);
+    if (code == PL_OK && s->wanted[SMI])
+        code = write_smi(s, err);
+    return code;
+}
+
+static pl_code finish(void *state, pl_error *err)
+{
+    write_state *s = state;
+    int64_t n = 0;
+    bool row = true;
+    pl_code code = s->wanted[CSV] ? write_csv(s, s->name, err) : PL_OK;
+
+    while (code == PL_OK && row) {
+        code = pl_db_step(s->hits, &row, err);
+        if (code == PL_OK && row)
+            code = write_row(s, err);
+        if (++n % PROGRESS_EVERY == 0)
+            pl_progress_set(s->env->progress, n, -1, NULL);
+        if (code == PL_OK && *s->env->stop)
+            code = pl_fail(err, PL_ESTOP, "stopped while writing the hits");
+    }
+    if (code == PL_OK)
+        code = pl_store_held(s->env->store, err);
+    for (int i = 0; i < FORMATS && code == PL_OK; i++)
+        if (s->wanted[i])
+            code = st_out_keep(&s->out[i], err);
+    pl_progress_set(s->env->progress, n - 1, n - 1, NULL);
+    return code;
+}
+
+/* Conformers; without them hits are written with no atoms. */
+static bool reads_blocks(const pl_step *step)
+{
+    const char *sdf = ((const write_conf *)step->conf)->path[SDF];
+
+    return sdf != NULL && sdf[0] != '\0';
+}
+
+static const char *const needs[] = { "rank", "prepare", NULL };
+
+const pl_stage st_write = {
+    .name = "write",
+    .help = "write the ranking as csv, sdf and smi files",
+    .scope = PL_WHOLE,
+    .version = 1,
+    .fields = fields,
+    .conf_size = sizeof(write_conf),
+    .state_size = sizeof(write_state),
+    .needs = needs,
+    .reads_blocks = reads_blocks,
+    .missing = missing,
+    .item = "hits",
+    .check = check,
+    .open = open_stage,
+    .finish = finish,
+    .close = close_stage,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/train/compute.h"
+
+#include <string.h>
+
+#include "models/cpu/kernels/kernels.h"
+#include "models/cuda/plugin.h"
+#include "pipeline/base/log.h"
+#include "pipeline/base/text.h"
+#include "pipeline/store/store.h"
+
+static nn_precision precision_of(const st_compute *c, int32_t own)
+{
+    return (nn_precision)(own ? own - 1 : c->precision);
+}
+
+/* The pinned set, or NULL. */
+static const char *kernels_of(const st_compute *c)
+{
+    static const char *const names[] = { NULL, "portable", "avx2", "avx512", "amx" };
+
+    return names[c->kernels];
+}
+
+nn_engine_conf st_compute_conf(const st_compute *c, int threads)
+{
+    nn_radial radial = c->engine == ST_ENGINE_REF ? NN_RADIAL_EXACT : (nn_radial)c->radial;
+
+    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .kernels = kernels_of(c), .radial = radial, .width = c->width,
+                             .of_radial = precision_of(c, c->of_radial), .of_contract = precision_of(c, c->of_contract),
+                             .of_linear = precision_of(c, c->of_linear) };
+}
+
+pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst)
+{
+    if (off <= 1e-3 || off <= *worst)
+        return PL_OK;
+    *worst = off;
+    return pl_event_add(env, PL_WARN, "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
+                                      "mean square), more than 1e-3; set radial.width to %g", c->width, off, c->width / 2);
+}
+
+const nn_engine_kind *st_compute_engine(const st_compute *c)
+{
+    static const nn_engine_kind *const kinds[] = { &nn_engine_cpu, &nn_engine_ref, &nn_engine_cuda };
+    nn_engine_conf conf = st_compute_conf(c, 1);
+    pl_error err = { 0 };
+
+    if (c->engine != ST_ENGINE_AUTO)
+        return kinds[c->engine];
+    return nn_engine_cuda.check(&conf, &err) ? &nn_engine_cpu : &nn_engine_cuda;
+}
+
+/* ---- GPUs ---------------------------------------------------------------- */
+
+static bool devices_all(const pl_list *list)
+{
+    const char *const *word = list->items;
+
+    return list->n == 0 || (list->n == 1 && !strcmp(word[0], "all"));
+}
+
+static pl_code device_read(const char *word, int32_t count, int32_t *device, pl_error *err)
+{
+    int64_t i;
+
+    if (!pl_parse_int(word, &i) || i < 0)
+        return pl_fail(err, PL_ECONFIG, "devices: %s is neither all nor the number of a GPU", word);
+    if (i >= count)
+        return pl_fail(err, PL_ECONFIG, "devices: there is no GPU %s; this machine shows %d", word, (int)count);
+    *device = (int32_t)i;
+    return PL_OK;
+}
+
+pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_error *err)
+{
+    const char *const *word = c->devices.items;
+    bool all = devices_all(&c->devices);
+    const nn_gpu_ops *ops;
+    int32_t count;
+    pl_code rc = PL_OK;
+
+    *n = 1;
+    device[0] = 0;
+    if (st_compute_engine(c) != &nn_engine_cuda)
+        return PL_OK;
+    rc = nn_cuda_plugin(&ops, err);
+    if (rc)
+        return rc;
+    count = ops->count();
+    *n = all ? (int)count : (int)c->devices.n;
+    if (*n < 1 || *n > ST_DEVICES)
+        return pl_fail(err, PL_ECONFIG, "devices: %d GPUs; 1 to %d can be used", *n, (int)ST_DEVICES);
+    for (int i = 0; i < *n && !rc; i++) {
+        device[i] = i;
+        if (!all)
+            rc = device_read(word[i], count, &device[i], err);
+    }
+    return rc;
+}
+
+pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t *device, pl_error *err)
+{
+    int32_t list[ST_DEVICES];
+    int n, own = launch->local_rank > 0 ? launch->local_rank : 0;
+    pl_code rc = st_compute_devices(c, list, &n, err);
+
+    if (rc)
+        return rc;
+    if (own >= n && n > 1)
+        return pl_fail(err, PL_ECONFIG, "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start fewer ranks, or use "
+                                        "more machines", launch->rank, own, n);
+    *device = list[n == 1 ? 0 : own];
+    return PL_OK;
+}
+
+/* ---- what the last digits depend on ---------------------------------------- */
+
+static bool is_float32(const nn_engine_conf *conf)
+{
+    return conf->of_radial == NN_PREC_FP32 && conf->of_contract == NN_PREC_FP32 && conf->of_linear == NN_PREC_FP32;
+}
+
+/* The set amx is avx512 but for its products of bf16. */
+static const char *set_name(const st_compute *c)
+{
+    const nn_engine_conf conf = st_compute_conf(c, 1);
+    const nn_cpu_kernels *k = NULL;
+
+    if (nn_cpu_kernels_pick(&k, conf.kernels, NULL) != PL_OK)
+        return "none";
+    return !strcmp(k->name, "amx") && is_float32(&conf) ? "avx512" : k->name;
+}
+
+/* "A100, compute capability 8.0, 80 GB, driver ..." without the memory, which changes no digit. */
+static void drop_memory(char *text)
+{
+    char *end = strstr(text, " GB, "), *from = end;
+
+    while (from && from > text && *from != ',')
+        from--;
+    if (from)
+        memmove(from, end + 3, strlen(end + 3) + 1);
+}
+
+const char *st_compute_level(const st_compute *c, pl_arena *mem)
+{
+    const nn_engine_kind *kind = st_compute_engine(c);
+    const nn_gpu_ops *ops;
+    char text[256] = "no GPU", machine[64];
+
+    if (kind == &nn_engine_cuda) {
+        if (nn_cuda_plugin(&ops, NULL) == PL_OK)
+            (void)ops->find(0, text, sizeof text);
+        drop_memory(text);
+        return pl_sprintf(mem, "cuda (%s)", text);
+    }
+    return pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", kind == &nn_engine_cpu ? set_name(c) : "",
+                      nn_cpu_machine(machine));
+}
+
+static bool is_of_bf16(nn_precision p) { return p == NN_PREC_BF16 || p == NN_PREC_BF16X3; }
+
+/* bf16 on a processor without tiles for it: the same numbers, at up to twice the time of fp32. */
+static bool is_slow(const st_compute *c, const nn_engine_conf *conf)
+{
+    const nn_cpu_kernels *k = NULL;
+
+    if (nn_cpu_kernels_pick(&k, conf->kernels, NULL) != PL_OK)
+        return false;
+    return st_compute_engine(c) == &nn_engine_cpu && k && strcmp(k->name, "amx") != 0 &&
+           (is_of_bf16(conf->of_radial) || is_of_bf16(conf->of_contract) || is_of_bf16(conf->of_linear));
+}
+
+void st_compute_say(const st_compute *c, const char *stage)
+{
+    nn_engine_conf conf = st_compute_conf(c, 1);
+    pl_error err = { 0 };
+
+    if (c->engine == ST_ENGINE_AUTO && nn_engine_cuda.check(&conf, &err))
+        pl_log(PL_INFO, "%-9s engine auto: the cpu; %s", stage, err.text);
+    else if (c->engine == ST_ENGINE_AUTO)
+        pl_log(PL_INFO, "%-9s engine auto: the GPU", stage);
+    if (is_slow(c, &conf))
+        pl_log(PL_WARN, "%-9s precision: bf16 takes longer than fp32 on a processor without AMX", stage);
+}
+
+void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems)
+{
+    nn_engine_conf conf = st_compute_conf(c, 1);
+    int32_t device[ST_DEVICES];
+    pl_error err = { 0 };
+    int n;
+
+    const pl_node *pin = pl_node_get(step->node, "kernels");
+    const nn_cpu_kernels *k;
+
+    if (conf.kernels && c->engine != ST_ENGINE_CPU)
+        pl_problem_add(problems, pin, "%s: kernels: %s is for engine cpu, but engine is set to another; remove one of the "
+                                      "two", step->stage->name, conf.kernels);
+    else if (c->engine == ST_ENGINE_CPU && nn_cpu_kernels_pick(&k, conf.kernels, &err) != PL_OK)
+        pl_problem_add(problems, pin ? pin : step->node, "%s: %s", step->stage->name, err.text);
+    if (st_compute_engine(c)->check(&conf, &err) || st_compute_devices(c, device, &n, &err))
+        pl_problem_add(problems, step->node, "%s", err.text);
+}

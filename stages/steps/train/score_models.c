@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/train/score_models.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "models/files/model_file.h"
+#include "pipeline/base/text.h"
+#include "pipeline/store/store.h"
+#include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/train/train.h"
+
+const pl_model_ref *st_model_ref(const pl_workflow *wf, const char *name)
+{
+    const pl_model_ref *ref = wf->models.items;
+
+    for (int32_t k = 0; k < wf->models.n; k++)
+        if (!strcmp(ref[k].name, name))
+            return &ref[k];
+    return NULL;
+}
+
+const char *st_model_near(const pl_workflow *wf, const char *name)
+{
+    const char *known[ST_MODELS_MAX];
+    int n = 0;
+
+    for (int32_t k = 0; k < wf->models.n && n < ST_MODELS_MAX; k++)
+        known[n++] = ((const pl_model_ref *)wf->models.items)[k].name;
+    return pl_nearest(name, known, n);
+}
+
+static void list_add(st_model_list *l, const pl_model_ref *ref)
+{
+    if (l->n == ST_MODELS_MAX)
+        return;
+    l->name[l->n] = ref->name;
+    l->path[l->n] = ref->path;
+    l->sha256[l->n++] = ref->sha256;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const pl_model_ref *)a)->name, ((const pl_model_ref *)b)->name);
+}
+
+/* All of them sorted by name, so that sums over models are bit-identical for any order in the file. */
+static void list_all(st_model_list *l, const pl_workflow *wf)
+{
+    pl_model_ref ref[ST_MODELS_MAX];
+    int32_t n = wf->models.n < ST_MODELS_MAX ? wf->models.n : ST_MODELS_MAX;
+
+    if (n == 0)
+        return;
+    memcpy(ref, wf->models.items, (size_t)n * sizeof *ref);
+    qsort(ref, (size_t)n, sizeof *ref, by_name);
+    for (int32_t k = 0; k < n; k++)
+        list_add(l, &ref[k]);
+}
+
+void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *wanted, pl_arena *mem)
+{
+    const char *const *word = wanted->items;
+    const pl_step *train = pl_workflow_step(wf, "train");
+
+    *l = (st_model_list){ 0 };
+    for (int32_t k = 0; k < wanted->n; k++)
+        if (st_model_ref(wf, word[k]))
+            list_add(l, st_model_ref(wf, word[k]));
+    if (wanted->n)
+        return;
+    l->trained_here = train != NULL;
+    if (!train)
+        list_all(l, wf);
+    for (int64_t k = 0; train && k < ((const st_train_conf *)train->conf)->members; k++)
+        list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf, k, mem), st_train_model_path(wf, train, k, mem), NULL });
+}
+
+/* Whether the model that the workflow trains has that name, or one of its members. */
+static bool is_trained_here(const pl_workflow *wf, const char *name, pl_arena *mem)
+{
+    const pl_step *train = pl_workflow_step(wf, "train");
+
+    for (int64_t k = 0; train && k < ((const st_train_conf *)train->conf)->members; k++) {
+        const char *own = st_train_name(wf, train->conf, k, mem);
+        if (own && strcmp(own, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void names_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_arena *mem, pl_problems *problems)
+{
+    const char *const *word = wanted->items;
+    const pl_step *train = pl_workflow_step(wf, "train");
+
+    for (int32_t k = 0; k < wanted->n; k++) {
+        const char *near = st_model_ref(wf, word[k]) ? NULL : st_model_near(wf, word[k]);
+        if (!st_model_ref(wf, word[k]))
+            pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
+                           near ? "; did you mean " : "", near ? near : "");
+        if (is_trained_here(wf, word[k], mem))
+            pl_problem_add(problems, step->node, "models: %s is the name of the model that this workflow trains, too", word[k]);
+        for (int32_t j = 0; j < k; j++)
+            if (strcmp(word[j], word[k]) == 0)
+                pl_problem_add(problems, step->node, "models: %s is listed twice", word[k]);
+    }
+    if (!wanted->n && !wf->models.n && !train)
+        pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");
+    if (wanted->n > ST_MODELS_MAX || wf->models.n > ST_MODELS_MAX)
+        pl_problem_add(problems, step->node, "models: at most %d", ST_MODELS_MAX);
+}
+
+/* How many numbers it predicts. */
+static int model_check(const pl_workflow *wf, const pl_step *step, const st_model_list *l, int k, pl_arena *mem,
+                       pl_problems *problems)
+{
+    const pl_step *graph = pl_workflow_step(wf, "graph");
+    ch_graph_opts opts;
+    nn_model_file *m;
+    pl_error err = { 0 };
+
+    if (nn_model_read(&m, l->path[k], mem, &err)) {
+        pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
+        return 0;
+    }
+    if (l->sha256[k] && strcasecmp(l->sha256[k], m->sha256) != 0)
+        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k],
+                       m->sha256, l->sha256[k]);
+    if (graph) {
+        opts = st_graph_opts(graph);
+        if (nn_model_graph_check(m, &opts, &err))
+            pl_problem_add(problems, graph->node, "graph: %s", err.text);
+    }
+    return m->conf.outputs;
+}
+
+void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    st_model_list l;
+    int n = 0;
+
+    if (!mem)
+        return;
+    names_check(wf, step, wanted, mem, problems);
+    st_model_list_fill(&l, wf, wanted, mem);
+    for (int k = 0; k < l.n && !l.trained_here; k++) {
+        n += model_check(wf, step, &l, k, mem, problems);
+        pl_arena_reset(mem);
+        st_model_list_fill(&l, wf, wanted, mem);
+    }
+    if (n > ST_SCORES_MAX)
+        pl_problem_add(problems, step->node, "models: they predict %d numbers, at most %d", n, ST_SCORES_MAX);
+    pl_arena_free(mem);
+}
+
+pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err)
+{
+    st_model_list l;
+    json_t *all = json_object();
+    char *text;
+    pl_code rc = PL_OK;
+
+    st_model_list_fill(&l, wf, wanted, mem);
+    for (int k = 0; k < l.n && !l.trained_here && !rc; k++) {
+        char hash[65];
+        rc = pl_file_hash(store, l.path[k], hash, err);
+        if (!rc)
+            json_object_set_new(all, l.name[k], json_string(hash));
+    }
+    text = rc ? NULL : json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    *extra_json = text ? pl_strdup(mem, text) : NULL;
+    free(text);
+    json_decref(all);
+    return rc || *extra_json ? rc : pl_fail(err, PL_ENOMEM, "key of the models");
+}
+
+pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
+{
+    const pl_step *prepare = pl_workflow_step(env->wf, "prepare");
+    json_t *all = m->provenance ? json_loads(m->provenance, 0, NULL) : NULL;
+    const char *then = json_string_value(json_object_get(all, "molecules")), *now;
+    char form[32];
+    pl_code rc = PL_OK;
+
+    now = prepare ? st_prepare_form(prepare->conf, form) : NULL;
+    if (then && now && nn_model_name_fits(then) && strcmp(then, now) != 0)
+        rc = pl_event_add(env, PL_WARN, "model %s was trained on acids and bases %.40s, but here they are %s (stages.prepare): its scores may "
+                                        "be far off; use the same settings in both", m->name,
+                          then, now);
+    json_decref(all);
+    return rc;
+}

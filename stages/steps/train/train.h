@@ -1,0 +1,108 @@
+/* stages/steps/train/train.h - the stage `train`: fits an SE(3)-Transformer to one label or to several at once.
+ *
+ * Writes <workdir>/models/<name>.safetensors with the held-out errors in its
+ * metadata, and its row in `model`. Checkpoints are in <workdir>/checkpoints; a
+ * stop loses nothing, a kill at most `checkpoint.every`, and either way the
+ * weights end up the same bit for bit.
+ *
+ * The settings are in train_conf.c, the targets in train_targets.c, the loop in
+ * models/training/train.c, what is stored at the end in train_finish.c. */
+#ifndef ST_TRAIN_H
+#define ST_TRAIN_H
+
+#include "models/files/model_file.h"
+#include "models/training/train.h"
+#include "pipeline/workflow/stage.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/registry/registry.h"
+#include "stages/steps/dataset/dataset.h"
+#include "stages/steps/errors/errors.h"
+#include "stages/steps/train/compute.h"
+#include "stages/steps/train/distributed.h"
+
+extern const pl_field st_train_fields[];
+
+typedef struct st_target {
+    const char *name, *column, *unit; /* column NULL: as name */
+    double factor;
+    int32_t better, transform;        /* low|high|none, none|composition */
+} st_target;
+
+typedef struct st_train_conf {
+    pl_list targets;                  /* st_target, 1 to NN_TARGETS_MAX         */
+    const char *name;                 /* NULL: the workflow's                   */
+    nn_train_conf loop;               /* seed is set from the workflow          */
+    int64_t members;                  /* of an ensemble                         */
+    const char *start;                /* in the workflow's `models`, or NULL    */
+    struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion, parity;
+             bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
+    double checkpoint_every, rank_timeout;
+    int64_t domain;                   /* molecules that the file keeps, at most         */
+    bool recompute, beside;
+    int32_t ranks;                    /* ST_RANKS_AUTO, ..NONE, ..MPI           */
+    int32_t dtype;
+    st_compute compute;
+    int64_t threads;                  /* -1: as many as the run has workers     */
+} st_train_conf;
+
+/* The part of a rank other than 0 in a training: reads nothing, writes nothing. */
+pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err);
+
+void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+const st_target *st_train_target(const st_train_conf *c);               /* [targets.n]               */
+const char *st_target_label(const st_target *t);                         /* the property to learn     */
+bool st_target_converts(const st_target *t);                             /* to a target of its name   */
+const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem);  /* [targets.n]; NULL when refused */
+/* The seed of network number `member`, from 0. */
+static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
+/* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */
+const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem);
+/* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
+const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem);
+/* Whether the labels are classes. Call it after st_train_settle. */
+bool st_train_classifies(const st_train_conf *c);
+void st_train_settle(const pl_workflow *wf, void *conf);
+nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
+/* Elements not yet: those named, or none for `auto`. */
+nn_inputs st_train_inputs(const st_train_conf *c);
+
+/* ---- train_targets.c ---- */
+/* ECONFIG: a label that should be a class is not (stages/steps/dataset/classes.h). */
+pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);
+/* The scale of each target, from the training molecules that have it. ECONFIG: none has it, or all have the same value. */
+pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err);
+/* Sets the normalised targets for the molecules of a part; NaN: not measured. */
+void st_targets_fill(st_samples *s, const nn_model_file *m);
+
+/* ---- train_start.c: fine-tuning ---- */
+void    st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+/* The hash of the file, or nothing. */
+pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err);
+/* *out: the model to start from, NULL for random weights. ECONFIG: it does not fit. */
+pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err);
+/* params: of m's network, initialised at random. Copies weights of `from` where they fit; returns how many. */
+size_t  st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from);
+
+/* The end of the training of one network. */
+typedef struct st_trained {
+    pl_env *env;
+    nn_model_file m;                  /* params: what the file will hold        */
+    int64_t member;
+    const nn_engine_kind *kind;
+    nn_engine *engine;
+    const st_dataset *d;
+    const st_samples *train;
+    const nn_train_state *state;
+    const nn_train_host *host;
+    const nn_model_file *start;       /* or NULL                                */
+    const char *path;                 /* set by st_train_write, as are the      */
+    const st_errors *test;            /* [targets] errors on the test part      */
+} st_trained;
+/* Adds the errors on all parts to the provenance and writes the file. */
+pl_code st_train_write(st_trained *t, pl_error *err);
+/* Inside a transaction. */
+pl_code st_train_rows(st_trained *t, pl_error *err);
+/* "loss"; of the second member "member2.loss". NULL when refused. */
+const char *st_train_metric(const char *name, int64_t member, pl_arena *mem);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "chem/molecule/element.h"
+#include "pipeline/base/text.h"
+#include "stages/steps/dataset/classes.h"
+#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/train/distributed.h"
+#include "stages/steps/train/score_models.h"
+#include "stages/steps/train/train.h"
+
+#define TARGET(member) offsetof(st_target, member)
+static const pl_field target_fields[] = {
+    { PL_TEXT, "name", TARGET(name), .flags = PL_REQUIRED, .help = "name of the prediction" },
+    { PL_TEXT, "column", TARGET(column), .help = "label to learn, if its name differs" },
+    { PL_TEXT, "unit", TARGET(unit), .text = "", .help = "unit of the prediction" },
+    { PL_REAL, "factor", TARGET(factor), .dflt = 1,
+      .help = "the label is multiplied by this, to change units (27.211386 for hartree to eV)" },
+    { PL_CHOICE, "better", TARGET(better), .dflt = 2, .choices = "low|high|none", .help = "which end is better" },
+    { PL_CHOICE, "transform", TARGET(transform), .choices = "none|composition",
+      .help = "composition: learn the residual of a least-squares fit to the element counts" },
+    { 0 },
+};
+
+#define AT(member) offsetof(st_train_conf, member)
+
+enum { LOSS_AUTO = NN_LOSS_BCE + 1 }; /* settled before any use */
+
+const pl_field st_train_fields[] = {
+    { PL_LIST, "targets", AT(targets), .flags = PL_REQUIRED, .sub = target_fields, .sub_size = sizeof(st_target),
+      .help = "what to learn: one target, or several with one network; a molecule needs a value of at least one" },
+    { PL_TEXT, "name", AT(name), .help = "name of the model and its file; the workflow's if not given" },
+    { PL_INT, "model.layers", AT(model.layers), .dflt = 7, .min = 1, .max = 64, .help = "attention blocks" },
+    { PL_INT, "model.degrees", AT(model.degrees), .dflt = 4, .min = 1, .max = NN_DEGREES, .help = "number of degrees: 0 to this less 1" },
+    { PL_INT, "model.channels", AT(model.channels), .dflt = 32, .min = 1, .max = 512, .help = "channels of each degree" },
+    { PL_INT, "model.heads", AT(model.heads), .dflt = 8, .min = 1, .max = 64, .help = "attention heads; divides channels / channels_div" },
+    { PL_INT, "model.channels_div", AT(model.channels_div), .dflt = 2, .min = 1, .max = 16,
+      .help = "values and keys have channels / this" },
+    { PL_BOOL, "model.norm", AT(model.norm), .dflt = 1, .help = "norm after each attention block" },
+    { PL_BOOL, "model.layer_norm", AT(model.layer_norm), .dflt = 1, .help = "layer norm inside the radial networks" },
+    { PL_CHOICE, "model.pooling", AT(model.pooling), .dflt = NN_POOL_MAX, .choices = "max|mean|sum",
+      .help = "how atoms become a molecule" },
+    { PL_CHOICE, "model.fusion", AT(model.fusion), .dflt = NN_FUSE_FULL, .choices = "none|partial|full",
+      .help = "how radial networks are shared" },
+    { PL_CHOICE, "model.parity", AT(model.parity), .dflt = NN_PARITY_NATURAL, .choices = "both|natural", .flags = PL_LATER,
+      .help = "natural: mirror images get the same score, by construction; both: the published network, which tells them apart and has "
+              "about twice the couplings" },
+    { PL_TEXTS, "model.elements", AT(model.elements),
+      .help = "chemical symbols the model can read; empty or auto: those of the training molecules" },
+    { PL_BOOL, "model.z", AT(model.z), .dflt = 1, .help = "use the atomic number as an input, beside the one-hot element" },
+    { PL_BOOL, "model.charge", AT(model.charge), .help = "use the formal charge as an input" },
+    { PL_BOOL, "model.bonds", AT(model.bonds), .dflt = 1, .help = "use the bond type as an input of edges, one-hot" },
+    { PL_INT, "batch.molecules", AT(loop.molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .help = "in a batch" },
+    { PL_INT, "batch.max_edges", AT(loop.max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges",
+      .help = "maximum directed edges in a batch; 0: no limit" },
+    { PL_INT, "batch.shards", AT(loop.shards), .dflt = 1, .min = 1, .max = 1024, .unit = "shards",
+      .help = "parts of a batch whose gradients are summed; also the maximum number of ranks; bit-identical for any number of ranks" },
+    { PL_INT, "members", AT(members), .dflt = 1, .min = 1, .max = ST_MEMBERS_MAX, .unit = "networks", .flags = PL_LATER,
+      .help = "of an ensemble, each with its own initial weights and order of molecules: NAME-1, NAME-2, .. with seed, seed + 1, ..; their "
+              "mean is the score" },
+    { PL_TEXT, "start", AT(start), .flags = PL_LATER,
+      .help = "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning); the network must be the "
+              "same, elements, features and targets may differ" },
+    { PL_INT, "epochs", AT(loop.epochs), .dflt = 100, .min = 1, .max = 1000000, .unit = "epochs",
+      .help = "passes over the training molecules" },
+    { PL_CHOICE, "optimiser.type", AT(loop.optimiser), .dflt = NN_ADAMW, .choices = "adamw|lamb",
+      .help = "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm" },
+    { PL_REAL, "optimiser.lr", AT(loop.lr), .dflt = 0.002, .min = 0, .max = 10, .help = "learning rate" },
+    { PL_REAL, "optimiser.min_lr", AT(loop.min_lr), .dflt = 0.0002, .min = 0, .max = 10,
+      .help = "learning rate at the end of the cosine schedule" },
+    { PL_REAL, "optimiser.weight_decay", AT(loop.weight_decay), .dflt = 0.1, .min = 0, .max = 100, .help = "of every parameter" },
+    { PL_REAL, "optimiser.beta1", AT(loop.beta1), .dflt = 0.9, .min = 0, .max = 0.999999, .help = "decay of the mean gradient" },
+    { PL_REAL, "optimiser.beta2", AT(loop.beta2), .dflt = 0.999, .min = 0, .max = 0.9999999, .help = "decay of the mean squared gradient" },
+    { PL_REAL, "optimiser.eps", AT(loop.eps), .dflt = 1e-8, .min = 0, .max = 1, .help = "added to the root of the mean squared gradient" },
+    { PL_REAL, "optimiser.grad_clip", AT(loop.grad_clip), .dflt = 10, .min = 0, .max = 1e9,
+      .help = "maximum global norm of the gradient; 0: no maximum" },
+    { PL_BOOL, "optimiser.sharded", AT(loop.sharded), .flags = PL_HOW,
+      .help = "with ranks over NCCL and engine cuda each GPU keeps the moments and the weight average of its own part of the parameters "
+              "only: less memory, bit-identical; elsewhere without effect; not for lamb" },
+    { PL_CHOICE, "schedule.type", AT(loop.schedule), .dflt = NN_LR_COSINE_EPOCH, .choices = "constant|cosine_epoch|cosine_step",
+      .help = "cosine from lr to min_lr, changed every epoch (as in the published code) or every step" },
+    { PL_REAL, "schedule.warmup", AT(loop.warmup), .min = 0, .max = 1e6, .unit = "epochs",
+      .help = "the learning rate rises from 0 over this many" },
+    { PL_CHOICE, "loss", AT(loop.loss), .dflt = LOSS_AUTO, .choices = "l1|l2|bce|auto",
+      .help = "mean absolute error or mean squared error of the normalised target; binary cross-entropy of a class; auto: bce for a label "
+              "with task: classification, else l1" },
+    { PL_REAL, "ema", AT(loop.ema), .min = 0, .max = 0.9999999,
+      .help = "decay of an exponential moving average of the weights, which becomes the model; 0: no average" },
+    { PL_INT, "early_stop.patience", AT(loop.patience), .min = 0, .max = 1000000, .unit = "epochs",
+      .help = "stop after this many without a better validation error; 0: never" },
+    { PL_DURATION, "checkpoint.every", AT(checkpoint_every), .dflt = 600, .min = 1, .max = 86400, .flags = PL_HOW,
+      .help = "time between checkpoints; also at the end of an epoch, unless saving takes more than a twentieth of the time" },
+    { PL_INT, "domain", AT(domain), .dflt = NN_DOMAIN_MAX, .min = 0, .max = NN_DOMAIN_MAX, .unit = "molecules", .flags = PL_LATER,
+      .help = "maximum number of training molecules whose fingerprints the model file keeps, about 40 bytes each; of more, an even "
+              "selection is kept, and every similarity is a lower bound; 0: none" },
+    { PL_CHOICE, "dtype", AT(dtype), .choices = "f32|bf16", .help = "number format in the model file; bf16 halves its size" },
+    { PL_INT, "threads", AT(threads), .dflt = -1, .min = 1, .max = 256, .choices = "auto", .flags = PL_HOW,
+      .help = "auto: as many as the run has workers; bit-identical for any number" },
+    ST_COMPUTE_FIELDS(st_train_conf),
+    { PL_BOOL, "recompute", AT(recompute), .flags = PL_HOW,
+      .help = "compute messages, norms and folded weights again in the backward pass: half the memory, more time, bit-identical" },
+    { PL_BOOL, "evaluate_beside", AT(beside), .dflt = 1, .flags = PL_HOW,
+      .help = "on a GPU, evaluate validation and test molecules during the steps of the next epoch: less time, more memory (that of "
+              "scoring), bit-identical" },
+    { PL_CHOICE, "ranks", AT(ranks), .dflt = ST_RANKS_AUTO, .choices = ST_RANKS_WORDS, .flags = PL_HOW,
+      .help = "processes that train together; auto: if a launcher started several, over NCCL on GPUs, else over its MPI, else TCP" },
+    { PL_DURATION, "rank_timeout", AT(rank_timeout), .dflt = 60, .min = 1, .max = 86400, .flags = PL_HOW,
+      .help = "how long a rank waits for the others before all end with status 7" },
+    { 0 },
+};
+
+const st_target *st_train_target(const st_train_conf *c)
+{
+    return c->targets.items;
+}
+
+const char *st_target_label(const st_target *t) { return t->column ? t->column : t->name; }
+
+bool st_target_converts(const st_target *t) { return t->factor != 1 && !strcmp(st_target_label(t), t->name); }
+
+const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem)
+{
+    const st_target *t = st_train_target(c);
+    st_wanted_label *label = PL_NEW(mem, st_wanted_label, c->targets.n);
+
+    for (int32_t k = 0; label && k < c->targets.n; k++)
+        label[k] = (st_wanted_label){ st_target_label(&t[k]), t[k].factor };
+    return label;
+}
+
+bool st_train_classifies(const st_train_conf *c) { return c->loop.loss == NN_LOSS_BCE; }
+
+void st_train_settle(const pl_workflow *wf, void *conf)
+{
+    st_train_conf *c = conf;
+
+    if (c->loop.loss == LOSS_AUTO)
+        c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
+}
+
+static const char *base_name(const pl_workflow *wf, const st_train_conf *c)
+{
+    return c->name ? c->name : wf->name ? wf->name : "model";
+}
+
+const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem)
+{
+    return c->members > 1 ? pl_sprintf(mem, "%s-%lld", base_name(wf, c), (long long)member + 1) : base_name(wf, c);
+}
+
+const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem)
+{
+    const char *name = st_train_name(wf, train->conf, member, mem);
+
+    return name ? pl_sprintf(mem, "%s/models/%s.safetensors", wf->workdir, name) : NULL;
+}
+
+nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
+{
+    return (nn_se3_conf){
+        .layers = (int32_t)c->model.layers, .degrees = (int32_t)c->model.degrees,
+        .channels = (int32_t)c->model.channels, .heads = (int32_t)c->model.heads,
+        .channels_div = (int32_t)c->model.channels_div, .norm = c->model.norm, .layer_norm = c->model.layer_norm,
+        .pooling = c->model.pooling, .fusion = c->model.fusion, .node_features = nn_inputs_node_features(in),
+        .edge_features = nn_inputs_edge_features(in), .outputs = c->targets.n, .parity = c->model.parity };
+}
+
+static bool elements_auto(const pl_list *list)
+{
+    const char *const *word = list->items;
+
+    return list->n == 0 || (list->n == 1 && !strcmp(word[0], "auto"));
+}
+
+nn_inputs st_train_inputs(const st_train_conf *c)
+{
+    nn_inputs in = { .z = c->model.z, .charge = c->model.charge, .bonds = c->model.bonds };
+    const char *const *word = c->model.elements.items;
+
+    for (int32_t k = 0; !elements_auto(&c->model.elements) && k < c->model.elements.n && k < NN_MAX_ELEMENTS; k++)
+        in.element[in.n_elements++] = (uint8_t)ch_element_number(word[k]);
+    return in;
+}
+
+static void elements_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+{
+    const char *const *word = c->model.elements.items;
+    nn_inputs in = st_train_inputs(c);
+    pl_error err;
+
+    if (elements_auto(&c->model.elements))
+        return;
+    for (int32_t k = 0; k < c->model.elements.n; k++)
+        if (!ch_element_number(word[k])) {
+            pl_problem_add(problems, step->node, "model.elements: %s is not a chemical symbol", word[k]);
+            return;
+        }
+    if (c->model.elements.n > NN_MAX_ELEMENTS)
+        pl_problem_add(problems, step->node, "model.elements: %d, at most %d", (int)c->model.elements.n, NN_MAX_ELEMENTS);
+    else if (nn_inputs_check(&in, &err))
+        pl_problem_add(problems, step->node, "model.elements: %s", err.text);
+}
+
+/* Whether the name can be that of a file, with "-64" appended if there are several members. */
+static bool is_file_name(const char *name, int64_t members)
+{
+    size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+    return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name) && (members == 1 || ok <= 197);
+}
+
+static void sharded_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+{
+    const pl_node *optimiser = pl_node_get(step->node, "optimiser");
+
+    if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
+        pl_problem_add(problems, pl_node_get(optimiser, "sharded"), "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
+                                                        "has then; use adamw, or sharded: false");
+}
+
+static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const char *label = st_target_label(t);
+    bool is_class = st_label_classifies(wf, label);
+
+    if (is_class && !st_train_classifies(c))
+        pl_problem_add(problems, step->node, "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto%s", label,
+                       c->targets.n > 1 ? ", and a model learns classes or numbers, not both" : "");
+    if (!is_class && st_train_classifies(c))
+        pl_problem_add(problems, step->node, "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}",
+                       label);
+    if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
+        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor or transform; remove them", label);
+}
+
+static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
+{
+    const st_target *t = st_train_target(step->conf) + k;
+
+    if (!nn_model_name_fits(t->name) || !nn_model_name_fits(t->unit) || !t->name[0])
+        pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
+    for (int32_t i = 0; i < k; i++)
+        if (!strcmp(st_train_target(step->conf)[i].name, t->name))
+            pl_problem_add(problems, step->node, "targets: two have the name %s; rename one", t->name);
+    if (!(t->factor != 0))
+        pl_problem_add(problems, step->node, "targets: factor is 0");
+    else {
+        st_label_check(wf, step, st_target_label(t), problems);
+        loss_check(wf, step, t, problems);
+    }
+}
+
+void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    nn_inputs one = { .n_elements = 1, .element = { 6 } };
+    nn_se3_conf network = st_train_network(c, &one);
+    pl_error err;
+
+    if (c->targets.n < 1 || c->targets.n > NN_TARGETS_MAX)
+        pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
+    for (int32_t k = 0; k < c->targets.n; k++)
+        target_check(wf, step, k, problems);
+    st_compute_check(&c->compute, step, problems);
+    if (c->targets.n > 0 && nn_se3_check(&network, &err))
+        pl_problem_add(problems, step->node, "model: %s", err.text);
+    if (!is_file_name(base_name(wf, c), c->members))
+        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -", base_name(wf, c));
+    if (c->members * c->targets.n > ST_SCORES_MAX)
+        pl_problem_add(problems, step->node, "members: %lld of %d targets each predict more than %d numbers", (long long)c->members,
+                       (int)c->targets.n, ST_SCORES_MAX);
+    if (c->loop.min_lr > c->loop.lr)
+        pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
+    sharded_check(c, step, problems);
+    elements_check(c, step, problems);
+    st_start_check(wf, step, problems);
+}

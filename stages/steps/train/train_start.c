@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A training that starts from another model. */
+#include "models/training/warm_start.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "pipeline/base/text.h"
+#include "pipeline/store/store.h"
+#include "stages/steps/features/graph.h"
+#include "stages/steps/train/model_row.h"
+#include "stages/steps/train/score_models.h"
+#include "stages/steps/train/train.h"
+
+/* Whether the model in the file can be the start of this training. */
+static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_se3_conf *network, const pl_model_ref *ref, pl_error *err)
+{
+    const ch_graph_opts graph = st_graph_opts(pl_workflow_step(wf, "graph"));
+
+    if (ref->sha256 && strcasecmp(ref->sha256, from->sha256) != 0)
+        return pl_fail(err, PL_ECONFIG, "the file has sha256 %s, the workflow wants %s", from->sha256, ref->sha256);
+    if (nn_model_graph_check(from, &graph, err))
+        return PL_ECONFIG;
+    return nn_start_check(network, &from->conf, err);
+}
+
+void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const pl_model_ref *ref = c->start ? st_model_ref(wf, c->start) : NULL;
+    const char *near = c->start && !ref ? st_model_near(wf, c->start) : NULL;
+    const nn_inputs one = st_train_inputs(c);
+    const nn_se3_conf network = st_train_network(c, &one);
+    pl_arena *mem = ref ? pl_arena_new(1 << 16) : NULL;
+    nn_model_file *from;
+    pl_error err = { 0 };
+
+    if (c->start && !ref)
+        pl_problem_add(problems, step->node, "start: %s is not in the workflow's `models`%s%s", c->start, near ? "; did you mean " : "",
+                       near ? near : "");
+    if (mem && (nn_model_read(&from, ref->path, mem, &err) || (pl_workflow_step(wf, "graph") && fits(from, wf, &network, ref, &err))))
+        pl_problem_add(problems, step->node, "start: %s: %s", c->start, err.text);
+    pl_arena_free(mem);
+}
+
+pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err)
+{
+    const st_train_conf *c = step->conf;
+    const pl_model_ref *ref = c->start ? st_model_ref(wf, c->start) : NULL;
+    char hash[65];
+    pl_code rc = ref ? pl_file_hash(store, ref->path, hash, err) : PL_OK;
+
+    if (rc || !ref)
+        return rc;
+    *extra_json = pl_sprintf(mem, "{\"start\":\"%s\"}", hash);
+    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "key of train");
+}
+
+pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err)
+{
+    const st_train_conf *c = env->step->conf;
+    const pl_model_ref *ref = c->start ? st_model_ref(env->wf, c->start) : NULL;
+    pl_code rc;
+
+    *out = NULL;
+    if (!ref)
+        return PL_OK;
+    rc = nn_model_read(out, ref->path, env->mem, err);
+    if (!rc)
+        rc = st_model_keyed(env, *out, ref->path, err);
+    if (!rc)
+        (*out)->name = ref->name;
+    return rc ? rc : fits(*out, env->wf, network, ref, err);
+}
+
+/* The last layer is that of the targets. */
+static bool same_targets(const nn_model_file *a, const nn_model_file *b)
+{
+    bool same = a->conf.outputs == b->conf.outputs && a->classifies == b->classifies;
+
+    for (int32_t k = 0; k < a->conf.outputs && same; k++)
+        same = !strcmp(a->target[k].name, b->target[k].name);
+    return same;
+}
+
+size_t st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from)
+{
+    return nn_start_fill(params, m->model, &m->inputs, from, same_targets(m, from));
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The normalised targets of a training: mean 0 and standard deviation 1, or classes. */
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/run/run.h"
+#include "stages/steps/dataset/classes.h"
+#include "stages/steps/train/train.h"
+
+/* Rank 0 alone has labels to check. */
+pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err)
+{
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0; k < c->targets.n && st_train_classifies(c) && env->store && !rc; k++) {
+        const char *label = st_target_label(&st_train_target(c)[k]);
+        int64_t undecided = 0;
+        rc = st_classes_check(env, label, &undecided, err);
+        if (!rc && undecided)
+            rc = pl_event_add(env, PL_WARN, "left out: %lld molecules whose measurements of %s disagree, so that they have no class",
+                              (long long)undecided, label);
+    }
+    return rc;
+}
+
+/* Least squares on element counts, if wanted. */
+static pl_code linear_part(nn_scale *scale, const st_target *target, int32_t k, const st_samples *train, pl_error *err)
+{
+    st_baselines base;
+    pl_code rc = target->transform ? st_baselines_fit(&base, train, k, train->d->mem, err) : PL_OK;
+
+    if (rc || !target->transform)
+        return rc;
+    scale->constant = base.composition[0];
+    memcpy(scale->offset, base.composition + 1, (size_t)train->inputs->n_elements * sizeof(double));
+    return PL_OK;
+}
+
+static double rest_of(const st_samples *s, int64_t i, int32_t k, const nn_scale *scale)
+{
+    const ch_graph *g = s->d->item[s->at[i]].graph;
+
+    return st_dataset_value(s->d, s->at[i], k) - nn_model_offset(scale, s->inputs, g->z, g->n_nodes);
+}
+
+/* Mean and standard deviation of the residuals; a class is not scaled. */
+static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bool is_class, const st_samples *train, pl_error *err)
+{
+    double *rest = PL_NEW(train->d->mem, double, train->n + 1), first = NAN;
+    bool same = true; /* stdev alone would not do: the mean of n times 0.1 is not 0.1 */
+    int64_t n = 0;
+    pl_code rc = rest ? linear_part(scale, target, k, train, err) : pl_fail(err, PL_ENOMEM, "targets");
+
+    for (int64_t i = 0; i < train->n && !rc; i++) {
+        const double value = st_dataset_value(train->d, train->at[i], k);
+        if (isnan(value))
+            continue;
+        first = n ? first : value;
+        same = same && value == first;
+        rest[n++] = rest_of(train, i, k, scale);
+    }
+    if (rc)
+        return rc;
+    nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
+    if (is_class && !same)
+        *scale = (nn_scale){ .stdev = 1 };
+    if (!isfinite(scale->stdev))
+        return pl_fail(err, PL_ECONFIG, "the target %s has values too large to compute with; does a label use a large number for \"not "
+                                        "measured\"?", target->name);
+    if (same || !(scale->stdev > 0))
+        return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn",
+                       target->name, (long long)n);
+    return PL_OK;
+}
+
+static bool is_there(const st_samples *s, int32_t k)
+{
+    bool there = false;
+
+    for (int64_t i = 0; i < s->n && !there; i++)
+        there = !isnan(st_dataset_value(s->d, s->at[i], k));
+    return there;
+}
+
+pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err)
+{
+    const st_target *target = st_train_target(c);
+    pl_code rc = PL_OK;
+
+    for (int32_t k = 0; k < c->targets.n && !rc; k++) {
+        if (!is_there(train, k))
+            return pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
+                           st_target_label(&target[k]));
+        rc = scale_fit(&m->target[k].scale, &target[k], k, st_train_classifies(c), train, err);
+    }
+    return rc;
+}
+
+void st_targets_fill(st_samples *s, const nn_model_file *m)
+{
+    const int32_t n = s->d->n_targets;
+
+    for (int64_t i = 0; i < s->samples.n; i++)
+        for (int32_t k = 0; k < n; k++) {
+            const nn_scale *scale = &m->target[k].scale;
+            s->target[i * n + k] = (float)((rest_of(s, i, k, scale) - scale->mean) / scale->stdev); /* NaN stays NaN */
+        }
+}
