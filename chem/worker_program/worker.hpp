@@ -101,7 +101,7 @@ inline uint64_t chance(uint64_t &state)
     return state >> 40;
 }
 
-// Open Babel takes its random numbers from rand(). The worker seeds it again for every request, and wherever a random number
+// Open Babel takes its random numbers from the C library (rand). The worker seeds it again for every request, and wherever a random number
 // decides a position, so that an answer does not depend on earlier requests.
 void restart_chance(uint64_t seed);
 
