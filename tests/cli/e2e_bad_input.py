@@ -251,6 +251,17 @@ def a_reaction_is_no_molecule():
         assert "an arrow" in p.one("SELECT message FROM failure", workdir="arrow")
 
 
+def a_smiles_that_was_cut_short_is_refused():
+    """Open Babel reads each of these as a molecule."""
+    cut = ("C(C", "C(C)(C", "C=", "C#", "C(", "CC(=)C", "CC()C", "C)C", "F/C=C/")
+    whole = ("CC(C)(C)C", "C%(11)CC%(11)", "[NH3+]CC(=O)[O-]", "N#Cc1ccc(cc1)C#N", "F/C=C/F", "CC(=O)O.[Na+]")
+    with Project() as p:
+        p.run("run", p.workflow([p.put("a.smi", "".join("%s m\n" % x for x in cut + whole))], FLAT), "-q", "limits.failures.max_fraction=1")
+        failed = p.rows("SELECT raw_smiles, message FROM failure JOIN record USING(record_id) ORDER BY record_id")
+        assert tuple(x for x, _ in failed) == cut, failed
+        assert all(m.startswith("a SMILES ") for _, m in failed), failed
+
+
 def what_no_reader_can_read_is_said_with_what_to_do():
     good = "CCO ethanol\nCCN ethylamine\n"
     with Project() as p:
@@ -392,5 +403,5 @@ main([a_folder_that_cannot_be_read_is_no_empty_one, a_decimal_comma_is_told_once
       a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
       a_truncated_gzip_keeps_what_was_whole, what_follows_gzip_data_and_is_none_is_said,
-      a_reaction_is_no_molecule, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
+      a_reaction_is_no_molecule, a_smiles_that_was_cut_short_is_refused, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
       a_database_of_a_newer_version_or_of_another_kind_is_left_alone, a_directory_that_cannot_be_written_is_said])
