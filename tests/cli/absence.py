@@ -63,7 +63,7 @@ def prepare_without_its_worker_is_refused_before_any_work():
         assert not os.path.exists(p.path("run/results.db")) or p.one("SELECT count(*) FROM record") == 0
         _, _, err = p.run("check", "w.yaml", "stages.prepare.alerts.rules=[C a]", expect=2, env=env)
         for who in ("prepare: ", "prepare.alerts: "):  # rules that nobody has read are not good rules
-            assert who + "molsieve-chem is neither beside this program nor in PATH; set MOLSIEVE_CHEM to where it is\n" in err, err
+            assert who + "molsieve-chem is neither beside this program nor in PATH; set MOLSIEVE_CHEM to its path\n" in err, err
 
 
 def stereoisomers_are_chosen_whatever_their_order():

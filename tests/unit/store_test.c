@@ -506,7 +506,7 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     pl_text_reset(&report);
     assert_int_equal(pl_db_exec(s->db, "DELETE FROM row_sum WHERE tbl='later'", &err), PL_OK);
     assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
-    assert_string_equal(pl_text_str(&report), "1 tables are not in row_sum\n");
+    assert_string_equal(pl_text_str(&report), "1 tables have no checksum in row_sum\n");
     pl_text_free(&report);
 }
 
