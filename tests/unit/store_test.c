@@ -191,7 +191,7 @@ static int64_t count(sqlite3 *db, const char *sql)
 static pl_schema grown(void)
 {
     static const pl_added added[] = { { "number", "old INTEGER", 1 }, { "number", "half REAL", 2 }, { "walk", "note TEXT", 3 }, { 0 } };
-    static const char *const up[] = { NULL, NULL, "CREATE TABLE extra(x)" };
+    static const char *const up[5] = { NULL, NULL, "CREATE TABLE extra(x)" };
     static const char *const docs[][4] = { { "number", "id", NULL, "a number" }, { "number", "half", "u", "half of it" },
                                            { "walk", "note", NULL, "a word" }, { "extra", "x", NULL, "x" }, { "extra", "y", NULL, "y" },
                                            { "v_half", "half", NULL, "half" }, { NULL, NULL, NULL, NULL } };
