@@ -299,7 +299,7 @@ static void hash_whole(const char *path, const char *format, char out[65], int64
 static void a_reader_hashes_each_byte_of_its_file_once(void **state)
 {
     static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "csv", "cif", "inchi", "cml", "qm9bin" };
-    static const char *const texts[] = { "", "C\n", "\xFF\xFE" "C\0\n\0", "3\nx\nC 0 0 0\nno\n2\ny\nH 0 0 0\nH 0 0 1\n",
+    static const char *const texts[] = { "", "C\n", ("\xFF\xFE" "C\0\n\0"), "3\nx\nC 0 0 0\nno\n2\ny\nH 0 0 0\nH 0 0 1\n",
                                          "QM9BIN01 and no more", "\x1f\x8b\x08 no gzip" };
     char dir[256], path[300], want[65], got[65];
     int64_t n;
