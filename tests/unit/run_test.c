@@ -496,6 +496,28 @@ static void a_stage_that_left_the_workflow_is_cleared_with_what_it_stood_on(void
     toy_free(&t);
 }
 
+/* A database may hold more of them than any workflow has: none may survive its input. */
+static void a_rerun_clears_every_stage_that_depends_on_it(void **state)
+{
+    static const char add[] =
+        "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM n WHERE k<600) INSERT INTO stage(name,key,"
+        "params_json,extra_json,needs_json,code_version,state,created_utc) SELECT 'old'||k,'key'||k,'{}','{}',"
+        "'{\"count\":\"x\"}',1,'done','' FROM n; DELETE FROM row_sum";
+    sqlite3 *db;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 4);
+    must_run(&t, 2);
+    assert_int_equal(sqlite3_open(t.wf.storage.results, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, add, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    t.conf[0].rows++;
+    must_run(&t, 2);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage"), 3);
+    toy_free(&t);
+}
+
 static void no_units_at_all_is_a_finished_stage(void **state)
 {
     toy t;
@@ -594,6 +616,7 @@ int main(void)
         CASE(a_run_row_tells_who_what_and_how_it_ended),
         CASE(two_restarts_of_a_job_that_got_nowhere_end_with_1),
         CASE(a_stage_that_left_the_workflow_is_cleared_with_what_it_stood_on),
+        CASE(a_rerun_clears_every_stage_that_depends_on_it),
         CASE(no_units_at_all_is_a_finished_stage),
         CASE(a_full_enough_disk_is_refused_before_any_work),
         CASE(who_reads_holds_up_no_run),

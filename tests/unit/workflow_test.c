@@ -317,6 +317,36 @@ static void stages_run_in_the_order_of_their_needs_whatever_the_file_order(void 
     assert_int_equal(wf->step[3].needs[1], 2);
 }
 
+/* Stage a is the first of the registry and needs all others. */
+static void a_stage_may_need_any_number_of_stages(void **state)
+{
+    enum { MANY = 20 };
+    fixture *f = *state;
+    static char name[MANY][2];
+    static pl_stage stage[MANY];
+    const pl_stage *known[MANY + 1] = { NULL };
+    pl_text text = { 0 };
+    const pl_workflow *wf;
+
+    pl_text_add(&text, "format: 1\nstages:\n");
+    for (int k = 0; k < MANY; k++) {
+        name[k][0] = (char)('a' + k);
+        stage[k] = (pl_stage){ .name = name[k], .help = "does", .conf_size = 1 };
+        known[k] = &stage[k];
+        pl_text_addf(&text, k > 0 ? "  %s:\n" : "", name[k]);
+    }
+    for (int k = 1; k < MANY; k++)
+        pl_text_addf(&text, "%s%s", k > 1 ? ", " : "  a: {needs: [", name[k]);
+    pl_text_add(&text, "]}\n");
+    put(f, "w.yaml", pl_text_str(&text));
+    f->problems = (pl_problems){ .mem = f->mem };
+    wf = pl_workflow_load(f->file, NULL, 0, known, &f->problems, f->mem);
+    assert_non_null(wf);
+    assert_string_equal(wf->step[MANY - 1].stage->name, "a");
+    assert_int_equal(wf->step[MANY - 1].n_needs, MANY - 1);
+    pl_text_free(&text);
+}
+
 static void impossible_orders_are_refused(void **state)
 {
     fixture *f = *state;
@@ -521,6 +551,7 @@ int main(void)
         TEST(a_bare_word_for_settings_is_answered_with_an_example),
         TEST(words_that_yaml_takes_for_something_else_are_quoted),
         TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
+        TEST(a_stage_may_need_any_number_of_stages),
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_patterns_come_in_name_order),
         TEST(paths_are_written_without_detours),
