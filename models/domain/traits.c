@@ -2,6 +2,7 @@
 /* What a graph says of its molecule as a whole. */
 #include <string.h>
 
+#include "chem/molecule/valence.h"
 #include "models/domain/range.h"
 
 static const char *const sources[NN_SOURCES] = { "input", "mmff94", "uff", "none" };
@@ -107,25 +108,9 @@ static bool is_conjugated(const ch_graph *g, int32_t i)
     return is;
 }
 
-/* Bonds of an atom, as usual: those of the neutral element with as many electrons; below the second row two more are fine, and of
- * nitrogen, which N(=O)=O has for a nitro group. An element that is not in the list has any. */
-static bool is_usual(int z, int bonds)
-{
-    static const struct {
-        uint8_t z, bonds;
-    } usual[] = { { 5, 3 },  { 6, 4 },  { 7, 3 },  { 8, 2 },  { 9, 1 },  { 14, 4 }, { 15, 3 },
-                  { 16, 2 }, { 17, 1 }, { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
-
-    for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
-        if (usual[k].z == z)
-            return bonds == usual[k].bonds || ((z > 10 || z == 7) && bonds > usual[k].bonds && (bonds - usual[k].bonds) % 2 == 0);
-    return true;
-}
-
 /* Of aromatic atoms only carbon is sure: it has three neighbours. The others may have their lone pair in the ring or not. */
 static bool is_unusual(const ch_graph *g, int32_t i)
 {
-    const int z = g->z[i] - g->charge[i];
     int bonds = 0, neighbours = 0;
     bool aromatic = false;
 
@@ -137,7 +122,7 @@ static bool is_unusual(const ch_graph *g, int32_t i)
         bonds += type == CH_PAIR_AROMATIC ? 0 : 1 + type - CH_PAIR_SINGLE;
         aromatic = aromatic || type == CH_PAIR_AROMATIC;
     }
-    return aromatic ? z == 6 && neighbours != 3 : !is_usual(z, bonds);
+    return aromatic ? g->z[i] - g->charge[i] == 6 && neighbours != 3 : ch_free_valences(g->z[i], g->charge[i], bonds) != 0;
 }
 
 static void kind_add(nn_traits *t, nn_kind k)

@@ -64,7 +64,8 @@ static const pl_field fields[] = {
       .help = "CPU time at the second and last attempt; multiplied by `count`" },
     { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
       .help =
-          "records are the same molecule if they have: inchikey: the same InChIKey; exact: also the same canonical SMILES; none: never; "
+          "records are the same molecule if they have as many unpaired electrons and: inchikey: the same InChIKey; exact: also the same "
+          "canonical SMILES; none: never; "
           "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
           "InChIKey, whatever their stereo and isotopes" },
     { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first",
@@ -563,7 +564,7 @@ const pl_stage st_prepare = {
     .name = "prepare",
     .help = "turn records into molecules: structure, identity, descriptors, conformer, labels",
     .scope = PL_PER_UNIT,
-    .version = 3,
+    .version = 4,
     .fields = fields,
     .conf_size = sizeof(st_prepare_conf),
     .state_size = sizeof(prepare_state),

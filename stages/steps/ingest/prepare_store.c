@@ -10,6 +10,7 @@
 #include "stages/database/descriptor_columns.h"
 #include "stages/steps/ingest/alerts.h"
 #include "stages/steps/ingest/qm9_units.h"
+#include "stages/steps/ingest/shells.h"
 
 typedef struct property {
     const char *name;
@@ -53,16 +54,18 @@ static const char measurement_sql[] = "CREATE TABLE IF NOT EXISTS measurement(re
  * with it come before it with a letter behind that no key has. */
 static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
 {
+    static const char same[] =
+        "CASE ?1 WHEN '' THEN smiles=?2 ELSE free_valences(smiles)=free_valences(?2) END ORDER BY mol_id LIMIT 1";
     const int n = st_dedupe_letters(conf->dedupe);
 
     if (conf->dedupe == ST_DEDUPE_EXACT)
         return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
     if (n == 27)
-        return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1";
+        return pl_sprintf(mem, "SELECT mol_id FROM molecule WHERE inchikey=?1 AND %s", same);
     return pl_sprintf(mem,
                       "SELECT mol_id FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
-                      "substr(?1,1,%d)||'~' END AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1",
-                      n, n);
+                      "substr(?1,1,%d)||'~' END AND %s",
+                      n, n, same);
 }
 
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
@@ -78,8 +81,9 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
     m->conf = env->step->conf;
     m->alerts = st_alerts_wanted(m->conf);
     find = find_sql(m->conf, env->mem);
-    code =
-        find != NULL ? pl_db_prepare(env->store->db, &m->find, find, err) : pl_fail(err, PL_ENOMEM, "no memory to store molecules");
+    code = find != NULL ? st_shells_open(env->store->db, err) : pl_fail(err, PL_ENOMEM, "no memory to store molecules");
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &m->find, find, err);
     for (size_t i = 0; i < sizeof statements / sizeof statements[0] && code == PL_OK; i++)
         code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql, err);
     if (code == PL_OK && env->n_shards > 0)
