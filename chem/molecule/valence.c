@@ -11,20 +11,28 @@
 
 static bool has_more(int z) { return z > 10 || z == 7; }
 
-int ch_free_valences(int z, int charge, int bonds)
+int ch_fewest_bonds(int z, int charge)
 {
     static const struct {
         uint8_t z, bonds;
     } closed[] = { { 1, 1 },  { 5, 3 },  { 6, 4 },  { 7, 3 },  { 8, 2 },  { 9, 1 },  { 14, 4 },
                    { 15, 3 }, { 16, 2 }, { 17, 1 }, { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
-    const int as = z - charge;
 
     for (size_t k = 0; k < sizeof closed / sizeof *closed; k++)
-        if (closed[k].z == as && bonds > closed[k].bonds)
-            return has_more(as) ? (bonds - closed[k].bonds) % 2 : -1;
-        else if (closed[k].z == as)
-            return closed[k].bonds - bonds;
-    return 0;
+        if (closed[k].z == z - charge)
+            return closed[k].bonds;
+    return -1;
+}
+
+int ch_free_valences(int z, int charge, int bonds)
+{
+    const int fewest = ch_fewest_bonds(z, charge);
+
+    if (fewest < 0)
+        return 0;
+    if (bonds > fewest)
+        return has_more(z - charge) ? (bonds - fewest) % 2 : -1;
+    return fewest - bonds;
 }
 
 /* ---- a SMILES ------------------------------------------------------------- */

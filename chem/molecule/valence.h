@@ -14,6 +14,9 @@
  * -1: more bonds than any closed shell has. */
 int ch_free_valences(int z, int charge, int bonds);
 
+/* The fewest bonds that such an atom has in a closed shell: 2 for S; -1 for an element without rule. */
+int ch_fewest_bonds(int z, int charge);
+
 /* All free valences of the molecule that a canonical SMILES of the chemistry worker describes; -1 if the text is none. Atoms without
  * brackets have none. Of aromatic atoms only carbon counts, which has three neighbours; the others may have their lone pair in the
  * ring or not. ENOMEM. */

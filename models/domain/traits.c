@@ -108,21 +108,46 @@ static bool is_conjugated(const ch_graph *g, int32_t i)
     return is;
 }
 
-/* Of aromatic atoms only carbon is sure: it has three neighbours. The others may have their lone pair in the ring or not. */
-static bool is_unusual(const ch_graph *g, int32_t i)
+typedef struct bonds {
+    int sum, neighbours, aromatic; /* sum of the orders of bonds that are not aromatic; aromatic: bonds */
+} bonds;
+
+static bonds bonds_of(const ch_graph *g, int32_t i)
 {
-    int bonds = 0, neighbours = 0;
-    bool aromatic = false;
+    bonds b = { 0 };
 
     for (int32_t e = g->row[i]; e < g->row[i + 1]; e++) {
         const int type = g->type[g->pair[e]];
         if (type == CH_PAIR_NOT_BONDED)
             continue;
-        neighbours++;
-        bonds += type == CH_PAIR_AROMATIC ? 0 : 1 + type - CH_PAIR_SINGLE;
-        aromatic = aromatic || type == CH_PAIR_AROMATIC;
+        b.neighbours++;
+        b.aromatic += type == CH_PAIR_AROMATIC;
+        b.sum += type == CH_PAIR_AROMATIC ? 0 : 1 + type - CH_PAIR_SINGLE;
     }
-    return aromatic ? g->z[i] - g->charge[i] == 6 && neighbours != 3 : ch_free_valences(g->z[i], g->charge[i], bonds) != 0;
+    return b;
+}
+
+/* Of aromatic atoms only carbon is sure: it has three neighbours. The others may have their lone pair in the ring or not. */
+static bool is_unusual(const ch_graph *g, int32_t i)
+{
+    const bonds b = bonds_of(g, i);
+
+    return b.aromatic > 0 ? g->z[i] - g->charge[i] == 6 && b.neighbours != 3 : ch_free_valences(g->z[i], g->charge[i], b.sum) != 0;
+}
+
+const uint8_t nn_expanded_z[NN_EXPANDED] = { 7, 14, 15, 16, 17, 33, 34, 35, 53 };
+
+/* An aromatic atom has one bond more if its lone pair is not in the ring: pyridine oxide drawn as n(=O) has five. */
+static void expanded_add(nn_traits *t, const ch_graph *g, int32_t i)
+{
+    const bonds b = bonds_of(g, i);
+    const int fewest = ch_fewest_bonds(g->z[i], g->charge[i]);
+    int sum = b.sum + b.aromatic;
+
+    sum += b.aromatic > 0 && sum > fewest && (sum - fewest) % 2 != 0;
+    for (int k = 0; k < NN_EXPANDED && fewest >= 0 && sum > fewest; k++)
+        if (nn_expanded_z[k] == g->z[i])
+            t->expanded[k] |= (uint16_t)(1u << (sum < NN_EXPANDED_MOST ? sum : NN_EXPANDED_MOST));
 }
 
 static void kind_add(nn_traits *t, nn_kind k)
@@ -155,6 +180,7 @@ pl_code nn_traits_of(nn_traits *out, const ch_graph *g, pl_arena *mem, pl_error 
         out->number[NN_HEAVY]++;
         out->number[NN_CONJUGATED] += is_conjugated(g, i);
         out->number[NN_VALENCES] += is_unusual(g, i);
+        expanded_add(out, g, i);
     }
     return PL_OK;
 }

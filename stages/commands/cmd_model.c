@@ -189,6 +189,10 @@ static void print_range(const nn_range *r)
     (void)printf("  range      ");
     for (int k = 0; k < NN_NUMBERS; k++)
         (void)printf("%s %s %d to %d", k ? "," : "", nn_range_words[k], (int)r->low[k], (int)r->high[k]);
+    for (int k = 0, n = 0; k < NN_EXPANDED; k++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+            if (r->expanded[k] >> bonds & 1)
+                (void)printf("%s %s with %d bonds", n++ ? "," : "; high valences", ch_element_symbol(nn_expanded_z[k]), bonds);
     (void)printf("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
     for (int k = 0; k < NN_SOURCES; k++)
         if (r->sources >> k & 1)

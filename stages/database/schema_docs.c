@@ -216,7 +216,7 @@ const char *const st_schema_docs[][4] = {
       "outside there is no interval90; NULL if a model has no domain (it was trained by an earlier version)" },
     { "score", "reasons", NULL,
       "why it is outside, separated by '; ': heavy atoms, net charge, rings, conjugated atoms, fragments, unusual "
-      "valences, ring of, atomic charge, element, structure, acids and bases, similarity; NULL inside" },
+      "valences, ring of, atomic charge, element, high valence, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL,
