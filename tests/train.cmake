@@ -51,7 +51,7 @@ foreach(case members_are_learned_and_scored_together classes_have_members_too wr
   molsieve_script_test(members.${case} cli/members_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same
-        errors_are_told_by_likeness intervals_go_with_the_model_and_come_with_every_score)
+        scores_of_earlier_rules_are_made_again errors_are_told_by_likeness intervals_go_with_the_model_and_come_with_every_score)
   molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case built_structures_are_outside_of_a_model_of_others size_charge_rings_and_form_are_judged unseen_elements_are_rows_with_a_reason)

@@ -142,6 +142,33 @@ def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
         assert p.run("db", "digest", "--results-only", "shards")[1] == digest
 
 
+def scores_of_earlier_rules_are_made_again():
+    """A build that did not know radicals stored intervals for them: a run on its database must not keep these."""
+    with sieve.Project() as p:
+        prepared(p, 40)
+        train(p, "m")
+        p.put("radicals.smi", "c1ccccc1O phenol\nc1ccccc1[O] phenoxyl\n")
+        p.workflow(["radicals.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n" + GRAPH + "  score: {}\n", name="s.yaml", workdir="s",
+                   extra="models: {m: {path: m.safetensors}}\n")
+        p.run("run", "s.yaml", "-q")
+        read = "SELECT title, domain, reasons, interval90 FROM score JOIN record USING(mol_id) ORDER BY 1"
+        want = p.rows(read, workdir="s")
+        assert [(r[0], r[1], r[3]) for r in want] == [("phenol", "outside", None), ("phenoxyl", "outside", None)] and "unusual" in want[1][2], want
+        rules = {name: json.loads(extra).get("rules of the domain") for name, extra in
+                 p.rows("SELECT name, extra_json FROM stage WHERE name IN ('score','evaluate')", workdir="s") +
+                 p.rows("SELECT name, extra_json FROM stage WHERE name IN ('score','evaluate')", workdir="m")}
+        assert set(rules) == {"score", "evaluate"} and all(n >= 2 for n in rules.values()), rules
+        # As that build left it: other rules in the key, and an interval.
+        with sqlite3.connect(p.path("s", "results.db")) as db:
+            db.execute("UPDATE score SET domain='inside', reasons=NULL, interval90=0.1")
+            db.execute("UPDATE stage SET key='earlier', extra_json=replace(extra_json,'\"rules of the domain\":2','\"x\":1') WHERE name='score'")
+            db.execute("DELETE FROM row_sum")
+        db.close()
+        assert "rules of the domain" in p.run("explain", "s.yaml", "score")[1]
+        p.run("run", "s.yaml", "-q")
+        assert p.rows(read, workdir="s") == want, p.rows(read, workdir="s")
+
+
 def errors_are_told_by_likeness():
     with sieve.Project() as p:
         prepared(p)
@@ -237,5 +264,5 @@ def intervals_go_with_the_model_and_come_with_every_score():
 
 
 if __name__ == "__main__":
-    sieve.main([a_score_tells_the_nearest_molecule_of_the_training, a_ranking_may_ask_for_likeness_and_shards_give_the_same, errors_are_told_by_likeness,
+    sieve.main([a_score_tells_the_nearest_molecule_of_the_training, a_ranking_may_ask_for_likeness_and_shards_give_the_same, scores_of_earlier_rules_are_made_again, errors_are_told_by_likeness,
                 intervals_go_with_the_model_and_come_with_every_score])

@@ -421,10 +421,10 @@ void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_pro
 pl_code st_evaluate_models_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                                pl_error *err)
 {
-    *extra_json = NULL;
-    if (pl_workflow_step(wf, "train") != NULL)
-        return PL_OK;
-    return st_model_list_key(wf, &conf_of(step)->models, store, extra_json, mem, err);
+    static const pl_list trained_here = { 0 };
+
+    return st_model_list_key(wf, pl_workflow_step(wf, "train") != NULL ? &trained_here : &conf_of(step)->models, store, extra_json,
+                             mem, err);
 }
 
 pl_code st_evaluate_missing(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
