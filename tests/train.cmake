@@ -63,6 +63,6 @@ add_executable(bench_fingerprint EXCLUDE_FROM_ALL bench/bench_fingerprint.c)
 target_link_libraries(bench_fingerprint PRIVATE molsieve::models molsieve::warnings)
 add_dependencies(bench_fingerprint molsieve-chem)
 foreach(case nearest_neighbours_are_beside_the_model_everywhere a_model_that_is_beaten_is_not_recommended
-        an_existing_model_is_evaluated_on_new_labels labels_that_do_not_fit_are_refused a_model_is_calibrated_again_with_the_same_weights)
+        an_existing_model_is_evaluated_on_new_labels labels_that_do_not_fit_are_refused molecules_that_chose_the_epoch_do_not_calibrate a_model_is_calibrated_again_with_the_same_weights)
   molsieve_script_test(${case} cli/judge_e2e.py LABEL cli ARGS ${case})
 endforeach()

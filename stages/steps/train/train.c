@@ -359,6 +359,8 @@ static pl_code train_end(train_state *t, pl_error *err)
         one != NULL ? st_domain_make(&t->m.domain, t->env, &t->train, t->conf->domain, err) : pl_fail(err, PL_ENOMEM, "training");
 
     if (code == PL_OK)
+        code = st_seen_make(&t->m.seen, t->env, &t->d, t->start, t->conf->domain, err);
+    if (code == PL_OK)
         code = st_range_make(&t->m.range, t->env, &t->train, err);
     for (int64_t k = 0; k < n && code == PL_OK; k++)
         code = member_write(&one[k], t, k, err);
