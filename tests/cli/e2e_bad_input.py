@@ -382,7 +382,8 @@ def a_decimal_comma_is_told_once():
 
 
 def a_charge_that_an_xyz_comment_states_in_another_way_is_refused():
-    ways = ("charge = 2", "charge= 2", "w charge =2 e=1", "charge: 2", "net charge +2", "k=3 total_charge: 2")
+    ways = ("charge = 2", "charge= 2", "w charge =2 e=1", "charge: 2", "net charge +2", "k=3 total_charge: 2", "q=2", "w e=1 Q: 2", "k=3,charge=2",
+            "e=1 net-charge=2", "totalcharge=2")
     water = "O 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
     with Project() as p:
         p.put("a.xyz", "".join("3\n%s\n%s" % (c, water) for c in ways + ("charge=0", "water energy=2", "discharged 2")))
