@@ -370,6 +370,30 @@ def whole_scaffolds_are_in_one_part():
         assert "add up to 1.4" in err, err
 
 
+def shares_that_whole_groups_cannot_have_are_warned_of():
+    """A small training share is not filled by large scaffolds; what differs from the fractions is said in numbers."""
+    rings = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "c1ccsc1", "C1CCCC1", "C1CCNCC1", "C1CCOCC1", "c1cnccn1", "C1CCC2CCCCC2C1"]
+    with sieve.Project() as p:
+        p.put("a.smi", "".join(chain + ring + "\n" for ring in rings for chain in ("", "C", "CC", "CCC")))
+        stages = "  read: {}\n  prepare: {conformers: {source: none}}\n  split: {method: %s, fractions: {train: %s, valid: %s, test: %s}}\n"
+
+        def split(method, *shares):
+            p.workflow(["a.smi"], stages % ((method,) + shares), workdir="%s-%s" % (method, shares[0]))
+            p.run("run", "w.yaml", "-q")
+            where = "%s-%s" % (method, shares[0])
+            return (dict(p.rows("SELECT part, count(*) FROM split GROUP BY 1", workdir=where)),
+                    [m for m, in p.rows("SELECT message FROM event WHERE level='warn' AND message LIKE 'split: asked%'", workdir=where)])
+
+        got, told = split("scaffold", 0.05, 0.05, 0.9)  # before: 20 of 40 to train
+        assert got["train"] == 4 and sum(got.values()) == 40, got
+        assert told == ["split: asked for train 5 %%, valid 5 %%, test 90 %%, but there are train 10 %% (4), %stest %.3g %% (%d): molecules of one "
+                        "scaffold or skeleton stay together; a random split, or other fractions, may come nearer" %
+                        ("valid %.3g %% (%d), " % (2.5 * got.get("valid", 0), got.get("valid", 0)), 2.5 * got["test"], got["test"])], told
+        got, told = split("scaffold", 0.8, 0.1, 0.1)
+        assert got == {"train": 32, "valid": 4, "test": 4} and told == [], (got, told)
+        assert split("random", 0.5, 0.25, 0.25) == ({"train": 20, "valid": 10, "test": 10}, [])
+
+
 def a_split_by_time_trains_on_what_came_first():
     """Equal years stay together, the latest are tested, duplicates and other forms of held-out molecules leave the training."""
     years = [1990, 1990, 1990, 1991, 1992, 1993, 1993, 1994, 1995, 1995, 1996, None, 1997, 1998, 1999]
@@ -538,7 +562,7 @@ def many_files_are_summed_up():
 
 
 if __name__ == "__main__":
-    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part,
+    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part, shares_that_whole_groups_cannot_have_are_warned_of,
                 a_split_by_time_trains_on_what_came_first,
                 the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
