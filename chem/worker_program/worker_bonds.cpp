@@ -329,12 +329,27 @@ static std::string two_atoms(const Bonds &b, const std::vector<Place> &atoms)
     return name_of(atoms, b.where[0]) + " and " + name_of(atoms, b.where[1]);
 }
 
+// A record of an organic molecule without a single hydrogen, as most PDB files are.
+static bool has_no_hydrogens(const std::vector<Place> &atoms)
+{
+    bool carbon = false, hydrogen = false;
+    for (const Place &p : atoms) {
+        carbon = carbon || p.z == 6;
+        hydrogen = hydrogen || p.z == 1;
+    }
+    return carbon && !hydrogen;
+}
+
 [[noreturn]] static void refuse(ch_bonding end, const Bonds &b, const std::vector<Place> &atoms)
 {
     const std::string cause = ": hydrogens are missing, or positions are wrong", carbene = "; carbenes are not read";
     if (end == CH_BONDING_ELEMENT)
         fail(CH_VALENCE,
              "the bonds of " + stranger(atoms) + " cannot be told from positions: use a format that has bonds (sdf, mol2)");
+    if (has_no_hydrogens(atoms) && end != CH_BONDING_LOOSE && end != CH_BONDING_SEARCH)
+        fail(CH_VALENCE,
+             "hydrogens are missing (the record has none), so bonds are uncertain: use an sdf or mol2 file, or add all hydrogens "
+             "with a program that knows the bonds");
     if (end == CH_BONDING_PARITY)
         fail(CH_VALENCE,
              "an odd number of electrons: hydrogens are missing, or it is a radical or an ion whose charge the file does not state "

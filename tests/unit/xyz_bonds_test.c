@@ -198,18 +198,26 @@ static void no_charge_of_extended_xyz_is_ignored(void **state)
 
 static void records_without_their_hydrogens_are_refused(void **state)
 {
-    static const char *const texts[] = {
-        "2\nmethanol\nC 0 0 0\nO 1.43 0 0\n",
-        "6\nbenzene\nC 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n",
-        "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n",
+    static const struct {
+        const char *text, *format, *told;
+    } cases[] = {
+        { "2\nmethanol\nC 0 0 0\nO 1.43 0 0\n", "xyz", "hydrogens are missing (the record has none)" },
+        { "6\nbenzene\nC 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n",
+          "xyz", "use an sdf or mol2 file, or add all hydrogens with a program that knows the bonds" },
+        { "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n", "xyz", "hydrogens are missing, or positions are wrong" },
+        { "HETATM    1  C1  LIG A   1       0.000   0.000   0.000  1.00  0.00           C\n"
+          "HETATM    2  C2  LIG A   1       1.530   0.000   0.000  1.00  0.00           C\n"
+          "HETATM    3  O1  LIG A   1       2.030   1.340   0.000  1.00  0.00           O\nCONECT    1    2\nCONECT    2    1    3\nEND\n",
+          "pdb", "use an sdf or mol2 file, or add all hydrogens with a program that knows the bonds" },
     };
     const ch_prepare_opts o = ch_prepare_defaults();
     (void)state;
 
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const ch_prepared p = answer(texts[i], &o);
-        if (p.code != CH_VALENCE || strstr(p.message, "hydrogens are missing") == NULL)
-            fail_msg("%s gave %s and '%s'", texts[i], p.smiles, p.message);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ch_prepared p;
+        (void)ch_worker_prepare(worker, cases[i].text, strlen(cases[i].text), cases[i].format, &o, &p, mem, NULL);
+        if (p.code != CH_VALENCE || strstr(p.message, cases[i].told) == NULL || strlen(p.message) > 160)
+            fail_msg("%s gave %s and '%s'", cases[i].text, p.smiles, p.message);
     }
 }
 

@@ -439,7 +439,7 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
 static pl_code fail_empty(prepare_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row = false, read = false; /* read: as a molecule of the format */
     int64_t n = 0, aside = 0;
     pl_code code = pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM record");
 
@@ -457,12 +457,12 @@ static pl_code fail_empty(prepare_state *s, pl_error *err)
                              err);
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
+    read = row && strcmp((const char *)sqlite3_column_text(st, 0), "valence") == 0;
     if (code == PL_OK)
-        code = pl_fail(err, PL_EINPUT,
-                       "none of the %lld records gave a molecule, most often: %s: %.160s; check `format` of "
-                       "`inputs` and see `molsieve failures`",
-                       (long long)n, row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
-                       row ? (const char *)sqlite3_column_text(st, 1) : "");
+        code =
+            pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule, most often: %s: %.160s; %ssee `molsieve failures`",
+                    (long long)n, row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
+                    row ? (const char *)sqlite3_column_text(st, 1) : "", read ? "" : "check `format` of `inputs` and ");
     (void)sqlite3_finalize(st);
     return code;
 }
