@@ -11,7 +11,7 @@ pl_code nn_packed_tensor(nn_tensor *out, const nn_packed *p, const void *extra, 
                          pl_error *err)
 {
     static const char nothing[1];
-    const size_t size = (size_t)n * (size_t)p->row, head = (size_t)(COUNT_BYTES + p->extra);
+    const size_t size = (size_t)n * (size_t)p->row, head = COUNT_BYTES + (size_t)p->extra;
     uLongf packed = compressBound((uLong)size);
     unsigned char *to = PL_NEW(mem, unsigned char, packed + head);
 

@@ -333,7 +333,8 @@ static void a_stage_may_need_any_number_of_stages(void **state)
         name[k][0] = (char)('a' + k);
         stage[k] = (pl_stage){ .name = name[k], .help = "does", .conf_size = 1 };
         known[k] = &stage[k];
-        pl_text_addf(&text, k > 0 ? "  %s:\n" : "", name[k]);
+        if (k > 0)
+            pl_text_addf(&text, "  %s:\n", name[k]);
     }
     for (int k = 1; k < MANY; k++)
         pl_text_addf(&text, "%s%s", k > 1 ? ", " : "  a: {needs: [", name[k]);
