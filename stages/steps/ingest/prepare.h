@@ -27,6 +27,7 @@ static inline int st_dedupe_letters(int32_t dedupe)
 }
 enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
 enum { ST_REGRESSION, ST_CLASSIFICATION };
+enum { ST_DRAWING_STANDARD, ST_DRAWING_AS_DRAWN };
 enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
@@ -35,6 +36,7 @@ typedef struct st_prepare_conf {
     double window;      /* kcal/mol                                                  */
     double cpu_limit, retry_cpu_limit, memory_limit;
     int64_t max_heavy_atoms, max_atoms;
+    int32_t drawing; /* ST_DRAWING_...                                              */
     bool neutralise;
     double ph;              /* -1: none                                              */
     const char *alert_file; /* stages/steps/ingest/alerts.h                                       */
