@@ -52,6 +52,9 @@ typedef struct st_property {
     int32_t task, better; /* regression|classification, none|low|high */
 } st_property;
 
+/* record.reason of a duplicate whose canonical SMILES is not that of its molecule, before the SMILES. */
+#define ST_DRAWN_REASON "drawn as "
+
 /* Records per unit, by the work that each takes. */
 int64_t st_prepare_unit(const st_prepare_conf *c);
 
@@ -90,5 +93,7 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err);
 void st_molecules_close(st_molecules *m); /* NULL is fine */
 /* All rows of one unit and its block of conformers. */
 pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
+/* A warning: how many molecules were given in several drawings; "" for none. */
+pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err);
 
 #endif
