@@ -23,7 +23,7 @@ namespace worker {
 namespace {
 
 const int path_max = 12;      // double bonds that move together
-const int steps_max = 100000; // atoms visited in the search for them
+const int steps_max = 100000; // atoms visited in all searches of a molecule
 
 // The atoms, in an order that does not depend on the file.
 class Order {
@@ -272,9 +272,9 @@ public:
     // Moves the double bonds of the shortest such path from x; false: there is none.
     bool from(OBAtom *x)
     {
-        for (int length = 1, steps = steps_max; length <= path_max && steps > 0; length++) {
+        for (int length = 1; length <= path_max && steps_ > 0; length++) {
             bonds_.clear();
-            if (search(x, length, steps))
+            if (search(x, length))
                 return apply(x);
         }
         return false;
@@ -284,6 +284,7 @@ private:
     Order &order_;
     std::vector<bool> seen_;
     std::vector<OBBond *> bonds_;
+    int steps_ = steps_max;
     OBAtom *end_ = nullptr, *beside_ = nullptr;
 
     static bool is_acceptor(OBAtom *a)
@@ -309,16 +310,16 @@ private:
     }
 
     // Two bonds further: single to `a`, double to its end.
-    bool search(OBAtom *from, int length, int &steps)
+    bool search(OBAtom *from, int length)
     {
         bool found = false;
         seen_[from->GetIdx()] = true;
         for (OBAtom *a : neighbours(from, 1)) {
-            if (found || --steps <= 0 || !carries(a))
+            if (found || --steps_ <= 0 || !carries(a))
                 continue;
             bonds_.push_back(from->GetBond(a));
             seen_[a->GetIdx()] = true;
-            found = leave(a, length, steps);
+            found = leave(a, length);
             seen_[a->GetIdx()] = false;
             if (!found)
                 bonds_.pop_back();
@@ -327,11 +328,11 @@ private:
         return found;
     }
 
-    bool leave(OBAtom *a, int length, int &steps)
+    bool leave(OBAtom *a, int length)
     {
         for (OBAtom *b : neighbours(a, 2)) {
             bonds_.push_back(a->GetBond(b));
-            if (length == 1 ? is_end(b) : carries(b) && search(b, length - 1, steps))
+            if (length == 1 ? is_end(b) : carries(b) && search(b, length - 1))
                 return true;
             bonds_.pop_back();
         }
@@ -342,7 +343,8 @@ private:
     static bool takes_bond(OBAtom *a)
     {
         const unsigned z = a->GetAtomicNum();
-        return diazonium_end(a) != nullptr || (z != 6 && a->GetFormalCharge() == 1 && may_have(z, valence(a) + 1) && !beside_metal(a));
+        return diazonium_end(a) != nullptr ||
+               (z != 6 && a->GetFormalCharge() == 1 && may_have(z, valence(a) + 1) && !beside_metal(a));
     }
 
     // Y+, or a carbon beside an atom that takes a bond.

@@ -60,10 +60,11 @@ static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
         return "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
     if (n == 27)
         return "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1";
-    return pl_sprintf(mem,
-                      "SELECT mol_id, smiles FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
-                      "substr(?1,1,%d)||'~' END AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1",
-                      n, n);
+    return pl_sprintf(
+        mem,
+        "SELECT mol_id, smiles FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
+        "substr(?1,1,%d)||'~' END AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1",
+        n, n);
 }
 
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
@@ -457,14 +458,15 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
 pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err)
 {
     int64_t n = 0;
-    pl_code code = pl_db_int(s->db, &n, err,
-                             "SELECT count(DISTINCT mol_id) FROM record WHERE status='duplicate' AND reason IS NOT NULL");
+    pl_code code =
+        pl_db_int(s->db, &n, err, "SELECT count(DISTINCT mol_id) FROM record WHERE status='duplicate' AND reason IS NOT NULL");
 
     text[0] = '\0';
     if (code == PL_OK && n > 0)
-        (void)snprintf(text, 256,
-                       "molecules given in more than one drawing (such as tautomers): %lld; each is scored as in its first record; see "
-                       "SELECT title, mol_id, reason FROM record WHERE reason LIKE '" ST_DRAWN_REASON "%%'",
-                       (long long)n);
+        (void)snprintf(
+            text, 256,
+            "molecules given in more than one drawing (such as tautomers): %lld; each is scored as in its first record; see "
+            "SELECT title, mol_id, reason FROM record WHERE reason LIKE '" ST_DRAWN_REASON "%%'",
+            (long long)n);
     return code;
 }
