@@ -95,7 +95,7 @@ void charge(OBAtom *a, int more) { a->SetFormalCharge(a->GetFormalCharge() + mor
 
 // ---- nitrogen with five bonds: nitro, N-oxide, nitrone, azide, diazo
 
-// The lowest takes the electrons: O (S, Se, Te), then the last N of N#N, then another N. -1: none of these.
+// The lowest takes the electrons: O (S, Se, Te), then the last N of N#N, then another N, one of the same ring last. -1: none of these.
 int rank_of_partner(OBAtom *nitrogen, OBAtom *a)
 {
     const unsigned order = nitrogen->GetBond(a)->GetBondOrder(), z = a->GetAtomicNum();
@@ -105,7 +105,9 @@ int rank_of_partner(OBAtom *nitrogen, OBAtom *a)
         return order == 2 && is_terminal(a) ? 0 : -1;
     if (z != 7 || valence(a) != 3)
         return -1;
-    return order == 3 && is_terminal(a) ? 1 : 2;
+    if (order == 3 && is_terminal(a))
+        return 1;
+    return nitrogen->GetBond(a)->IsInRing() ? 3 : 2;
 }
 
 // Without hydrogen: Open Babel adds one to the nitrogen of [O-]N(=O)C, which lacks a charge.
@@ -118,7 +120,7 @@ bool has_five_bonds(OBAtom *a)
 bool separate(OBAtom *nitrogen, Order &order)
 {
     OBAtom *best = nullptr;
-    int least = 3;
+    int least = 4;
     if (!has_five_bonds(nitrogen))
         return false;
     FOR_NBORS_OF_ATOM(n, nitrogen) {
@@ -267,26 +269,33 @@ bool join_diazonium(OBAtom *a)
 
 class Recombiner {
 public:
-    Recombiner(OBMol &mol, Order &order) : order_(order), seen_(mol.NumAtoms() + 1, false) {}
+    Recombiner(OBMol &mol, Order &order) : mol_(mol), order_(order), seen_(mol.NumAtoms() + 1, false) {}
 
-    // Moves the double bonds of the shortest such path from x; false: there is none.
+    // Moves the double bonds of a path from x to the nearest atom that takes its charge; false: there is none. Which atoms have a path
+    // does not depend on how the double bonds of aromatic rings are drawn; how long it is does.
     bool from(OBAtom *x)
     {
-        for (int length = 1; length <= path_max && steps_ > 0; length++) {
-            bonds_.clear();
-            if (search(x, length))
-                return apply(x);
+        for (OBAtom *target : targets(x)) {
+            target_ = target;
+            for (int length = 1; length <= path_max && steps_ > 0; length++) {
+                bonds_.clear();
+                if (search(x, length))
+                    return apply(x);
+            }
         }
         return false;
     }
 
 private:
+    OBMol &mol_;
     Order &order_;
     std::vector<bool> seen_;
     std::vector<OBBond *> bonds_;
     int steps_ = steps_max;
-    OBAtom *end_ = nullptr, *beside_ = nullptr;
+    OBAtom *target_ = nullptr;
+    OBBond *last_ = nullptr; // from the end of the path to a target that takes a bond; NULL: the target is the end
 
+    // Y+, the end of a double bond.
     static bool is_acceptor(OBAtom *a)
     {
         const int usual = usual_valence(a->GetAtomicNum());
@@ -294,10 +303,46 @@ private:
                !beside_charge(a, -1) && !beside_metal(a);
     }
 
+    // Beside a carbon: C-N+#N becomes C=N+=N-, C-P+ becomes C=P.
+    static bool takes_bond(OBAtom *a)
+    {
+        const unsigned z = a->GetAtomicNum();
+        if (diazonium_end(a) != nullptr)
+            return true;
+        return z != 6 && a->GetFormalCharge() == 1 && may_have(z, valence(a) + 1) && !beside_metal(a);
+    }
+
     static bool carries(OBAtom *a)
     {
         const unsigned z = a->GetAtomicNum();
-        return a->GetFormalCharge() == 0 && (z == 6 || z == 7) && valence(a) == usual_valence(z);
+        return (a->GetFormalCharge() == 0 && (z == 6 || z == 7) && valence(a) == usual_valence(z)) || is_acceptor(a);
+    }
+
+    // Nearest first, in numbers of bonds.
+    std::vector<OBAtom *> targets(OBAtom *x)
+    {
+        std::vector<OBAtom *> found;
+        FOR_ATOMS_OF_MOL(a, mol_)
+            if (is_acceptor(&*a) || takes_bond(&*a))
+                found.push_back(&*a);
+        found = found.size() > 1 ? order_.sorted(found) : found;
+        const std::vector<int> far = distances(x);
+        std::stable_sort(found.begin(), found.end(), [&far](OBAtom *a, OBAtom *b) { return far[a->GetIdx()] < far[b->GetIdx()]; });
+        return found;
+    }
+
+    std::vector<int> distances(OBAtom *x)
+    {
+        std::vector<int> far(mol_.NumAtoms() + 1, -1);
+        std::vector<OBAtom *> queue(1, x);
+        far[x->GetIdx()] = 0;
+        for (size_t i = 0; i < queue.size(); i++)
+            FOR_NBORS_OF_ATOM(n, queue[i])
+                if (far[n->GetIdx()] < 0) {
+                    far[n->GetIdx()] = far[queue[i]->GetIdx()] + 1;
+                    queue.push_back(&*n);
+                }
+        return far;
     }
 
     std::vector<OBAtom *> neighbours(OBAtom *a, unsigned bonds)
@@ -339,41 +384,26 @@ private:
         return false;
     }
 
-    // C-N+#N becomes C=N+=N-, C-P+ becomes C=P.
-    static bool takes_bond(OBAtom *a)
-    {
-        const unsigned z = a->GetAtomicNum();
-        return diazonium_end(a) != nullptr ||
-               (z != 6 && a->GetFormalCharge() == 1 && may_have(z, valence(a) + 1) && !beside_metal(a));
-    }
-
-    // Y+, or a carbon beside an atom that takes a bond.
     bool is_end(OBAtom *b)
     {
-        end_ = b;
-        beside_ = nullptr;
-        if (is_acceptor(b))
-            return true;
-        if (b->GetAtomicNum() == 6 && carries(b))
-            for (OBAtom *n : neighbours(b, 1))
-                if (beside_ == nullptr && takes_bond(n))
-                    beside_ = n;
-        return beside_ != nullptr;
+        last_ = nullptr;
+        if (b == target_)
+            return is_acceptor(b);
+        last_ = b->GetAtomicNum() == 6 && carries(b) && takes_bond(target_) ? b->GetBond(target_) : nullptr;
+        return last_ != nullptr && last_->GetBondOrder() == 1;
     }
 
     bool apply(OBAtom *x)
     {
+        OBAtom *end = diazonium_end(target_);
         for (size_t i = 0; i < bonds_.size(); i++)
             shift(bonds_[i], i % 2 == 0 ? 1 : -1);
+        if (last_ != nullptr)
+            shift(last_, 1);
+        if (end != nullptr)
+            shift(target_->GetBond(end), -1);
         charge(x, 1);
-        OBAtom *last = beside_ != nullptr ? diazonium_end(beside_) : nullptr;
-        if (beside_ != nullptr)
-            shift(end_->GetBond(beside_), 1);
-        if (last != nullptr)
-            shift(beside_->GetBond(last), -1);
-        if (last == nullptr)
-            last = beside_ != nullptr ? beside_ : end_;
-        charge(last, -1);
+        charge(end != nullptr ? end : target_, -1);
         return true;
     }
 };

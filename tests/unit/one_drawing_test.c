@@ -228,6 +228,9 @@ static void a_chosen_oxygen_does_not_depend_on_the_order(void **state)
         { "CC(=O)OP(=O)([O-])O[P+]([O-])(O)O", "O[P+](O)([O-])OP([O-])(=O)OC(C)=O" },
         { "O=n1ccn(=O)cc1", "[O-][n+]1ccn(=O)cc1" },
         { "C[S+]([N-]C)[O-]", "[O-][S+](C)[N-]C" },
+        { "CN=n1ncccc1", "c1ccnn(=NC)c1" },
+        { "C[n+]1ccc([O-])c2c1cc[n+](C)c2", "[n+]1(C)ccc2[n+](C)ccc([O-])c2c1" },
+        { "C[n+]1ccc([O-])c(c1)-c1cc[n+](C)cc1", "c1[n+](C)ccc(-c2c[n+](C)ccc2[O-])c1" },
     };
 
     (void)state;
