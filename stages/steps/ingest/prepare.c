@@ -509,14 +509,6 @@ static pl_code warn_labels(prepare_state *s, pl_error *err)
     return code;
 }
 
-static pl_code warn_drawings(prepare_state *s, pl_error *err)
-{
-    char text[256];
-    pl_code code = st_drawings_text(s->env->store, text, err);
-
-    return code == PL_OK && text[0] != '\0' ? pl_event_add(s->env, PL_WARN, "%s", text) : code;
-}
-
 static pl_code finish(void *state, pl_error *err)
 {
     prepare_state *s = state;
@@ -532,7 +524,7 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK && s->env->n_shards == 0)
         code = warn_labels(s, err);
     if (code == PL_OK && s->env->n_shards == 0)
-        code = warn_drawings(s, err);
+        code = st_drawings_warn(s->env->store, s->env->run_id, err);
     return code == PL_OK ? say_structures(s) : code;
 }
 
