@@ -524,7 +524,7 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK && s->env->n_shards == 0)
         code = warn_labels(s, err);
     if (code == PL_OK && s->env->n_shards == 0)
-        code = st_drawings_warn(s->env->store, s->env->run_id, err);
+        code = st_drawings_warn(s->env, err);
     return code == PL_OK ? say_structures(s) : code;
 }
 

@@ -93,7 +93,8 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err);
 void st_molecules_close(st_molecules *m); /* NULL is fine */
 /* All rows of one unit and its block of conformers. */
 pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
-/* Warns, in the log and as an event, if molecules were given in several drawings. */
-pl_code st_drawings_warn(pl_store *s, int64_t run_id, pl_error *err);
+/* A warning with the number of molecules that were given in several drawings; "" for none. */
+pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err);
+pl_code st_drawings_warn(pl_env *env, pl_error *err); /* as an event of the stage */
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "chem/molecule/codec.h"
 #include "pipeline/base/log.h"
-#include "pipeline/store/store_parts.h"
 #include "pipeline/store/sums.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/descriptor_columns.h"
@@ -457,20 +456,26 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
     return code;
 }
 
-pl_code st_drawings_warn(pl_store *s, int64_t run_id, pl_error *err)
+pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err)
 {
-    char text[256];
     int64_t n = 0;
     pl_code code =
         pl_db_int(s->db, &n, err, "SELECT count(DISTINCT mol_id) FROM record WHERE status='duplicate' AND reason IS NOT NULL");
 
-    if (code != PL_OK || n == 0)
-        return code;
-    (void)snprintf(text, sizeof text,
-                   "molecules given in more than one drawing (such as tautomers): %lld; each is scored as in its first record; see "
-                   "SELECT title, mol_id, reason FROM record WHERE reason LIKE '" ST_DRAWN_REASON "%%'",
-                   (long long)n);
-    pl_log(PL_WARN, "prepare: %s", text);
-    pl_event_row(s, run_id, "warn", "prepare", text);
-    return PL_OK;
+    text[0] = '\0';
+    if (code == PL_OK && n > 0)
+        (void)snprintf(
+            text, 256,
+            "molecules given in more than one drawing (such as tautomers): %lld; each is scored as in its first record; see "
+            "SELECT title, mol_id, reason FROM record WHERE reason LIKE '" ST_DRAWN_REASON "%%'",
+            (long long)n);
+    return code;
+}
+
+pl_code st_drawings_warn(pl_env *env, pl_error *err)
+{
+    char text[256];
+    pl_code code = st_drawings_text(env->store, text, err);
+
+    return code == PL_OK && text[0] != '\0' ? pl_event_add(env, PL_WARN, "%s", text) : code;
 }
