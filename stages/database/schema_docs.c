@@ -146,7 +146,8 @@ const char *const st_schema_docs[][4] = {
     { "record", "mol_id", NULL, "molecule it became; NULL while it has none" },
     { "record", "status", NULL, "read (waiting for prepare), ok, duplicate, filtered or failed (see failure)" },
     { "record", "reason", NULL,
-      "why it is filtered: its structural alerts, or the condition of prepare.keep that does not hold; NULL for others" },
+      "why it is filtered: its structural alerts, or the condition of prepare.keep that does not hold; of a duplicate: `drawn as` and "
+      "its SMILES, if that is not the SMILES of the molecule; NULL for others" },
 
     { "molecule", "mol_id", NULL, "number of the molecule: the record_id of the first record that gave it" },
     { "molecule", "inchikey", NULL, "standard InChIKey, 27 characters; empty where InChI gives none" },

@@ -14,6 +14,7 @@
 #include "pipeline/run/level.h"
 #include "pipeline/run/run_row.h"
 #include "pipeline/run/runner.h"
+#include "stages/steps/ingest/prepare.h"
 
 /* ---- what is there ---- */
 
@@ -197,6 +198,18 @@ static pl_code check_whole(st_merging *m, pl_error *err)
     return code;
 }
 
+static pl_code warn_drawings(st_merging *m, pl_error *err)
+{
+    char text[256];
+    pl_code code = st_drawings_text(m->store, text, err);
+
+    if (code != PL_OK || text[0] == '\0')
+        return code;
+    pl_log(PL_WARN, "%-9s %s", "prepare", text);
+    pl_event_row(m->store, m->run_id, "warn", "prepare", text);
+    return PL_OK;
+}
+
 static pl_code finish(st_merging *m, pl_error *err)
 {
     sqlite3 *db = m->store->db;
@@ -212,6 +225,8 @@ static pl_code finish(st_merging *m, pl_error *err)
         code = st_merge_unite(m, err);
     if (code == PL_OK)
         code = pl_levels_compare(m->wf, m->store, m->run_id, err);
+    if (code == PL_OK)
+        code = warn_drawings(m, err);
     if (code == PL_OK)
         code = pl_db_execf(
             m->store->db, err,

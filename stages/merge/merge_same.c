@@ -114,7 +114,14 @@ static pl_code unite_labels(st_merging *m, pl_error *err)
 
 /* ---- they become one ---- */
 
+/* How a record is drawn: its reason, or as the molecule of its shard. */
+#define DRAWN "coalesce(substr(r.reason,length('" ST_DRAWN_REASON "')+1),m.smiles)"
+
 static const char unite_sql[] =
+    "UPDATE record SET reason=(SELECT '" ST_DRAWN_REASON "'||nullif(" DRAWN
+    ",f.smiles) FROM record r JOIN merge_same s USING(mol_id)"
+    " JOIN molecule m USING(mol_id) JOIN molecule f ON f.mol_id=s.first WHERE r.record_id=record.record_id)"
+    " WHERE mol_id IN (SELECT mol_id FROM merge_same);"
     "UPDATE record SET status='duplicate', mol_id=(SELECT first FROM merge_same s WHERE s.mol_id=record.mol_id)"
     " WHERE mol_id IN (SELECT mol_id FROM merge_same);"
     "DELETE FROM label WHERE mol_id IN (SELECT mol_id FROM merge_same);"

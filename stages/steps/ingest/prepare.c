@@ -31,6 +31,10 @@ static const pl_field property_fields[] = {
 static const pl_field fields[] = {
     { PL_CHOICE, "fragment", AT(fragment), .choices = "largest|keep",
       .help = "keep the largest part, without known counter-ions and solvents, or all parts" },
+    { PL_CHOICE, "drawing", AT(drawing), .choices = "standard|as_drawn",
+      .help =
+          "groups that are drawn in several ways: standard: nitro, N-oxide, azide, diazo and isonitrile with charges, S=O and P=O "
+          "without; as_drawn: as in the record" },
     { PL_BOOL, "neutralise", AT(neutralise), .flags = PL_LATER,
       .help = "convert acids and bases to their uncharged form; quaternary nitrogen keeps its charge and one counter-charge" },
     { PL_REAL, "ph", AT(ph), .dflt = -1, .min = 0, .max = 14, .choices = "none", .flags = PL_LATER,
@@ -271,6 +275,7 @@ static void read_conf(prepare_state *s)
 
     s->opts = ch_prepare_defaults();
     s->opts.largest_fragment = c->fragment == 0;
+    s->opts.one_drawing = c->drawing == ST_DRAWING_STANDARD;
     s->opts.neutralise = c->neutralise;
     s->opts.ph = c->ph;
     s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
@@ -519,6 +524,8 @@ static pl_code finish(void *state, pl_error *err)
         code = fail_empty(s, err);
     if (code == PL_OK && s->env->n_shards == 0)
         code = warn_labels(s, err);
+    if (code == PL_OK && s->env->n_shards == 0)
+        code = st_drawings_warn(s->env, err);
     return code == PL_OK ? say_structures(s) : code;
 }
 
