@@ -117,7 +117,9 @@ static size_t table_floats(const nn_engine *e)
 {
     size_t one = (size_t)e->plan->most_table, all = one * (size_t)e->prep.n_nodes, most = e->table_bytes / sizeof(float);
 
-    return all < most ? all : most > 2 * one ? most : 2 * one;
+    if (all < most)
+        return all;
+    return most > 2 * one ? most : 2 * one;
 }
 
 static void works_cut(nn_engine *e, nn_cuda_cutter *c)

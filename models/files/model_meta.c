@@ -468,7 +468,9 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *
         json_object_set_new(target, "task", json_string("classification"));
         json_object_set_new(target, "output", json_string("logistic"));
     }
-    list[1] = (nn_meta){ "format_version", m->conf.outputs > 1 ? "3" : m->classifies ? "2" : "1" };
+    list[1] = (nn_meta){ "format_version", m->classifies ? "2" : "1" };
+    if (m->conf.outputs > 1)
+        list[1].value = "3";
     list[2] = (nn_meta){ "name", m->name };
     list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
     list[4] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };

@@ -13,7 +13,10 @@
 static const char *folder_of(const char *path, pl_arena *mem)
 {
     const char *slash = strrchr(path, '/');
-    return slash == NULL ? "." : slash == path ? "/" : pl_strndup(mem, path, (size_t)(slash - path));
+
+    if (slash == NULL)
+        return ".";
+    return slash == path ? "/" : pl_strndup(mem, path, (size_t)(slash - path));
 }
 
 bool st_is_database(const char *path)

@@ -36,6 +36,7 @@ bool st_path_canonical(char *out, const char *path)
 {
     char head[PATH_MAX], there[PATH_MAX];
     size_t n = (size_t)snprintf(head, sizeof head, "%s%s", path[0] == '/' ? "" : "./", path);
+    const size_t n_added = path[0] == '/' ? 0 : 2;
     const char *rest;
     bool fits = n < sizeof head;
 
@@ -49,7 +50,7 @@ bool st_path_canonical(char *out, const char *path)
             return false;
     }
     (void)snprintf(out, PATH_MAX, "%s", fits && strcmp(there, "/") != 0 ? there : "");
-    rest = path + (n - (path[0] == '/' ? 0 : 2 <= n ? 2 : n));
+    rest = path + (n > n_added ? n - n_added : 0);
     while (fits && *rest != '\0') {
         size_t len = strcspn(rest, "/");
         fits = add_part(out, rest, len);

@@ -64,7 +64,7 @@ typedef struct score_batch {
     int32_t first, count;
     nn_collated made[ST_MODELS_MAX]; /* only at the first model with the same inputs */
     nn_batch image[ST_MODELS_MAX];   /* mirror images of `made`                       */
-    float *y[2][ST_MODELS_MAX];      /* [0]: predictions, [1]: of mirror images; each [structures of the unit][outputs of the model] */
+    float *y[2][ST_MODELS_MAX]; /* [0]: predictions, [1]: of mirror images; each [structures of the unit][outputs of the model] */
 } score_batch;
 
 static void radial_note(score_worker *w, score_unit *u, int k)
@@ -241,8 +241,8 @@ static void structures_join(score_unit *u, int n_targets)
 {
     for (int32_t i = 0; i < u->n; i++)
         for (int k = 0; k < n_targets; k++)
-            u->outcome[(int64_t)i * n_targets + k] =
-                structures_mean(u->outcome + (int64_t)u->structure[i] * n_targets + k, u->structure[i + 1] - u->structure[i], n_targets);
+            u->outcome[(int64_t)i * n_targets + k] = structures_mean(u->outcome + (int64_t)u->structure[i] * n_targets + k,
+                                                                     u->structure[i + 1] - u->structure[i], n_targets);
 }
 
 pl_code st_score_work(void *worker, pl_unit *unit, pl_error *err)
@@ -275,4 +275,3 @@ pl_code st_score_work(void *worker, pl_unit *unit, pl_error *err)
         structures_join(b.u, w->state->n_targets);
     return code;
 }
-
