@@ -62,7 +62,7 @@ static pl_code written(const char *name, pl_arena *mem, pl_error *err)
     return code;
 }
 
-static void a_file_of_hits_is_synced_before_and_its_folder_after_the_rename(void **state)
+static void a_hits_file_is_synced_before_and_after_its_rename(void **state)
 {
     static const char *const names[] = { "hits.csv", "hits.csv.gz" };
     pl_arena *mem = pl_arena_new(0);
@@ -209,7 +209,7 @@ static void held_out_molecules_close_their_engine_on_every_way_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_file_of_hits_is_synced_before_and_its_folder_after_the_rename),
+        CASE(a_hits_file_is_synced_before_and_after_its_rename),
         CASE(a_torn_checkpoint_never_replaces_the_whole_one),
         CASE(held_out_molecules_close_their_engine_on_every_way_out),
     };

@@ -240,7 +240,7 @@ static void every_reason_is_given_once(void **state)
 }
 
 /* One in a hundred, from 1 to 5. */
-static void a_single_odd_molecule_of_many_widens_nothing(void **state)
+static void one_percent_of_outliers_does_not_widen_the_range(void **state)
 {
     static nn_census c;
     const made small = chain(5), large = chain(30);
@@ -365,7 +365,7 @@ int main(void)
         cmocka_unit_test(radicals_have_unusual_valences),
         cmocka_unit_test(aromatic_carbon_has_three_neighbours),
         cmocka_unit_test(every_reason_is_given_once),
-        cmocka_unit_test(a_single_odd_molecule_of_many_widens_nothing),
+        cmocka_unit_test(one_percent_of_outliers_does_not_widen_the_range),
         cmocka_unit_test(forms_of_acids_and_bases_are_compared),
         cmocka_unit_test(the_metadata_holds_all_of_it),
         cmocka_unit_test(a_file_that_tells_no_valences_has_seen_none),

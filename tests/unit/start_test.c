@@ -131,7 +131,7 @@ static void a_first_layer_of_another_make_stays_new(void **state)
     pl_arena_free(mem);
 }
 
-static void what_must_be_alike_is_named(void **state)
+static void a_start_model_of_another_shape_is_refused_by_setting(void **state)
 {
     pl_arena *mem = pl_arena_new(0);
     const nn_se3_conf conf = made(&then, NN_FUSE_FULL, 8, 1, mem).conf;
@@ -164,9 +164,11 @@ static void what_must_be_alike_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_network_is_taken_whole), cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
-        cmocka_unit_test(features_may_become_fewer),       cmocka_unit_test(a_first_layer_of_another_make_stays_new),
-        cmocka_unit_test(what_must_be_alike_is_named),
+        cmocka_unit_test(the_same_network_is_taken_whole),
+        cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
+        cmocka_unit_test(features_may_become_fewer),
+        cmocka_unit_test(a_first_layer_of_another_make_stays_new),
+        cmocka_unit_test(a_start_model_of_another_shape_is_refused_by_setting),
     };
 
     return cmocka_run_group_tests_name("start", tests, NULL, NULL);
