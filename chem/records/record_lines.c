@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 #include "chem/worker/worker_client.h"
 
 bool ch_line_blank(const char *s, size_t n)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/files/own_files.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
-#include "stages/files/out_file.h"
 
 /* ---- one name ---- */
 
@@ -132,6 +133,18 @@ bool st_is_own(const pl_workflow *wf, const char *path)
     name = split(folder);
     return is_of_workdir(full, wf->workdir) || is_of_database(folder, name, wf->storage.results) ||
            is_of_database(folder, name, wf->storage.features);
+}
+
+bool st_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char head[sizeof magic] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head && memcmp(head, magic, sizeof magic) == 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return is;
 }
 
 bool st_is_beside_results(const char *path)
