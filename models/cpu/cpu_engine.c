@@ -232,8 +232,8 @@ static bool scratch_grow(nn_engine *e)
     return true;
 }
 
-/* Without keep two arrays take turns, and all blocks share one for their edges; with
- * recompute norms take turns, and blocks share. */
+/* Without `keep` two arrays alternate, and all blocks share one array of edges; with recompute the norms alternate, and blocks
+ * share. */
 static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *nodes, cutter *edges)
 {
     const nn_cpu_plan *p = e->plan;
@@ -255,7 +255,7 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *nodes,
     }
 }
 
-/* Of the largest chunk of the batch. Without keep there is no backward pass. */
+/* Memory for the largest chunk of the batch. Without `keep` there is no backward pass. */
 static void nodes_cut(nn_engine *e, bool keep, cutter *c)
 {
     const nn_cpu_plan *p = e->plan;
@@ -338,7 +338,7 @@ static bool forward_memory(nn_engine *e, const nn_batch *in, bool keep)
     acts_cut(e, in, keep, &nodes, &edges);
     grads_cut(e, in, &grads);
     pooled_cut(e, in, &pooled);
-    /* the last convolution's messages are not kept: they use the gradients' place */
+    /* the messages of the last convolution are not kept: they are in the array of the gradients */
     if (keep)
         e->y[e->plan->n_modules - 1] = e->dedge;
     return true;

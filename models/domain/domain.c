@@ -6,7 +6,10 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { PART = 512, ASKED = 128 }; /* of a domain, folded 40 kB; molecules that it is held against at once */
+enum {
+    PART = 512,
+    ASKED = 128
+}; /* molecules in one part of a domain (folded: 40 kB); candidates that are compared with a part at once */
 
 static const char PACKED[] = "domain.zlib"; /* see models/domain/domain.h */
 enum { PLAIN = 2, COUNT_BYTES = 4, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY, SHRINKS_MOST = 1032 /* by zlib, at most */ };
@@ -75,7 +78,7 @@ static pl_code check_shapes(const nn_tensor *const t[PLAIN], pl_error *err)
     return PL_OK;
 }
 
-/* Capital letters and dashes, or nothing. */
+/* Whether the key is made of capital letters and dashes only; an empty one is valid. */
 static bool is_key(const char *key)
 {
     static const char none[NN_DOMAIN_KEY + 1];
@@ -94,7 +97,7 @@ static pl_code check_keys(const nn_domain *d, const char *tensor, pl_error *err)
     return PL_OK;
 }
 
-/* n rows of each. */
+/* Copies n rows of fingerprints and keys. */
 static pl_code rows_take(nn_domain *out, int32_t n, const char *prints, const char *keys, const char *tensor, pl_arena *mem,
                          pl_error *err)
 {
@@ -120,7 +123,7 @@ static pl_code plain_take(nn_domain *out, const nn_tensor *const t[PLAIN], pl_ar
     return code != PL_OK ? code : rows_take(out, (int32_t)t[0]->dims[0], t[0]->data, t[1]->data, names[1], mem, err);
 }
 
-/* How many molecules a packed tensor says it has; -1: more than its bytes can hold. */
+/* The number of molecules that a packed tensor announces; -1: more than its bytes can hold. */
 static int64_t packed_count(const nn_tensor *t)
 {
     const unsigned char *b = t->data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph says of its molecule as a whole. */
+/* Properties of a molecule as a whole, computed from its graph. */
 #include <string.h>
 
 #include "models/domain/range.h"
@@ -17,7 +17,7 @@ nn_source nn_source_of(const char *geometry)
 
 typedef struct walk {
     const ch_graph *g;
-    int32_t *root;        /* [n] of the fragment                                 */
+    int32_t *root;        /* [n] root atom of the fragment */
     int32_t *far, *queue; /* [n] bonds from the start, -1: not reached; [n]      */
 } walk;
 
@@ -30,10 +30,10 @@ static int32_t root_of(const walk *w, int32_t i)
     return i;
 }
 
-/* Each bond once, whichever directions there are. */
+/* True for one of the directed edges of each bond, whichever directions are there. */
 static bool is_first(const ch_graph *g, int32_t edge) { return is_bond(g, edge) && g->pair_edge[g->pair[edge]] == edge; }
 
-/* Returns bonds less bonds that join fragments: rings. */
+/* Number of rings: the bonds minus those that join fragments. */
 static int32_t fragments_join(const walk *w)
 {
     const ch_graph *g = w->g;
@@ -107,8 +107,8 @@ static bool is_conjugated(const ch_graph *g, int32_t i)
     return is;
 }
 
-/* Bonds of an atom, as usual: those of the neutral element with as many electrons; below the second row two more are fine, and of
- * nitrogen, which N(=O)=O has for a nitro group. An element that is not in the list has any. */
+/* Whether the number of bonds is usual: that of the neutral element with as many electrons; elements below the second row, and
+ * nitrogen (N(=O)=O in nitro groups), may have two more. For an element that is not in the list any number is usual. */
 static bool is_usual(int z, int bonds)
 {
     static const struct {
@@ -122,7 +122,7 @@ static bool is_usual(int z, int bonds)
     return true;
 }
 
-/* Of aromatic atoms only carbon is sure: it has three neighbours. The others may have their lone pair in the ring or not. */
+/* Of aromatic atoms only carbon can be judged: it has three neighbours. Others may have their lone pair in the ring or not. */
 static bool is_unusual(const ch_graph *g, int32_t i)
 {
     const int z = g->z[i] - g->charge[i];

@@ -55,7 +55,7 @@ double nn_basis_bytes(nn_basis_kind kind, int32_t max_degree, double n_pairs, do
 
 /* ---- computing ---- */
 
-/* What the kinds need; made once a block. */
+/* Scratch data of the kinds of blocks, made once per block. */
 typedef struct maker {
     nn_basis_kind kind;
     int32_t max_degree, width;

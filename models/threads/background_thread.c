@@ -7,7 +7,7 @@
 
 /* A pool of one worker and one slot. */
 struct nn_aside {
-    pl_pool *pool; /* NULL: the system has no thread */
+    pl_pool *pool; /* NULL: the system refused a thread */
     bool begun;
     void (*work)(void *ctx);
     void *ctx;
@@ -20,7 +20,7 @@ static pl_code aside_work(void *ctx, int worker, int slot, pl_error *err)
     (void)worker;
     (void)slot;
     (void)err;
-    a->work(a->ctx); /* the caller keeps away meanwhile */
+    a->work(a->ctx); /* without a thread it runs here; the caller does nothing meanwhile */
     return PL_OK;
 }
 

@@ -8,7 +8,7 @@
 
 enum {
     THREADS_MAX = 256,
-    SPINS = 400 /* looks before a thread sleeps, some 20 us: steps follow each other faster than threads wake */
+    SPINS = 400 /* checks before a thread sleeps, about 20 us: the next run often begins sooner than a thread wakes up */
 };
 
 typedef struct worker {

@@ -17,7 +17,7 @@ static nn_which take(const nn_predictor *p, const nn_samples *s, int64_t from, i
     return (nn_which){ p->all + from, nn_train_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
 }
 
-/* y: of the batch in; image: room for as many. */
+/* Averages y over the batch and its mirror image. y: predictions of the batch; image: room for as many. */
 static pl_code image_join(float *y, float *image, const nn_predictor *p, const nn_batch *in, int64_t n, pl_error *err)
 {
     nn_batch other;

@@ -8,8 +8,8 @@
 
 struct nn_ahead {
     nn_aside *aside;
-    bool begun;                /* there is a batch that is being made, or made      */
-    const nn_samples *samples; /* of that batch, and the rest too                   */
+    bool begun;                /* a batch is being made, or is ready */
+    const nn_samples *samples; /* arguments of that batch, up to the end */
     nn_which which;
     int slot;
     nn_batch batch;

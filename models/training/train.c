@@ -75,7 +75,7 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     return PL_OK;
 }
 
-/* An engine may do whole steps, with other ranks where gradients are summed on devices. */
+/* Prepares whole steps on the engine, if it can do them; with several ranks only where gradients are summed on devices. */
 static pl_code steps_open(nn_loop *l, pl_error *err)
 {
     bool alone = l->ranks->size == 1, whole = alone || l->ranks->kind->device != NULL;
@@ -160,7 +160,7 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
     return code;
 }
 
-/* Of zeroed arrays. */
+/* Sets the first state; its arrays are zeroed. */
 static void state_begin(nn_train_state *s, const nn_se3 *model, uint64_t seed)
 {
     nn_se3_init(model, s->params, seed);

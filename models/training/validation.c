@@ -5,13 +5,13 @@
 
 struct nn_held {
     nn_held_of of;
-    nn_predictor beside;     /* with the second engine                  */
+    nn_predictor beside;     /* runs on the second engine */
     float *y[NN_HELD_PARTS]; /* [samples][outputs]                      */
-    float *dy;               /* [outputs], of no use                    */
-    int64_t *first;          /* [ranks + 1] where what each gives begins */
+    float *dy;               /* [outputs] scratch */
+    int64_t *first;          /* [ranks + 1] first prediction of each rank */
     nn_aside *aside;         /* NULL: no second engine                  */
-    const float *weights;    /* what it computes with                   */
-    pl_code code;            /* what became of it                       */
+    const float *weights;    /* weights used by the second engine */
+    pl_code code;            /* result of the second engine */
     pl_error err;
 };
 
@@ -42,7 +42,7 @@ pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error
 
 void nn_held_alone(nn_held *h)
 {
-    nn_aside_free(h->aside); /* waits */
+    nn_aside_free(h->aside); /* waits for it */
     nn_ahead_free(h->beside.ahead);
     if (h->beside.engine != NULL)
         h->of.now.kind->close(h->beside.engine);
