@@ -68,14 +68,14 @@ size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p)
             kept += both[0]->packed_size;
             most = most > n ? most : n;
         }
-    e->nodes.keep = (nn_cpu_keep){ .n_scalars = p->model->conf.edge_features + 1, .n_convs = p->n_modules, .size = kept };
+    e->nodes.keep = (nn_cpu_table_cache){ .n_scalars = p->model->conf.edge_features + 1, .n_convs = p->n_modules, .size = kept };
     return most;
 }
 
 void nn_cpu_nodes_find(nn_engine *e)
 {
     for (int32_t i = 0; i < e->cells.n_nodes && e->nodes.kept != NULL; i++)
-        e->nodes.kept[i] = nn_cpu_keep_find(&e->nodes.keep, e->cells.scalar + (size_t)i * (size_t)e->prep.n_scalars);
+        e->nodes.kept[i] = nn_cpu_table_cache_find(&e->nodes.keep, e->cells.scalar + (size_t)i * (size_t)e->prep.n_scalars);
 }
 
 /* ---- weights ------------------------------------------------------------------------ */
@@ -124,7 +124,7 @@ void nn_cpu_nodes_weights(nn_engine *e, const nn_cpu_conv *c, const float *param
 static void chunk_open(nodes_job *j, int32_t number)
 {
     nn_engine *e = j->e;
-    nn_cpu_keep *keep = &e->nodes.keep;
+    nn_cpu_table_cache *keep = &e->nodes.keep;
 
     j->chunk = &e->cells.chunk[number];
     j->n_rows = 0;

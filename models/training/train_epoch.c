@@ -15,7 +15,7 @@ static pl_code host_ask(const nn_loop *l, bool epoch_over, uint32_t *asked, pl_e
     bool due = host != NULL && host->due != NULL ? host->due(host->ctx, epoch_over) : epoch_over;
 
     *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0) |
-             (l->open && nn_held_busy(l->held) ? ASKED_TIME : 0);
+             (l->open && nn_validation_busy(l->held) ? ASKED_TIME : 0);
     return nn_ranks_any(l->ranks, asked, err);
 }
 
@@ -120,8 +120,8 @@ static pl_code epoch_judge(nn_loop *l, pl_error *err)
 /* Waits for the validation that runs beside the steps. */
 static pl_code epoch_close(nn_loop *l, pl_error *err)
 {
-    nn_loss_sum sum[NN_HELD_PARTS];
-    pl_code code = nn_held_end(l->held, sum, err);
+    nn_loss_sum sum[NN_VALIDATION_PARTS];
+    pl_code code = nn_validation_end(l->held, sum, err);
 
     if (code != PL_OK)
         return code;
@@ -170,7 +170,7 @@ static pl_code ranks_agree(const nn_loop *l, pl_error *err)
 }
 
 /* Validates on the engine that trains. */
-static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_error *err)
 {
     nn_train_state *s = l->s;
     pl_code code = settle(l, err);
@@ -178,24 +178,24 @@ static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error 
     if (code == PL_OK)
         code = ranks_agree(l, err);
     if (code == PL_OK)
-        code = nn_held_measure(l->held, sum, weights_of(s), err);
+        code = nn_validation_measure(l->held, sum, weights_of(s), err);
     return code != PL_OK ? code : l->kind->set_params(l->engine, s->params, err);
 }
 
 static pl_code beside_first(nn_loop *l, pl_error *err)
 {
     nn_engine *second = l->host->beside(l->host->ctx, err);
-    pl_code code = second != NULL ? nn_held_second(l->held, second, err) : PL_EDEVICE;
+    pl_code code = second != NULL ? nn_validation_second(l->held, second, err) : PL_EDEVICE;
 
     if (code != PL_OK)
         return code;
-    nn_held_begin(l->held, weights_of(l->s));
-    return nn_held_wait(l->held, err);
+    nn_validation_begin(l->held, weights_of(l->s));
+    return nn_validation_wait(l->held, err);
 }
 
 /* The first validation blocks: the second engine takes memory that training leaves free and loads its kernels while nothing
  * else runs. If any rank cannot do this, no rank uses a second engine. */
-static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_error *err)
 {
     pl_error why = { 0 };
     uint32_t failed = beside_first(l, &why) != PL_OK, any = failed;
@@ -205,14 +205,14 @@ static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *
         return code;
     l->beside = any ? BESIDE_NOT : BESIDE_GOOD;
     if (!any)
-        return nn_held_end(l->held, sum, err);
+        return nn_validation_end(l->held, sum, err);
     pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", failed ? why.text : "another rank cannot");
-    nn_held_alone(l->held);
+    nn_validation_alone(l->held);
     return measure_now(l, sum, err);
 }
 
 /* Validates on the second engine, beside the steps of the next epoch if there is one: then *open is set. */
-static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *open, pl_error *err)
+static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], bool *open, pl_error *err)
 {
     nn_train_state *s = l->s;
     pl_code code = nn_steps_weights(l->steps, l->ranks->size > 1 || s->ema == NULL, err);
@@ -223,15 +223,15 @@ static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *
         return code;
     if (l->beside == BESIDE_UNTRIED)
         return beside_try(l, sum, err);
-    nn_held_begin(l->held, weights_of(s));
+    nn_validation_begin(l->held, weights_of(s));
     *open = s->epoch + 1 < l->conf->epochs;
-    return *open ? PL_OK : nn_held_end(l->held, sum, err);
+    return *open ? PL_OK : nn_validation_end(l->held, sum, err);
 }
 
 static pl_code epoch_end(nn_loop *l, pl_error *err)
 {
     nn_train_state *s = l->s;
-    nn_loss_sum sum[NN_HELD_PARTS] = { { 0 } };
+    nn_loss_sum sum[NN_VALIDATION_PARTS] = { { 0 } };
     bool open = false;
     pl_code code = nn_loop_saved(l, err);
 

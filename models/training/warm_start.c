@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err)
+pl_code nn_warm_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err)
 {
     const struct {
         const char *name;
@@ -131,7 +131,7 @@ static size_t tensor_copy(float *params, const nn_param *now, const feature_tens
     return now->size;
 }
 
-size_t nn_start_fill(float *params, const nn_se3 *model, const nn_inputs *inputs, const nn_model_file *from, bool same_targets)
+size_t nn_warm_start_fill(float *params, const nn_se3 *model, const nn_inputs *inputs, const nn_model_file *from, bool same_targets)
 {
     const feature_map map = map_make(inputs, &from->inputs);
     feature_tensor list[TENSORS_MAX];

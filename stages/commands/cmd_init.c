@@ -84,7 +84,7 @@ static pl_code write_ignored(copier *c, const char *to, pl_error *err)
 static pl_code make_project(copier *c, const char *to, pl_error *err)
 {
     const char *share, *from, *workflows = pl_sprintf(c->mem, "%s/workflows", to);
-    pl_code code = st_share_find(&share, c->mem, err);
+    pl_code code = st_data_dir_find(&share, c->mem, err);
 
     if (code != PL_OK)
         return code;

@@ -343,13 +343,13 @@ static void arrays_stay_as_they_are_until_a_checkpoint_is_written(void **state)
     b->conf.molecules = 10;
     b->conf.epochs = 2;
     for (int how = 0; how < 3; how++) {
-        slow_save slow = { .aside = nn_aside_new() };
+        slow_save slow = { .aside = nn_background_new() };
         run r = how ? fresh(b, -1) : fresh_beside(b, -1);
         r.slow = &slow;
         assert_int_equal(run_train(&r, how < 2 ? &nn_engine_cuda : &nn_engine_cpu, 1), PL_OK);
         assert_true(slow.n >= 3);
         assert_int_equal(slow.changed, 0);
-        nn_aside_free(slow.aside);
+        nn_background_free(slow.aside);
     }
 }
 
