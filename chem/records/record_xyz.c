@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 
 enum { WORD_MAX = 64 };
 

@@ -7,7 +7,10 @@
 
 #include "models/domain/packed.h"
 
-enum { PART = 512, ASKED = 128 }; /* of a domain, folded 40 kB; molecules that it is held against at once */
+enum {
+    PART = 512,
+    ASKED = 128
+}; /* molecules in one part of a domain (folded: 40 kB); candidates that are compared with a part at once */
 
 enum { PLAIN = 2, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY };
 static const nn_packed packed = { .name = "domain.zlib", .row = ROW_BYTES, .most = NN_DOMAIN_MAX };
@@ -76,7 +79,7 @@ static pl_code check_shapes(const nn_tensor *const t[PLAIN], pl_error *err)
     return PL_OK;
 }
 
-/* Capital letters and dashes, or nothing. */
+/* Whether the key is made of capital letters and dashes only; an empty one is valid. */
 static bool is_key(const char *key)
 {
     static const char none[NN_DOMAIN_KEY + 1];
@@ -95,7 +98,7 @@ static pl_code check_keys(const nn_domain *d, const char *tensor, pl_error *err)
     return PL_OK;
 }
 
-/* n rows of each. */
+/* Copies n rows of fingerprints and keys. */
 static pl_code rows_take(nn_domain *out, int32_t n, const char *prints, const char *keys, const char *tensor, pl_arena *mem,
                          pl_error *err)
 {

@@ -25,7 +25,7 @@ static void kind_count(nn_census *c, nn_kind k)
         c->kind[j].n++;
 }
 
-/* Into a list of the smallest n so far, of which the first `have` are there; sign -1: of the largest. */
+/* Inserts x into the list of the n smallest numbers so far, of which the first `have` are set; sign -1: of the n largest. */
 static void extreme_add(int32_t *list, int64_t have, int32_t x, int sign)
 {
     int64_t k = have < NN_RANGE_LEAST ? have : NN_RANGE_LEAST;
@@ -54,7 +54,7 @@ void nn_census_add(nn_census *c, const nn_traits *t, nn_source source)
     c->n++;
 }
 
-/* The most frequent first; among equals by element and charge. */
+/* Most frequent first; ties by element and charge. */
 static int compare_kinds(const void *a, const void *b)
 {
     const struct nn_kind_count *x = a, *y = b;
@@ -107,7 +107,7 @@ const char *const nn_range_words[] = {
     "atomic charge", "element",    "high valence", "structure",        "acids and bases", "similarity",       NULL
 };
 
-/* Whether "; "-separated reasons have that one. */
+/* Whether `one` is among the reasons, which are separated by "; ". */
 static bool has_reason(const char *reasons, const char *one)
 {
     const size_t n = strlen(one);
@@ -185,7 +185,7 @@ static void structures_judge(pl_text *out, const nn_range *r, nn_source source)
         reason_add(out, "structure %s, model trained on structures %s", now[source], now[then]);
 }
 
-/* Of a molecule that is as it was drawn here, only one that was trained at a pH may differ. */
+/* A molecule whose preparation changed nothing differs from the model's form only if the model was trained at a pH. */
 static void form_judge(pl_text *out, const nn_range *r, const nn_case *c)
 {
     const bool was_ph = strncmp(r->form, "at pH", 5) == 0;

@@ -91,7 +91,7 @@ static bool numbers_take(nn_range *r, const json_t *all)
     for (int k = 0; k < NN_NUMBERS; k++) {
         const json_t *pair = json_object_get(all, number_names[k]), *low = json_array_get(pair, 0), *high = json_array_get(pair, 1);
         const json_int_t a = json_integer_value(low), b = json_integer_value(high);
-        if (k == NN_VALENCES && pair == NULL) /* of a version that did not count them */
+        if (k == NN_VALENCES && pair == NULL) /* a file of a version that did not count them */
             continue;
         if (!json_is_integer(low) || !json_is_integer(high) || a > b || a < INT32_MIN || b > INT32_MAX)
             return false;
@@ -110,7 +110,7 @@ static int source_number(const char *name)
     return k;
 }
 
-/* A source that this program does not know is none that it can make. */
+/* A structure source that this program does not know is one it cannot make, so it is left out. */
 static bool bits_take(nn_range *r, const json_t *all)
 {
     const json_t *rings = json_object_get(all, "ring_sizes"), *structures = json_object_get(all, "structures"), *one;
@@ -128,7 +128,7 @@ static bool bits_take(nn_range *r, const json_t *all)
     return json_is_array(rings) && json_is_array(structures);
 }
 
-/* "N+1 paired" */
+/* Parses an atom kind such as "N+1 paired". */
 static bool kind_take(nn_kind *out, const char *text)
 {
     char symbol[4] = "";

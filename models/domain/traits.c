@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph says of its molecule as a whole. */
+/* Properties of a molecule as a whole, computed from its graph. */
 #include <string.h>
 
 #include "chem/molecule/valence.h"
@@ -18,7 +18,7 @@ nn_source nn_source_of(const char *geometry)
 
 typedef struct walk {
     const ch_graph *g;
-    int32_t *root;        /* [n] of the fragment                                 */
+    int32_t *root;        /* [n] root atom of the fragment */
     int32_t *far, *queue; /* [n] bonds from the start, -1: not reached; [n]      */
 } walk;
 
@@ -31,10 +31,10 @@ static int32_t root_of(const walk *w, int32_t i)
     return i;
 }
 
-/* Each bond once, whichever directions there are. */
+/* True for one of the directed edges of each bond, whichever directions are there. */
 static bool is_first(const ch_graph *g, int32_t edge) { return is_bond(g, edge) && g->pair_edge[g->pair[edge]] == edge; }
 
-/* Returns bonds less bonds that join fragments: rings. */
+/* Number of rings: the bonds minus those that join fragments. */
 static int32_t fragments_join(const walk *w)
 {
     const ch_graph *g = w->g;

@@ -137,7 +137,7 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
         code = nn_domain_take(&m->domain, all, mem, err);
     if (code == PL_OK)
         code = nn_seen_take(&m->seen, all, mem, err);
-    pl_sha256_start(&sha); /* of what was read, whatever the file holds by now */
+    pl_sha256_start(&sha); /* hash of the bytes that were read, whatever the file holds by now */
     pl_sha256_add(&sha, file.data, file.len);
     pl_sha256_hex(&sha, m->sha256);
     return code;
@@ -160,7 +160,7 @@ pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_e
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Nearest, ties to even; the numbers are finite. */
+/* Rounds to nearest, ties to even; x is finite. */
 static uint16_t bf16_of(float x)
 {
     uint32_t bits;

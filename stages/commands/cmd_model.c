@@ -211,10 +211,10 @@ static void print_range(const nn_range *r)
 
 static void print_target(const nn_model_file *m, const nn_target *t)
 {
+    const char *better = strcmp(t->better, "low") == 0 ? ", low is better" : ", high is better";
+
     (void)printf("%s%s%s%s%s\n", m->classifies ? "the probability of " : "", t->name, t->unit[0] ? ", " : "", t->unit,
-                 !strcmp(t->better, "none")  ? ""
-                 : !strcmp(t->better, "low") ? ", low is better"
-                                             : ", high is better");
+                 strcmp(t->better, "none") == 0 ? "" : better);
 }
 
 static void print_targets(const nn_model_file *m)

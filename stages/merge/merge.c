@@ -106,9 +106,11 @@ static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, c
 pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem, pl_error *err)
 {
     const char *dir = pl_sprintf(mem, "%s/shards", wf->workdir);
-    int32_t n = of > 0 ? of : dir != NULL ? count_shards(dir) : 0;
+    int32_t n = of;
     pl_code code;
 
+    if (of <= 0)
+        n = dir != NULL ? count_shards(dir) : 0;
     *out = (st_shards){ .n = n };
     if (dir == NULL)
         return pl_fail(err, PL_ENOMEM, "a path");

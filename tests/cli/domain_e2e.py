@@ -57,7 +57,7 @@ def screen(p, name, models, tail="", more=()):
     return p.rows(ROWS, workdir=name)
 
 
-def a_score_tells_the_nearest_molecule_of_the_training():
+def a_score_names_the_nearest_training_molecule():
     with sieve.Project() as p:
         prepared(p)
         part, every = domain(train(p, "part")), domain(train(p, "every", "stages.split.fractions.train=1", "stages.split.fractions.valid=0",
@@ -99,7 +99,7 @@ def a_score_tells_the_nearest_molecule_of_the_training():
 RANK = "  rank: {objectives: [{property: gap_ev, goal: maximise%s}]}\n  write: {sdf: hits.sdf}\n"
 
 
-def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
+def a_similarity_minimum_ranks_the_same_with_shards():
     with sieve.Project() as p:
         prepared(p, 40)
         train(p, "some", "stages.train.domain=10")
@@ -169,7 +169,7 @@ def scores_of_earlier_rules_are_made_again():
         assert p.rows(read, workdir="s") == want, p.rows(read, workdir="s")
 
 
-def errors_are_told_by_likeness():
+def errors_are_reported_by_similarity():
     with sieve.Project() as p:
         prepared(p)
         p.run("run", "w.yaml", "-q", "stages.train.epochs=1", "stages.train.domain=15")
@@ -199,7 +199,7 @@ def bands_of(pairs):
     return [(low, sorted(e)[math.ceil(0.9 * (len(e) + 1)) - 1], len(e)) for low, e in bands]
 
 
-def intervals_go_with_the_model_and_come_with_every_score():
+def intervals_are_in_the_model_and_with_every_score():
     with sieve.Project() as p:
         prepared(p, 600)
         more = ("stages.train.epochs=3", "stages.split.fractions={train: 0.35, valid: 0.05, test: 0.6}")
@@ -264,5 +264,5 @@ def intervals_go_with_the_model_and_come_with_every_score():
 
 
 if __name__ == "__main__":
-    sieve.main([a_score_tells_the_nearest_molecule_of_the_training, a_ranking_may_ask_for_likeness_and_shards_give_the_same, scores_of_earlier_rules_are_made_again, errors_are_told_by_likeness,
-                intervals_go_with_the_model_and_come_with_every_score])
+    sieve.main([a_score_names_the_nearest_training_molecule, a_similarity_minimum_ranks_the_same_with_shards, scores_of_earlier_rules_are_made_again, errors_are_reported_by_similarity,
+                intervals_are_in_the_model_and_with_every_score])

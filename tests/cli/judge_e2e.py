@@ -81,7 +81,7 @@ def nearest_neighbours_are_beside_the_model_everywhere():
         assert "neighbours" in read_page(p, "part")[0].text
 
 
-def a_model_that_is_beaten_is_not_recommended():
+def a_model_worse_than_a_baseline_is_not_recommended():
     with sieve.Project() as p:
         prepared(p, 60)
         path = train(p, "bad", "stages.train.optimiser={lr: 1e-9, min_lr: 1e-10}")
@@ -271,5 +271,5 @@ def a_model_is_calibrated_again_with_the_same_weights():
 
 
 if __name__ == "__main__":
-    sieve.main([nearest_neighbours_are_beside_the_model_everywhere, a_model_that_is_beaten_is_not_recommended, an_existing_model_is_evaluated_on_new_labels,
+    sieve.main([nearest_neighbours_are_beside_the_model_everywhere, a_model_worse_than_a_baseline_is_not_recommended, an_existing_model_is_evaluated_on_new_labels,
                 molecules_that_chose_the_epoch_do_not_calibrate, labels_that_do_not_fit_are_refused, a_model_is_calibrated_again_with_the_same_weights])

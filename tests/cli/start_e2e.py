@@ -85,7 +85,7 @@ def a_training_starts_from_another_model():
         assert re.search(r"train +again .*start: ", p.run("plan", "w.yaml")[1]), p.run("plan", "w.yaml")[1]
 
 
-def members_start_from_one_model_in_orders_of_their_own():
+def members_share_a_start_model_but_not_the_order():
     with sieve.Project() as p:
         begin(p)
         p.run("run", "w.yaml", "-q", "stages.train.members=2")
@@ -96,7 +96,7 @@ def members_start_from_one_model_in_orders_of_their_own():
         assert {k for k in one if one[k] != two[k]} == {"mlp.2.weight"} | ({"mlp.2.bias"} if one["mlp.2.bias"] != two["mlp.2.bias"] else set())
 
 
-def what_cannot_be_a_start_is_told_before_any_work():
+def an_unsuitable_start_model_is_refused_before_work():
     with sieve.Project() as p:
         begin(p)
         for change, told in ((["stages.train.start=befor"], "start: befor is not in the workflow's `models`; did you mean before"),
@@ -122,5 +122,5 @@ def a_model_of_molecules_in_another_form_is_warned_of():
 
 
 if __name__ == "__main__":
-    sieve.main([a_training_starts_from_another_model, members_start_from_one_model_in_orders_of_their_own,
-                what_cannot_be_a_start_is_told_before_any_work, a_model_of_molecules_in_another_form_is_warned_of])
+    sieve.main([a_training_starts_from_another_model, members_share_a_start_model_but_not_the_order,
+                an_unsuitable_start_model_is_refused_before_work, a_model_of_molecules_in_another_form_is_warned_of])

@@ -91,7 +91,7 @@ def the_weights_are_the_same_after_kills():
         print("kills:", kills)
 
 
-def a_model_file_that_is_gone_is_made_again():
+def a_missing_model_file_is_written_again():
     """From the last checkpoint; a kill meanwhile changes nothing."""
     with sieve.Project() as p:
         want = small(p)
@@ -157,7 +157,7 @@ def a_signal_ends_with_75_and_nothing_is_lost():
         assert "train: runs again: requested by --force or --from" in err, err
 
 
-def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():
+def one_torn_checkpoint_is_survived_and_two_are_an_error():
     with sieve.Project() as p:
         small(p)
         assert stop_when_training(p, signal.SIGTERM) == 75
@@ -175,7 +175,7 @@ def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():
         assert "latest.ckpt" in err and "previous.ckpt" in err, err
 
 
-def gap_of_2500_molecules_is_learned():
+def the_gap_of_2500_molecules_is_learned():
     """Real molecules: the loss falls, and held-out errors are below those of the element counts."""
     with sieve.Project() as p:
         p.put("in.sdf.gz", open(sieve.data(SDF), "rb").read())
@@ -266,7 +266,7 @@ def scores_depend_on_nothing_but_the_molecule():
         assert p.rows("SELECT n_ok, n_failed FROM unit JOIN stage USING(stage_id) WHERE name='score'", workdir="strange") == [(2, 1)]
 
 
-def radial_nodes_train_and_score_and_a_coarse_grid_is_told():
+def radial_nodes_work_and_a_coarse_grid_is_warned_of():
     """Near the exact scores on a fine grid, the same bits for any batch; a warning where the grid is too coarse."""
     with sieve.Project() as p:
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
@@ -474,7 +474,7 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         assert "fractions add up to 0.9" in split("sum", "a.csv", "fractions: {train: 0.7}", expect=2)
 
 
-def a_prediction_in_another_unit_than_its_label_is_another_property():
+def a_prediction_in_another_unit_is_another_property():
     with sieve.Project() as p:
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
         p.workflow(["in.sdf"], train_stages().replace("name: gap_ev, column: gap", "name: gap") + "  score: {}\n")
@@ -506,7 +506,7 @@ def a_prediction_in_another_unit_than_its_label_is_another_property():
         assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]
 
 
-def another_file_in_the_place_of_the_trained_model_is_refused():
+def a_replaced_model_file_is_refused():
     with sieve.Project() as p:
         small(p, 60)
         p.workflow(["in.sdf"], train_stages() + "  score: {}\n", workdir="whole")
@@ -534,7 +534,7 @@ def another_file_in_the_place_of_the_trained_model_is_refused():
         assert "The first 20 of 64." in page and "Of 65 properties the first 20" in page
 
 
-def many_files_are_summed_up():
+def many_input_files_become_one_provenance_entry():
     """QM9 came as 134,000 files: neither the model nor what is told of it grows with them."""
     with sieve.Project() as p:
         records = sieve.sdf_records(sieve.data(SDF), 205).split(b"$$$$\n")[:205]
@@ -564,10 +564,10 @@ def many_files_are_summed_up():
 if __name__ == "__main__":
     sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part, shares_that_whole_groups_cannot_have_are_warned_of,
                 a_split_by_time_trains_on_what_came_first,
-                the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
+                the_weights_are_the_same_after_kills, a_missing_model_file_is_written_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
-                a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
-                a_prediction_in_another_unit_than_its_label_is_another_property,
-                another_file_in_the_place_of_the_trained_model_is_refused, many_files_are_summed_up,
-                radial_nodes_train_and_score_and_a_coarse_grid_is_told,
+                one_torn_checkpoint_is_survived_and_two_are_an_error, the_gap_of_2500_molecules_is_learned,
+                a_prediction_in_another_unit_is_another_property,
+                a_replaced_model_file_is_refused, many_input_files_become_one_provenance_entry,
+                radial_nodes_work_and_a_coarse_grid_is_warned_of,
                 scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])

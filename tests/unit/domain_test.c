@@ -82,7 +82,7 @@ static void any_order_makes_the_same_domain(void **state)
     assert_false(nn_domain_same(&b->d, &other));
 }
 
-static void of_the_nearest_the_smallest_key_is_told(void **state)
+static void ties_of_the_nearest_go_to_the_smallest_key(void **state)
 {
     bench *b = *state;
     const nn_domain none = { 0 };
@@ -332,14 +332,10 @@ static void damaged_validation_molecules_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_makes_the_same_domain),
-        cmocka_unit_test(of_the_nearest_the_smallest_key_is_told),
-        cmocka_unit_test(a_large_domain_is_searched_to_its_end),
-        cmocka_unit_test(tensors_hold_all_of_it),
-        cmocka_unit_test(tensors_of_earlier_versions_are_read),
-        cmocka_unit_test(tensors_that_are_wrong_are_refused),
-        cmocka_unit_test(a_damaged_packed_tensor_is_refused),
-        cmocka_unit_test(a_refused_allocation_is_an_error),
+        cmocka_unit_test(any_order_makes_the_same_domain),       cmocka_unit_test(ties_of_the_nearest_go_to_the_smallest_key),
+        cmocka_unit_test(a_large_domain_is_searched_to_its_end), cmocka_unit_test(tensors_hold_all_of_it),
+        cmocka_unit_test(tensors_of_earlier_versions_are_read),  cmocka_unit_test(tensors_that_are_wrong_are_refused),
+        cmocka_unit_test(a_damaged_packed_tensor_is_refused),    cmocka_unit_test(a_refused_allocation_is_an_error),
         cmocka_unit_test(validation_molecules_are_found_by_their_first_block),
         cmocka_unit_test(damaged_validation_molecules_are_refused),
     };

@@ -279,7 +279,7 @@ static void a_reader_goes_on_where_it_was_told_to(void **state)
 }
 
 /* The whole file is loaded before the first record. */
-static void a_stop_ends_the_loading(void **state)
+static void a_stop_request_ends_loading_of_a_qm9bin_file(void **state)
 {
     static const char some[] = "QM9BIN01, and the rest does not matter";
     atomic_int stop = 1;
@@ -306,7 +306,7 @@ int main(void)
         cmocka_unit_test(a_gzip_file_that_cannot_hold_its_molecules_is_refused),
         cmocka_unit_test(the_binary_holds_the_molecules_of_the_sdf),
         cmocka_unit_test(a_reader_goes_on_where_it_was_told_to),
-        cmocka_unit_test(a_stop_ends_the_loading),
+        cmocka_unit_test(a_stop_request_ends_loading_of_a_qm9bin_file),
     };
     const char *shared = getenv("MOLSIEVE_SHARED");
     int failed;

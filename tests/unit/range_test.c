@@ -282,7 +282,7 @@ static void every_reason_is_given_once(void **state)
 }
 
 /* One in a hundred, from 1 to 5. */
-static void a_single_odd_molecule_of_many_widens_nothing(void **state)
+static void one_percent_of_outliers_does_not_widen_the_range(void **state)
 {
     static nn_census c;
     const made small = chain(5), large = chain(30);
@@ -457,7 +457,7 @@ int main(void)
         cmocka_unit_test(high_valences_are_told_by_element),
         cmocka_unit_test(aromatic_atoms_have_high_valences_too),
         cmocka_unit_test(every_reason_is_given_once),
-        cmocka_unit_test(a_single_odd_molecule_of_many_widens_nothing),
+        cmocka_unit_test(one_percent_of_outliers_does_not_widen_the_range),
         cmocka_unit_test(forms_of_acids_and_bases_are_compared),
         cmocka_unit_test(the_metadata_holds_all_of_it),
         cmocka_unit_test(a_valence_that_the_training_never_had_is_outside),
