@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static const float nowhere = 1000;       /* Angstrom: no upper bound */
+static const float nowhere = 1000;                                                  /* Angstrom: no upper bound */
 static const double bond_margin = 0.01, angle_margin = 0.04, torsion_margin = 0.06; /* Angstrom either way */
 static const double radian = 57.29577951308232;
 /* A part of R* of the force field, whose minimum lies farther out than contact; by bonds between the atoms. */
@@ -75,10 +75,7 @@ static void count_bonds(const builder *x, int32_t *queue)
     }
 }
 
-static int apart(const builder *x, int32_t i, int32_t j)
-{
-    return x->apart[(size_t)i * (size_t)x->b->n + (size_t)j];
-}
+static int apart(const builder *x, int32_t i, int32_t j) { return x->apart[(size_t)i * (size_t)x->b->n + (size_t)j]; }
 
 static void set_contacts(const builder *x)
 {
@@ -106,9 +103,11 @@ static void set_bonds_and_angles(const builder *x)
         for (int32_t p = c->first[j]; p < c->first[j + 1]; p++)
             for (int32_t q = c->first[j]; q < p; q++) {
                 const int32_t i = c->neighbour[p], k = c->neighbour[q];
-                const double a = x->ideal.length[c->by[p]], b = x->ideal.length[c->by[q]], angle = ch_ideal_angle(&x->ideal, i, j, k);
+                const double a = x->ideal.length[c->by[p]], b = x->ideal.length[c->by[q]],
+                             angle = ch_ideal_angle(&x->ideal, i, j, k);
                 const double d = sqrt(a * a + b * b - 2 * a * b * cos(angle));
-                const double margin = angle_margin * (1 + (c->of_bond[c->by[p]] > 0 && c->of_bond[c->by[q]] > 0) + 3 * (x->slack > 1));
+                const double margin =
+                    angle_margin * (1 + (c->of_bond[c->by[p]] > 0 && c->of_bond[c->by[q]] > 0) + 3 * (x->slack > 1));
                 if (apart(x, i, k) == 2)
                     narrow(x, i, k, d - margin, d + margin);
             }
@@ -125,7 +124,8 @@ static double distance_at(const builder *x, const int32_t *a, double degrees)
     return sqrt(fmax(along * along + side * side + other * other - 2 * side * other * cos(degrees / radian), 0.01));
 }
 
-static const range cis = { 0, 0, false }, trans = { 180, 180, false }, nearly_cis = { 0, 15, false }, nearly_trans = { 165, 180, false };
+static const range cis = { 0, 0, false }, trans = { 180, 180, false }, nearly_cis = { 0, 15, false },
+                   nearly_trans = { 165, 180, false };
 static const range any = { 0, 180, false };
 
 static bool is_double_to_hetero(const builder *x, int32_t atom, int32_t c)
@@ -207,7 +207,8 @@ static bool is_rigid(const builder *x, int32_t j, int32_t k, int32_t *a, int32_t
             return true;
         }
     }
-    if (r == NULL || !(r->flat || (ch_order_drawn(order) == CH_DOUBLE && ch_cycles_is_trigonal(c, j) && ch_cycles_is_trigonal(c, k))))
+    if (r == NULL ||
+        !(r->flat || (ch_order_drawn(order) == CH_DOUBLE && ch_cycles_is_trigonal(c, j) && ch_cycles_is_trigonal(c, k))))
         return false;
     *same = true;
     *a = other_side(r, j, k);
@@ -347,7 +348,8 @@ static pl_code check_stereo(const ch_cycles *c, const ch_stereo *s, pl_error *er
                 good = good && e->neighbour[a] != e->neighbour[b];
         }
         if (!good || (e->sign != 1 && e->sign != -1))
-            return pl_fail(err, PL_EINPUT, "stereocentre %d does not name four different neighbours of its atom and a sign", (int)k + 1);
+            return pl_fail(err, PL_EINPUT, "stereocentre %d does not name four different neighbours of its atom and a sign",
+                           (int)k + 1);
     }
     for (int32_t k = 0; good && k < s->n_double_bonds; k++) {
         const ch_double_bond *e = &s->double_bonds[k];

@@ -26,7 +26,7 @@ struct st_molecules {
     size_t n_known, cap_known;
 };
 
-enum { FIRST_DESCRIPTOR = 16 }; /* of the parameters of `put` */
+enum { FIRST_DESCRIPTOR = 20 }; /* of the parameters of `put` */
 
 static const struct {
     size_t at;
@@ -34,8 +34,9 @@ static const struct {
 } statements[] = {
     { offsetof(st_molecules, put),
       "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, removed, "
-      "geometry, energy, unit, neutralised, alerts, structures, undefined_stereo" ST_DESCRIPTOR_NAMES ") "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?" ST_DESCRIPTOR_MARKS ")" },
+      "geometry, energy, unit, neutralised, alerts, structures, undefined_stereo, built_by, steps, converged, "
+      "fallback" ST_DESCRIPTOR_NAMES ") "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?" ST_DESCRIPTOR_MARKS ")" },
     { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=?, reason=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
@@ -359,6 +360,14 @@ static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p,
     if (p->mol.xyz != NULL)
         (void)sqlite3_bind_int(st, 14, 1 + p->n_other);
     (void)sqlite3_bind_int(st, 15, p->undefined_stereo);
+    if (p->built_by != NULL)
+        bind_text(st, 16, p->built_by);
+    if (p->built_by != NULL && p->steps >= 0) {
+        (void)sqlite3_bind_int(st, 17, p->steps);
+        (void)sqlite3_bind_int(st, 18, p->converged);
+    }
+    if (p->fallback != NULL)
+        bind_text(st, 19, p->fallback);
     st_descriptors_bind(st, FIRST_DESCRIPTOR, p->descriptor);
     return pl_db_run(st, err);
 }
