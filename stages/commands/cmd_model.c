@@ -179,7 +179,7 @@ static void print_domain(const nn_model_file *m)
 
 static void print_range(const nn_range *r)
 {
-    static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "none" };
+    static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "built (MMFF94s)", "none" };
 
     if (r->molecules == 0) {
         (void)printf(
