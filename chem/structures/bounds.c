@@ -225,18 +225,34 @@ static bool is_defined(const builder *x, int32_t j, int32_t k)
     return false;
 }
 
-/* Largest torsions of rings that are not flat, by size. */
+/* Two rings that share three atoms or more are bridged: no chair can be expected. */
+static bool is_bridged(const ch_cycles *c, const ch_cycle *ring)
+{
+    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 8; r++) {
+        int shared = 0;
+        for (int32_t k = 0; k < ring->size; k++)
+            shared += ch_cycle_place(&c->cycle[r], ring->atom[k]) >= 0;
+        if (&c->cycle[r] != ring && shared > 2)
+            return true;
+    }
+    return false;
+}
+
+/* Largest torsions of rings that are not flat, by size. Six atoms like the chair, whose torsions are 55 degrees. */
 static bool is_in_ring(const builder *x, const int32_t *a, range *out)
 {
     static const double most[9] = { 0, 0, 0, 0, 40, 60, 78, 105, 130 };
+    const ch_cycles *c = x->c;
 
-    for (int32_t r = 0; r < x->c->n && x->c->cycle[r].size <= 8; r++) {
-        const ch_cycle *ring = &x->c->cycle[r];
+    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 8; r++) {
+        const ch_cycle *ring = &c->cycle[r];
         const int32_t p = ch_cycle_place(ring, a[1]), q = ch_cycle_place(ring, a[2]);
         if (p < 0 || q < 0 || ((p + 1) % ring->size != q && (q + 1) % ring->size != p))
             continue;
         if (other_side(ring, a[1], a[2]) == a[0] && other_side(ring, a[2], a[1]) == a[3]) {
-            *out = (range){ 0, most[ring->size], false };
+            const bool chair = ring->size == 6 && !ch_cycles_is_trigonal(c, a[1]) && !ch_cycles_is_trigonal(c, a[2])
+                && !is_bridged(c, ring);
+            *out = (range){ chair ? 40 : 0, most[ring->size], false };
             return true;
         }
     }

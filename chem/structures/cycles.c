@@ -166,23 +166,31 @@ static bool find_at(finder *f, int32_t j)
     return true;
 }
 
-/* Lone pairs that count as two electrons of a ring: O, S, N with single bonds only; at most one in six atoms, two in five. */
+/* An atom whose lone pair can take part in a conjugated ring. */
+static bool has_pair(const ch_cycles *c, int32_t i)
+{
+    const int32_t z = c->mol->z[i], degree = ch_cycles_degree(c, i);
+
+    return (z == 7 && degree == 3) || ((z == 8 || z == 16) && degree == 2);
+}
+
+/* Conjugated rings are flat: of six atoms with N, or one O or S, between trigonal atoms (uracil, pyrone, but not thiazine). */
 static void judge(const ch_cycles *c, ch_cycle *ring)
 {
-    int pairs = 0;
+    int nitrogen = 0, other = 0;
     bool conjugated = true;
 
     ring->aromatic = true;
     for (int32_t k = 0; k < ring->size; k++) {
-        const int32_t i = ring->atom[k], z = c->mol->z[i], b = ch_cycles_bond(c, i, ring->atom[(k + 1) % ring->size]);
-        const bool trigonal = ch_cycles_is_trigonal(c, i);
-        const bool pair = !trigonal && ((z == 7 && ch_cycles_degree(c, i) == 3) || ((z == 8 || z == 16) && ch_cycles_degree(c, i) == 2));
+        const int32_t i = ring->atom[k], b = ch_cycles_bond(c, i, ring->atom[(k + 1) % ring->size]);
+        const bool trigonal = ch_cycles_is_trigonal(c, i), pair = !trigonal && has_pair(c, i);
         ring->aromatic = ring->aromatic && c->mol->order[b] >= CH_AROMATIC_SINGLE;
         conjugated = conjugated && (trigonal || pair);
-        pairs += pair;
+        nitrogen += pair && c->mol->z[i] == 7;
+        other += pair && c->mol->z[i] != 7;
     }
-    ring->flat = ring->aromatic || (conjugated && ((ring->size == 5 && pairs <= 2) || (ring->size == 6 && pairs <= 1)
-                                                   || (ring->size == 4 && pairs == 0)));
+    ring->flat = ring->aromatic || (conjugated && ((ring->size == 4 && nitrogen + other == 0) || (ring->size == 5 && nitrogen + other <= 2)
+                                                   || (ring->size == 6 && (other == 0 || (other == 1 && nitrogen == 0)))));
 }
 
 static int by_size(const void *a, const void *b)

@@ -10,12 +10,16 @@
 
 typedef float vf __attribute__((vector_size(SK_W * 4)));
 typedef int32_t vi __attribute__((vector_size(SK_W * 4)));
-typedef double vd __attribute__((vector_size(SK_W * 8)));
+typedef double vd __attribute__((vector_size(SK_W * 4))); /* half as many lanes */
 typedef float vf_any __attribute__((vector_size(SK_W * 4), aligned(4), may_alias));
 
 typedef struct vec3 {
     vf x, y, z;
 } vec3;
+
+typedef struct sums { /* of the lanes, in double */
+    vd low, high;
+} sums;
 
 static inline vf load(const float *p)
 {
@@ -64,18 +68,22 @@ static inline vec3 cross(vec3 a, vec3 b)
     return (vec3){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x };
 }
 
-static inline void add_to(vd *sum, vf x)
+static inline void add_to(sums *s, vf x)
 {
-    *sum += __builtin_convertvector(x, vd);
+    const sums wide = widen(x);
+
+    s->low += wide.low;
+    s->high += wide.high;
 }
 
-static inline double total(const vd *sum)
+static inline double total(const sums *s)
 {
-    double s = 0;
+    const vd both = s->low + s->high;
+    double t = 0;
 
-    for (int l = 0; l < SK_W; l++)
-        s += (*sum)[l];
-    return s;
+    for (int l = 0; l < SK_W / 2; l++)
+        t += both[l];
+    return t;
 }
 
 #include "chem/structures/kernels_bonded.h"

@@ -21,7 +21,7 @@ static double pairs(const ch_energy_plan *m, const float *x, float *g, float *f)
 {
     const int32_t n = m->n_atoms, s = m->stride;
     const float *of = m->pairs;
-    vd sum = { 0 };
+    sums sum = { 0 };
 
     for (int32_t i = 0; i < n; i++) {
         const vf xi = all(x[i]), yi = all(x[s + i]), zi = all(x[2 * s + i]);
@@ -78,7 +78,7 @@ static double bounds(const ch_distance_plan *m, const float *x, float *g)
 {
     const int32_t n = m->n_atoms, s = m->stride;
     const float *of = m->bounds;
-    vd sum = { 0 };
+    sums sum = { 0 };
 
     for (int32_t i = 0; i < n; i++) {
         const vf xi = all(x[i]), yi = all(x[s + i]), zi = all(x[2 * s + i]), wi = all(x[3 * s + i]);
@@ -104,7 +104,7 @@ static double bounds(const ch_distance_plan *m, const float *x, float *g)
 
 static double fourth(float weight, const float *w, float *g, int32_t n)
 {
-    vd sum = { 0 };
+    sums sum = { 0 };
 
     for (int32_t i = 0; i < n; i += SK_W) {
         const vf v = load(w + i);

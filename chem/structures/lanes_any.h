@@ -7,6 +7,17 @@ static inline vf root(vf a)
     return a;
 }
 
+static inline sums widen(vf a)
+{
+    sums s;
+
+    for (int l = 0; l < SK_W / 2; l++) {
+        s.low[l] = (double)a[l];
+        s.high[l] = (double)a[l + SK_W / 2];
+    }
+    return s;
+}
+
 static inline vf choose(vi mask, vf a, vf b) /* a where the mask is set */
 {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));

@@ -6,6 +6,11 @@ static inline vf root(vf a)
     return _mm256_sqrt_ps(a);
 }
 
+static inline sums widen(vf a)
+{
+    return (sums){ _mm256_cvtps_pd(_mm256_castps256_ps128(a)), _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)) };
+}
+
 static inline vf choose(vi mask, vf a, vf b)
 {
     return _mm256_blendv_ps(b, a, (__m256)mask);

@@ -6,6 +6,11 @@ static inline vf root(vf a)
     return _mm512_sqrt_ps(a);
 }
 
+static inline sums widen(vf a)
+{
+    return (sums){ _mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)) };
+}
+
 static inline vf choose(vi mask, vf a, vf b)
 {
     return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), b, a);
