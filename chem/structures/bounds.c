@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/structures/bounds.h"
 
-#include "chem/structures/ideal.h"
-
 #include <math.h>
 #include <string.h>
 
 static const float nowhere = 1000;       /* Angstrom: no upper bound */
 static const double bond_margin = 0.01, angle_margin = 0.04, torsion_margin = 0.06; /* Angstrom either way */
-static const double radian = 57.29577951308232;
 /* A part of R* of the force field, whose minimum lies farther out than contact; by bonds between the atoms. */
 static const double contact[7] = { 0, 0, 0, 0.5, 0.62, 0.72, 0.8 };
 static const float chiral_volume = 3, lone_pair_volume = 1.5f, any_volume = 1000; /* cubic Angstrom, times 6 of the tetrahedron */
@@ -22,6 +19,7 @@ typedef struct builder {
     const ch_terms *t;
     const ch_stereo *stereo;
     ch_ideal ideal;
+    bool *turns;    /* [n_bonds] single bonds outside rings that nothing holds */
     uint8_t *apart; /* [n][n] bonds between two atoms, FAR: as many or more */
     int32_t slack;
 } builder;
@@ -112,17 +110,6 @@ static void set_bonds_and_angles(const builder *x)
                 if (apart(x, i, k) == 2)
                     narrow(x, i, k, d - margin, d + margin);
             }
-}
-
-static double distance_at(const builder *x, const int32_t *a, double degrees)
-{
-    const ch_cycles *c = x->c;
-    const double p = x->ideal.length[ch_cycles_bond(c, a[0], a[1])], q = x->ideal.length[ch_cycles_bond(c, a[1], a[2])];
-    const double r = x->ideal.length[ch_cycles_bond(c, a[2], a[3])];
-    const double u = ch_ideal_angle(&x->ideal, a[0], a[1], a[2]), v = ch_ideal_angle(&x->ideal, a[1], a[2], a[3]);
-    const double along = q - r * cos(v) - p * cos(u), side = r * sin(v), other = p * sin(u);
-
-    return sqrt(fmax(along * along + side * side + other * other - 2 * side * other * cos(degrees / radian), 0.01));
 }
 
 static const range cis = { 0, 0, false }, trans = { 180, 180, false }, nearly_cis = { 0, 15, false }, nearly_trans = { 165, 180, false };
@@ -291,7 +278,44 @@ static void set_torsion(const builder *x, const int32_t *a)
         if (x->slack > 2)
             r = any;
     }
-    narrow(x, a[0], a[3], distance_at(x, a, r.low) - margin, distance_at(x, a, r.high) + margin);
+    narrow(x, a[0], a[3], ch_ideal_distance(&x->ideal, a, r.low) - margin, ch_ideal_distance(&x->ideal, a, r.high) + margin);
+}
+
+/* Whether i and j are joined without their bond. */
+static bool is_ring_bond(const builder *x, int32_t i, int32_t j, int32_t *queue, bool *seen)
+{
+    const ch_cycles *c = x->c;
+    int32_t tail = 0;
+
+    memset(seen, 0, (size_t)x->b->n * sizeof *seen);
+    seen[i] = true;
+    queue[tail++] = i;
+    for (int32_t head = 0; head < tail && !seen[j]; head++)
+        for (int32_t k = c->first[queue[head]]; k < c->first[queue[head] + 1]; k++) {
+            const int32_t to = c->neighbour[k];
+            if (!seen[to] && !(queue[head] == i && to == j)) {
+                seen[to] = true;
+                queue[tail++] = to;
+            }
+        }
+    return seen[j];
+}
+
+static void find_rotors(const builder *x, int32_t *queue, bool *seen)
+{
+    const ch_cycles *c = x->c;
+
+    for (int32_t b = 0; b < c->mol->n_bonds; b++) {
+        const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1];
+        if (c->mol->order[b] != CH_SINGLE || c->of_bond[b] > 0 || ch_cycles_degree(c, i) < 2 || ch_cycles_degree(c, j) < 2
+            || ch_cycles_degree(c, i) > 4 || ch_cycles_degree(c, j) > 4)
+            continue;
+        const int32_t p = c->neighbour[c->first[i]] == j ? c->neighbour[c->first[i] + 1] : c->neighbour[c->first[i]];
+        const int32_t q = c->neighbour[c->first[j]] == i ? c->neighbour[c->first[j] + 1] : c->neighbour[c->first[j]];
+        const range r = torsion_range(x, (int32_t[]){ p, i, j, q });
+        const bool straight = ch_ideal_angle(&x->ideal, p, i, j) > 3 || ch_ideal_angle(&x->ideal, i, j, q) > 3;
+        x->turns[b] = r.low <= 0 && r.high >= 180 && !straight && !is_ring_bond(x, i, j, queue, seen);
+    }
 }
 
 static void set_torsions(const builder *x)
@@ -382,7 +406,8 @@ static bool allocate(builder *x, ch_bounds *b, int32_t n_centres, pl_arena *mem)
     b->lower = ch_floats(mem, n * b->stride + 1);
     b->volumes = PL_NEW(mem, ch_volume, (size_t)(n + n_centres) + 1);
     x->apart = PL_NEW(mem, uint8_t, (size_t)(n * n) + 1);
-    return b->upper != NULL && b->lower != NULL && b->volumes != NULL && x->apart != NULL;
+    x->turns = PL_NEW(mem, bool, (size_t)x->c->mol->n_bonds + 1);
+    return x->turns != NULL && b->upper != NULL && b->lower != NULL && b->volumes != NULL && x->apart != NULL;
 }
 
 pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *terms, const ch_stereo *stereo,
@@ -390,6 +415,7 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
 {
     builder x = { .b = out, .c = cycles, .t = terms, .stereo = stereo };
     int32_t *queue = PL_NEW(mem, int32_t, (size_t)cycles->mol->n_atoms + 1);
+    bool *seen = PL_NEW(mem, bool, (size_t)cycles->mol->n_atoms + 1);
     pl_code code = check_stereo(cycles, stereo, err);
 
     *out = (ch_bounds){ .n = cycles->mol->n_atoms, .stride = ch_stride(cycles->mol->n_atoms) };
@@ -397,7 +423,7 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
         code = ch_ideal_make(&x.ideal, cycles, terms, mem, err);
     if (code != PL_OK)
         return code;
-    if (queue == NULL || !allocate(&x, out, stereo->n_centres, mem))
+    if (queue == NULL || seen == NULL || !allocate(&x, out, stereo->n_centres, mem))
         return pl_fail(err, PL_ENOMEM, "no memory for the bounds of %d atoms", (int)out->n);
     count_bonds(&x, queue);
     for (x.slack = 0; x.slack <= CH_MAX_SLACK; x.slack++) {
@@ -410,5 +436,6 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
             break;
     }
     set_volumes(&x);
-    return PL_OK;
+    find_rotors(&x, queue, seen);
+    return ch_rotors_make(&out->rotors, &x.ideal, terms, stereo, x.turns, mem, err);
 }

@@ -156,7 +156,7 @@ static int32_t neighbour_but(const ch_cycles *c, int32_t i, int32_t j)
     return -1;
 }
 
-/* C=C and C=N whose stereo nobody defined must be flat, too; rings of eight and more may turn them. */
+/* C=C and C=N whose stereo is not defined must be flat, too; rings of eight and more may turn them. */
 static ch_checked other_bonds(const float (*xyz)[3], const ch_cycles *c)
 {
     for (int32_t b = 0; b < c->mol->n_bonds; b++) {

@@ -22,12 +22,12 @@ static inline int32_t ch_stride(int32_t n_atoms) { return (n_atoms + CH_LANES - 
 float *ch_floats(pl_arena *mem, int64_t n);
 
 /* ch_terms as a kernel reads them (plan.h makes it). One vector of terms is W of them, where W is the width of the kernels;
- * rows that only fill a vector repeat another term with all force constants 0. An atom index here is 4 times the atom. */
+ * rows that only fill a vector repeat another term with all force constants 0. Force constants are in kcal/mol, A and radians. An atom index here is 4 times the atom. */
 typedef struct ch_energy_plan {
     int32_t n_atoms, stride, width;
     int32_t n_bonds, n_angles, n_planes, n_torsions; /* vectors of W terms */
     const int32_t *bond_atoms;    /* [n_bonds][2][W] */
-    const float *bond_params;     /* [n_bonds][2][W]     143.9325 k, r0 */
+    const float *bond_params;     /* [n_bonds][2][W]     k, r0 */
     const int32_t *angle_atoms;   /* [n_angles][3][W]    the centre is the second */
     const float *angle_params;    /* [n_angles][8][W]    of bending, theta0 in radians, of linear, of stretch-bend ij and kj, r0 */
     const int32_t *plane_atoms;   /* [n_planes][4][W]    centre, three neighbours */

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-static const double alike = 0.25; /* Angstrom */
+static const double alike = 0.25;       /* Angstrom */
+static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
 enum { USUAL_ATTEMPTS = 20 };
 
 /* All that is made once for a molecule. */
@@ -54,7 +55,7 @@ static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
 static bool attempt(site *s, pl_rng random, ch_structure *out, ch_structure_tries *tries)
 {
     const ch_relax_options o = { s->o->gradient, s->o->max_steps };
-    const ch_embedded e = ch_embed(s->xyz, &s->embedder, &random);
+    const ch_embedded e = ch_embed(s->xyz, &s->embedder, torsion_heat, &random);
     ch_relaxed r = { 0 };
 
     tries->attempts++;
