@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/structures/bounds.h"
 
-#include "chem/structures/ideal.h"
-
 #include <math.h>
 #include <string.h>
 
-static const float nowhere = 1000;                                                  /* Angstrom: no upper bound */
+static const float nowhere = 1000;       /* Angstrom: no upper bound */
 static const double bond_margin = 0.01, angle_margin = 0.04, torsion_margin = 0.06; /* Angstrom either way */
-static const double radian = 57.29577951308232;
 /* A part of R* of the force field, whose minimum lies farther out than contact; by bonds between the atoms. */
 static const double contact[7] = { 0, 0, 0, 0.5, 0.62, 0.72, 0.8 };
 static const float chiral_volume = 3, lone_pair_volume = 1.5f, any_volume = 1000; /* cubic Angstrom, times 6 of the tetrahedron */
@@ -22,6 +19,7 @@ typedef struct builder {
     const ch_terms *t;
     const ch_stereo *stereo;
     ch_ideal ideal;
+    bool *turns;    /* [n_bonds] single bonds outside rings that nothing holds */
     uint8_t *apart; /* [n][n] bonds between two atoms, FAR: as many or more */
     int32_t slack;
 } builder;
@@ -75,7 +73,10 @@ static void count_bonds(const builder *x, int32_t *queue)
     }
 }
 
-static int apart(const builder *x, int32_t i, int32_t j) { return x->apart[(size_t)i * (size_t)x->b->n + (size_t)j]; }
+static int apart(const builder *x, int32_t i, int32_t j)
+{
+    return x->apart[(size_t)i * (size_t)x->b->n + (size_t)j];
+}
 
 static void set_contacts(const builder *x)
 {
@@ -103,29 +104,15 @@ static void set_bonds_and_angles(const builder *x)
         for (int32_t p = c->first[j]; p < c->first[j + 1]; p++)
             for (int32_t q = c->first[j]; q < p; q++) {
                 const int32_t i = c->neighbour[p], k = c->neighbour[q];
-                const double a = x->ideal.length[c->by[p]], b = x->ideal.length[c->by[q]],
-                             angle = ch_ideal_angle(&x->ideal, i, j, k);
+                const double a = x->ideal.length[c->by[p]], b = x->ideal.length[c->by[q]], angle = ch_ideal_angle(&x->ideal, i, j, k);
                 const double d = sqrt(a * a + b * b - 2 * a * b * cos(angle));
-                const double margin =
-                    angle_margin * (1 + (c->of_bond[c->by[p]] > 0 && c->of_bond[c->by[q]] > 0) + 3 * (x->slack > 1));
+                const double margin = angle_margin * (1 + (c->of_bond[c->by[p]] > 0 && c->of_bond[c->by[q]] > 0) + 3 * (x->slack > 1));
                 if (apart(x, i, k) == 2)
                     narrow(x, i, k, d - margin, d + margin);
             }
 }
 
-static double distance_at(const builder *x, const int32_t *a, double degrees)
-{
-    const ch_cycles *c = x->c;
-    const double p = x->ideal.length[ch_cycles_bond(c, a[0], a[1])], q = x->ideal.length[ch_cycles_bond(c, a[1], a[2])];
-    const double r = x->ideal.length[ch_cycles_bond(c, a[2], a[3])];
-    const double u = ch_ideal_angle(&x->ideal, a[0], a[1], a[2]), v = ch_ideal_angle(&x->ideal, a[1], a[2], a[3]);
-    const double along = q - r * cos(v) - p * cos(u), side = r * sin(v), other = p * sin(u);
-
-    return sqrt(fmax(along * along + side * side + other * other - 2 * side * other * cos(degrees / radian), 0.01));
-}
-
-static const range cis = { 0, 0, false }, trans = { 180, 180, false }, nearly_cis = { 0, 15, false },
-                   nearly_trans = { 165, 180, false };
+static const range cis = { 0, 0, false }, trans = { 180, 180, false }, nearly_cis = { 0, 15, false }, nearly_trans = { 165, 180, false };
 static const range any = { 0, 180, false };
 
 static bool is_double_to_hetero(const builder *x, int32_t atom, int32_t c)
@@ -207,8 +194,7 @@ static bool is_rigid(const builder *x, int32_t j, int32_t k, int32_t *a, int32_t
             return true;
         }
     }
-    if (r == NULL ||
-        !(r->flat || (ch_order_drawn(order) == CH_DOUBLE && ch_cycles_is_trigonal(c, j) && ch_cycles_is_trigonal(c, k))))
+    if (r == NULL || !(r->flat || (ch_order_drawn(order) == CH_DOUBLE && ch_cycles_is_trigonal(c, j) && ch_cycles_is_trigonal(c, k))))
         return false;
     *same = true;
     *a = other_side(r, j, k);
@@ -226,18 +212,34 @@ static bool is_defined(const builder *x, int32_t j, int32_t k)
     return false;
 }
 
-/* Largest torsions of rings that are not flat, by size. */
+/* Two rings that share three atoms or more are bridged: no chair can be expected. */
+static bool is_bridged(const ch_cycles *c, const ch_cycle *ring)
+{
+    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 8; r++) {
+        int shared = 0;
+        for (int32_t k = 0; k < ring->size; k++)
+            shared += ch_cycle_place(&c->cycle[r], ring->atom[k]) >= 0;
+        if (&c->cycle[r] != ring && shared > 2)
+            return true;
+    }
+    return false;
+}
+
+/* Largest torsions of rings that are not flat, by size. Six atoms like the chair, whose torsions are 55 degrees. */
 static bool is_in_ring(const builder *x, const int32_t *a, range *out)
 {
     static const double most[9] = { 0, 0, 0, 0, 40, 60, 78, 105, 130 };
+    const ch_cycles *c = x->c;
 
-    for (int32_t r = 0; r < x->c->n && x->c->cycle[r].size <= 8; r++) {
-        const ch_cycle *ring = &x->c->cycle[r];
+    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 8; r++) {
+        const ch_cycle *ring = &c->cycle[r];
         const int32_t p = ch_cycle_place(ring, a[1]), q = ch_cycle_place(ring, a[2]);
         if (p < 0 || q < 0 || ((p + 1) % ring->size != q && (q + 1) % ring->size != p))
             continue;
         if (other_side(ring, a[1], a[2]) == a[0] && other_side(ring, a[2], a[1]) == a[3]) {
-            *out = (range){ 0, most[ring->size], false };
+            const bool chair = ring->size == 6 && !ch_cycles_is_trigonal(c, a[1]) && !ch_cycles_is_trigonal(c, a[2])
+                && !is_bridged(c, ring);
+            *out = (range){ chair ? 40 : 0, most[ring->size], false };
             return true;
         }
     }
@@ -276,7 +278,44 @@ static void set_torsion(const builder *x, const int32_t *a)
         if (x->slack > 2)
             r = any;
     }
-    narrow(x, a[0], a[3], distance_at(x, a, r.low) - margin, distance_at(x, a, r.high) + margin);
+    narrow(x, a[0], a[3], ch_ideal_distance(&x->ideal, a, r.low) - margin, ch_ideal_distance(&x->ideal, a, r.high) + margin);
+}
+
+/* Whether i and j are joined without their bond. */
+static bool is_ring_bond(const builder *x, int32_t i, int32_t j, int32_t *queue, bool *seen)
+{
+    const ch_cycles *c = x->c;
+    int32_t tail = 0;
+
+    memset(seen, 0, (size_t)x->b->n * sizeof *seen);
+    seen[i] = true;
+    queue[tail++] = i;
+    for (int32_t head = 0; head < tail && !seen[j]; head++)
+        for (int32_t k = c->first[queue[head]]; k < c->first[queue[head] + 1]; k++) {
+            const int32_t to = c->neighbour[k];
+            if (!seen[to] && !(queue[head] == i && to == j)) {
+                seen[to] = true;
+                queue[tail++] = to;
+            }
+        }
+    return seen[j];
+}
+
+static void find_rotors(const builder *x, int32_t *queue, bool *seen)
+{
+    const ch_cycles *c = x->c;
+
+    for (int32_t b = 0; b < c->mol->n_bonds; b++) {
+        const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1];
+        if (c->mol->order[b] != CH_SINGLE || c->of_bond[b] > 0 || ch_cycles_degree(c, i) < 2 || ch_cycles_degree(c, j) < 2
+            || ch_cycles_degree(c, i) > 4 || ch_cycles_degree(c, j) > 4)
+            continue;
+        const int32_t p = c->neighbour[c->first[i]] == j ? c->neighbour[c->first[i] + 1] : c->neighbour[c->first[i]];
+        const int32_t q = c->neighbour[c->first[j]] == i ? c->neighbour[c->first[j] + 1] : c->neighbour[c->first[j]];
+        const range r = torsion_range(x, (int32_t[]){ p, i, j, q });
+        const bool straight = ch_ideal_angle(&x->ideal, p, i, j) > 3 || ch_ideal_angle(&x->ideal, i, j, q) > 3;
+        x->turns[b] = r.low <= 0 && r.high >= 180 && !straight && !is_ring_bond(x, i, j, queue, seen);
+    }
 }
 
 static void set_torsions(const builder *x)
@@ -348,8 +387,7 @@ static pl_code check_stereo(const ch_cycles *c, const ch_stereo *s, pl_error *er
                 good = good && e->neighbour[a] != e->neighbour[b];
         }
         if (!good || (e->sign != 1 && e->sign != -1))
-            return pl_fail(err, PL_EINPUT, "stereocentre %d does not name four different neighbours of its atom and a sign",
-                           (int)k + 1);
+            return pl_fail(err, PL_EINPUT, "stereocentre %d does not name four different neighbours of its atom and a sign", (int)k + 1);
     }
     for (int32_t k = 0; good && k < s->n_double_bonds; k++) {
         const ch_double_bond *e = &s->double_bonds[k];
@@ -368,7 +406,8 @@ static bool allocate(builder *x, ch_bounds *b, int32_t n_centres, pl_arena *mem)
     b->lower = ch_floats(mem, n * b->stride + 1);
     b->volumes = PL_NEW(mem, ch_volume, (size_t)(n + n_centres) + 1);
     x->apart = PL_NEW(mem, uint8_t, (size_t)(n * n) + 1);
-    return b->upper != NULL && b->lower != NULL && b->volumes != NULL && x->apart != NULL;
+    x->turns = PL_NEW(mem, bool, (size_t)x->c->mol->n_bonds + 1);
+    return x->turns != NULL && b->upper != NULL && b->lower != NULL && b->volumes != NULL && x->apart != NULL;
 }
 
 pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *terms, const ch_stereo *stereo,
@@ -376,6 +415,7 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
 {
     builder x = { .b = out, .c = cycles, .t = terms, .stereo = stereo };
     int32_t *queue = PL_NEW(mem, int32_t, (size_t)cycles->mol->n_atoms + 1);
+    bool *seen = PL_NEW(mem, bool, (size_t)cycles->mol->n_atoms + 1);
     pl_code code = check_stereo(cycles, stereo, err);
 
     *out = (ch_bounds){ .n = cycles->mol->n_atoms, .stride = ch_stride(cycles->mol->n_atoms) };
@@ -383,7 +423,7 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
         code = ch_ideal_make(&x.ideal, cycles, terms, mem, err);
     if (code != PL_OK)
         return code;
-    if (queue == NULL || !allocate(&x, out, stereo->n_centres, mem))
+    if (queue == NULL || seen == NULL || !allocate(&x, out, stereo->n_centres, mem))
         return pl_fail(err, PL_ENOMEM, "no memory for the bounds of %d atoms", (int)out->n);
     count_bonds(&x, queue);
     for (x.slack = 0; x.slack <= CH_MAX_SLACK; x.slack++) {
@@ -396,5 +436,6 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
             break;
     }
     set_volumes(&x);
-    return PL_OK;
+    find_rotors(&x, queue, seen);
+    return ch_rotors_make(&out->rotors, &x.ideal, terms, stereo, x.turns, mem, err);
 }

@@ -9,6 +9,7 @@
 
 #include "chem/structures/cycles.h"
 #include "chem/structures/kernels.h"
+#include "chem/structures/rotors.h"
 #include "chem/structures/stereo.h"
 #include "chem/structures/terms.h"
 
@@ -19,6 +20,7 @@ typedef struct ch_bounds {
     float *upper, *lower; /* [n][stride], symmetric */
     ch_volume *volumes;   /* [n_volumes] the n_chiral ones first, then centres that are flat */
     int32_t n_volumes, n_chiral;
+    ch_rotors rotors;     /* bonds that turn freely */
     int32_t slack; /* how often bounds gave way: mostly 0 */
 } ch_bounds;
 

@@ -6,7 +6,7 @@
 
 typedef struct finder {
     ch_cycles *c;
-    bool *inside;                        /* [n_atoms] may lie in a ring */
+    bool *inside;         /* [n_atoms] may lie in a ring */
     int32_t *from, *queue, *seen, stamp; /* of the search */
     ch_cycle *cycle;
     int32_t n, room;
@@ -160,31 +160,37 @@ static bool find_at(finder *f, int32_t j)
 
     for (int32_t a = c->first[j]; a < c->first[j + 1]; a++)
         for (int32_t b = a + 1; b < c->first[j + 1]; b++)
-            if (f->inside[c->neighbour[a]] && f->inside[c->neighbour[b]] &&
-                shortest(f, c->neighbour[a], j, c->neighbour[b], &ring) && !keep(f, &ring))
+            if (f->inside[c->neighbour[a]] && f->inside[c->neighbour[b]] && shortest(f, c->neighbour[a], j, c->neighbour[b], &ring)
+                && !keep(f, &ring))
                 return false;
     return true;
 }
 
-/* Lone pairs that count as two electrons of a ring: O, S, N with single bonds only; at most one in six atoms, two in five. */
+/* An atom whose lone pair can take part in a conjugated ring. */
+static bool has_pair(const ch_cycles *c, int32_t i)
+{
+    const int32_t z = c->mol->z[i], degree = ch_cycles_degree(c, i);
+
+    return (z == 7 && degree == 3) || ((z == 8 || z == 16) && degree == 2);
+}
+
+/* Conjugated rings are flat: of six atoms with N, or one O or S, between trigonal atoms (uracil, pyrone, but not thiazine). */
 static void judge(const ch_cycles *c, ch_cycle *ring)
 {
-    int pairs = 0;
+    int nitrogen = 0, other = 0;
     bool conjugated = true;
 
     ring->aromatic = true;
     for (int32_t k = 0; k < ring->size; k++) {
-        const int32_t i = ring->atom[k], z = c->mol->z[i], b = ch_cycles_bond(c, i, ring->atom[(k + 1) % ring->size]);
-        const bool trigonal = ch_cycles_is_trigonal(c, i);
-        const bool pair =
-            !trigonal && ((z == 7 && ch_cycles_degree(c, i) == 3) || ((z == 8 || z == 16) && ch_cycles_degree(c, i) == 2));
+        const int32_t i = ring->atom[k], b = ch_cycles_bond(c, i, ring->atom[(k + 1) % ring->size]);
+        const bool trigonal = ch_cycles_is_trigonal(c, i), pair = !trigonal && has_pair(c, i);
         ring->aromatic = ring->aromatic && c->mol->order[b] >= CH_AROMATIC_SINGLE;
         conjugated = conjugated && (trigonal || pair);
-        pairs += pair;
+        nitrogen += pair && c->mol->z[i] == 7;
+        other += pair && c->mol->z[i] != 7;
     }
-    ring->flat =
-        ring->aromatic ||
-        (conjugated && ((ring->size == 5 && pairs <= 2) || (ring->size == 6 && pairs <= 1) || (ring->size == 4 && pairs == 0)));
+    ring->flat = ring->aromatic || (conjugated && ((ring->size == 4 && nitrogen + other == 0) || (ring->size == 5 && nitrogen + other <= 2)
+                                                   || (ring->size == 6 && (other == 0 || (other == 1 && nitrogen == 0)))));
 }
 
 static int by_size(const void *a, const void *b)
@@ -230,12 +236,8 @@ static bool is_connected(finder *f)
 pl_code ch_cycles_make(ch_cycles *out, const ch_mol *mol, pl_arena *mem, pl_error *err)
 {
     const size_t n = (size_t)mol->n_atoms + 1;
-    finder f = { .c = out,
-                 .inside = PL_NEW(mem, bool, n),
-                 .from = PL_NEW(mem, int32_t, n),
-                 .queue = PL_NEW(mem, int32_t, n),
-                 .seen = PL_NEW(mem, int32_t, n),
-                 .mem = mem };
+    finder f = { .c = out, .inside = PL_NEW(mem, bool, n), .from = PL_NEW(mem, int32_t, n), .queue = PL_NEW(mem, int32_t, n),
+                 .seen = PL_NEW(mem, int32_t, n), .mem = mem };
     uint8_t *of_bond = PL_NEW(mem, uint8_t, (size_t)mol->n_bonds + 1);
     bool good = f.inside != NULL && f.from != NULL && f.queue != NULL && f.seen != NULL && of_bond != NULL;
 

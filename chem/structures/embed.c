@@ -8,45 +8,63 @@
 
 enum { POWER_STEPS = 25, FREE_STEPS = 250, SQUEEZE_STEPS = 200 };
 static const float volume_weight = 0.02f, free_fourth = 0.01f, squeezed_fourth = 1; /* beside distances, whose weight is 1 */
-static const double largest_violation = 0.5, largest_error = 0.05;                  /* Angstrom; of an atom */
+static const float torsion_margin = 0.06f; /* Angstrom */
+static const double largest_violation = 0.5, largest_error = 0.05; /* Angstrom; of an atom */
 
 /* The layout of kernels.h for the width of the set. */
-static float *pack_bounds(const ch_bounds *b, int32_t width, pl_arena *mem)
+static void pack_bounds(ch_embedder *e)
 {
-    const int32_t n = b->n;
-    float *all = ch_floats(mem, 2 * (int64_t)n * b->stride + 1), *to = all;
+    const int32_t n = e->bounds->n, width = e->kernels->width;
+    float *to = e->packed;
 
-    for (int32_t i = 0; all != NULL && i < n; i++)
+    for (int32_t i = 0; i < n; i++)
         for (int32_t v = i / width * width; v < n; v += width, to += 2 * width)
             for (int32_t l = 0; l < width; l++) {
                 const int32_t j = v + l;
-                const size_t at = (size_t)i * (size_t)b->stride + (size_t)j;
+                const size_t at = (size_t)i * (size_t)e->bounds->stride + (size_t)j;
                 const bool is_pair = j > i && j < n;
-                to[l] = is_pair ? 1 / (b->upper[at] * b->upper[at]) : 0;
-                to[width + l] = is_pair ? b->lower[at] * b->lower[at] : 0;
+                to[l] = is_pair ? 1 / (e->upper[at] * e->upper[at]) : 0;
+                to[width + l] = is_pair ? e->lower[at] * e->lower[at] : 0;
             }
-    return all;
 }
 
 pl_code ch_embedder_make(ch_embedder *out, const ch_bounds *bounds, const ch_kernels *kernels, pl_arena *mem, pl_error *err)
 {
-    const int64_t s = bounds->stride;
+    const int64_t s = bounds->stride, all = bounds->n * s + 1;
 
-    *out = (ch_embedder){ .bounds = bounds,
-                          .kernels = kernels,
-                          .x = ch_floats(mem, 4 * s + 1),
+    *out = (ch_embedder){ .bounds = bounds, .kernels = kernels, .x = ch_floats(mem, 4 * s + 1),
                           .work = ch_floats(mem, ch_search_floats(bounds->stride, 4) + 1),
-                          .metric = ch_floats(mem, bounds->n * s + 1),
-                          .basis = ch_floats(mem, 8 * s + 1) };
-    out->plan = (ch_distance_plan){ .n_atoms = bounds->n,
-                                    .stride = bounds->stride,
-                                    .n_volumes = bounds->n_volumes,
-                                    .bounds = pack_bounds(bounds, kernels->width, mem),
-                                    .volumes = bounds->volumes,
-                                    .volume_weight = volume_weight };
-    if (out->x == NULL || out->work == NULL || out->metric == NULL || out->basis == NULL || out->plan.bounds == NULL)
+                          .metric = ch_floats(mem, all), .basis = ch_floats(mem, 8 * s + 1), .upper = ch_floats(mem, all),
+                          .lower = ch_floats(mem, all), .packed = ch_floats(mem, 2 * all) };
+    out->plan = (ch_distance_plan){ .n_atoms = bounds->n, .stride = bounds->stride, .n_volumes = bounds->n_volumes,
+                                    .bounds = out->packed, .volumes = bounds->volumes, .volume_weight = volume_weight };
+    if (out->x == NULL || out->work == NULL || out->metric == NULL || out->basis == NULL || out->upper == NULL || out->lower == NULL
+        || out->packed == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory to embed %d atoms", (int)bounds->n);
     return PL_OK;
+}
+
+/* Bounds of this attempt: each free bond gets a torsion, and the distances of all other atoms follow. */
+static void draw_torsions(ch_embedder *e, double heat, pl_rng *random)
+{
+    const ch_bounds *b = e->bounds;
+    const size_t s = (size_t)b->stride, bytes = (size_t)b->n * s * sizeof(float);
+
+    memcpy(e->upper, b->upper, bytes);
+    memcpy(e->lower, b->lower, bytes);
+    for (int32_t k = 0; heat > 0 && k < b->rotors.n; k++) {
+        const ch_rotor *r = &b->rotors.rotor[k];
+        const size_t at = (size_t)r->atom[0] * s + (size_t)r->atom[3], back = (size_t)r->atom[3] * s + (size_t)r->atom[0];
+        const float d = ch_rotor_draw(r, heat, random);
+        e->upper[at] = e->upper[back] = fmaxf(fminf(b->upper[at], d + torsion_margin), b->lower[at] + torsion_margin);
+        e->lower[at] = e->lower[back] = fminf(fmaxf(b->lower[at], d - torsion_margin), b->upper[at] - torsion_margin);
+    }
+    if (heat > 0 && b->rotors.n > 0)
+        e->kernels->smooth(e->upper, e->lower, b->n, b->stride);
+    for (size_t k = 0; k < (size_t)b->n * s; k++)
+        if (e->lower[k] > e->upper[k])
+            e->lower[k] = e->upper[k] = 0.5f * (e->lower[k] + e->upper[k]);
+    pack_bounds(e);
 }
 
 /* Squares of random distances become products of positions seen from the centre of mass. */
@@ -59,7 +77,7 @@ static void random_metric(ch_embedder *e, pl_rng *random)
 
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++) {
-            const float l = b->lower[i * s + j], d = l + (float)pl_rng_real(random) * (b->upper[i * s + j] - l);
+            const float l = e->lower[i * s + j], d = l + (float)pl_rng_real(random) * (e->upper[i * s + j] - l);
             m[i * s + j] = m[j * s + i] = d * d;
         }
     for (size_t i = 0; i < n; i++) {
@@ -121,8 +139,8 @@ static double signed_volume(const ch_volume *v, const float *x, int32_t s)
     for (int t = 0; t < 3; t++)
         for (int c = 0; c < 3; c++)
             d[t][c] = (double)x[c * s + v->atom[t]] - (double)x[c * s + v->atom[3]];
-    return d[0][0] * (d[1][1] * d[2][2] - d[1][2] * d[2][1]) + d[0][1] * (d[1][2] * d[2][0] - d[1][0] * d[2][2]) +
-           d[0][2] * (d[1][0] * d[2][1] - d[1][1] * d[2][0]);
+    return d[0][0] * (d[1][1] * d[2][2] - d[1][2] * d[2][1]) + d[0][1] * (d[1][2] * d[2][0] - d[1][0] * d[2][2])
+         + d[0][2] * (d[1][0] * d[2][1] - d[1][1] * d[2][0]);
 }
 
 /* Distances do not know left from right: of the two images, the one with fewer centres inside out. */
@@ -146,17 +164,8 @@ static double error_of(const void *of, const float *x, float *g)
 
 static ch_search_result improve(ch_embedder *e, float fourth, double gradient, int32_t steps, float move)
 {
-    const ch_search s = { .kernels = e->kernels,
-                          .objective = error_of,
-                          .of = e,
-                          .n_atoms = e->bounds->n,
-                          .stride = e->bounds->stride,
-                          .dims = 4,
-                          .gradient = gradient,
-                          .max_steps = steps,
-                          .max_move = move,
-                          .first_scale = move,
-                          .work = e->work };
+    const ch_search s = { .kernels = e->kernels, .objective = error_of, .of = e, .n_atoms = e->bounds->n, .stride = e->bounds->stride,
+                          .dims = 4, .gradient = gradient, .max_steps = steps, .max_move = move, .first_scale = move, .work = e->work };
 
     e->plan.fourth_weight = fourth;
     return ch_minimise(&s, e->x);
@@ -189,11 +198,12 @@ static enum ch_embedding judge(const ch_embedder *e, const ch_embedded *r)
     return r->violation < largest_violation && r->error < largest_error ? CH_EMBEDDED : CH_FAR_FROM_BOUNDS;
 }
 
-ch_embedded ch_embed(float (*xyz)[3], ch_embedder *e, pl_rng *random)
+ch_embedded ch_embed(float (*xyz)[3], ch_embedder *e, double heat, pl_rng *random)
 {
     ch_embedded r = { .what = CH_EMBEDDED };
     ch_search_result last = { 0 };
 
+    draw_torsions(e, heat, random);
     start(e, random);
     reflect_if_better(e);
     r.n_values = improve(e, free_fourth, 2e-3, FREE_STEPS, 1).n_values;

@@ -17,6 +17,7 @@ typedef struct ch_embedder {
     const ch_kernels *kernels;
     ch_distance_plan plan;
     float *x, *work, *metric, *basis;
+    float *upper, *lower, *packed; /* of one attempt: bounds with the torsions drawn for it */
 } ch_embedder;
 
 enum ch_embedding {
@@ -33,7 +34,7 @@ typedef struct ch_embedded {
 
 pl_code ch_embedder_make(ch_embedder *out, const ch_bounds *bounds, const ch_kernels *kernels, pl_arena *mem, pl_error *err);
 
-/* One attempt: xyz[n][3]. The stream advances. */
-ch_embedded ch_embed(float (*xyz)[3], ch_embedder *e, pl_rng *random);
+/* One attempt: xyz[n][3]. heat: of the torsions (rotors.h), kcal/mol; 0: they are free. The stream advances. */
+ch_embedded ch_embed(float (*xyz)[3], ch_embedder *e, double heat, pl_rng *random);
 
 #endif

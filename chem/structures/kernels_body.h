@@ -10,42 +10,80 @@
 
 typedef float vf __attribute__((vector_size(SK_W * 4)));
 typedef int32_t vi __attribute__((vector_size(SK_W * 4)));
-typedef double vd __attribute__((vector_size(SK_W * 8)));
+typedef double vd __attribute__((vector_size(SK_W * 4))); /* half as many lanes */
 typedef float vf_any __attribute__((vector_size(SK_W * 4), aligned(4), may_alias));
 
 typedef struct vec3 {
     vf x, y, z;
 } vec3;
 
-static inline vf load(const float *p) { return *(const vf_any *)p; }
+typedef struct sums { /* of the lanes, in double */
+    vd low, high;
+} sums;
 
-static inline void store(float *p, vf v) { *(vf_any *)p = v; }
+static inline vf load(const float *p)
+{
+    return *(const vf_any *)p;
+}
 
-static inline vf all(float x) { return (vf){ 0 } + x; }
+static inline void store(float *p, vf v)
+{
+    *(vf_any *)p = v;
+}
+
+static inline vf all(float x)
+{
+    return (vf){ 0 } + x;
+}
 
 #include SK_LANES
 
-static inline vec3 minus(vec3 a, vec3 b) { return (vec3){ a.x - b.x, a.y - b.y, a.z - b.z }; }
-
-static inline vec3 plus(vec3 a, vec3 b) { return (vec3){ a.x + b.x, a.y + b.y, a.z + b.z }; }
-
-static inline vec3 scaled(vec3 a, vf s) { return (vec3){ a.x * s, a.y * s, a.z * s }; }
-
-static inline vec3 opposite(vec3 a) { return (vec3){ -a.x, -a.y, -a.z }; }
-
-static inline vf inner(vec3 a, vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-
-static inline vec3 cross(vec3 a, vec3 b) { return (vec3){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x }; }
-
-static inline void add_to(vd *sum, vf x) { *sum += __builtin_convertvector(x, vd); }
-
-static inline double total(const vd *sum)
+static inline vec3 minus(vec3 a, vec3 b)
 {
-    double s = 0;
+    return (vec3){ a.x - b.x, a.y - b.y, a.z - b.z };
+}
 
-    for (int l = 0; l < SK_W; l++)
-        s += (*sum)[l];
-    return s;
+static inline vec3 plus(vec3 a, vec3 b)
+{
+    return (vec3){ a.x + b.x, a.y + b.y, a.z + b.z };
+}
+
+static inline vec3 scaled(vec3 a, vf s)
+{
+    return (vec3){ a.x * s, a.y * s, a.z * s };
+}
+
+static inline vec3 opposite(vec3 a)
+{
+    return (vec3){ -a.x, -a.y, -a.z };
+}
+
+static inline vf inner(vec3 a, vec3 b)
+{
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+
+static inline vec3 cross(vec3 a, vec3 b)
+{
+    return (vec3){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x };
+}
+
+static inline void add_to(sums *s, vf x)
+{
+    const sums wide = widen(x);
+
+    s->low += wide.low;
+    s->high += wide.high;
+}
+
+static inline double total(const sums *s)
+{
+    const vd both = s->low + s->high;
+    double t = 0;
+
+    for (int l = 0; l < SK_W / 2; l++)
+        t += both[l];
+    return t;
 }
 
 #include "chem/structures/kernels_bonded.h"

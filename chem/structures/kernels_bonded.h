@@ -16,7 +16,7 @@ static inline vf polar(vf y, vf x)
     return choose(x < 0, 3.14159265359f - r, r);
 }
 
-static inline void bond(const float *p, float *f, const int32_t *at, const float *of, vd *sum)
+static inline void bond(const float *p, float *f, const int32_t *at, const float *of, sums *sum)
 {
     const vec3 d = minus(gather(p, at), gather(p, at + SK_W));
     const vf k = load(of), r = root(most(inner(d, d), all(1e-8f))), x = r - load(of + SK_W);
@@ -28,7 +28,7 @@ static inline void bond(const float *p, float *f, const int32_t *at, const float
 }
 
 /* The slope dE/d theta, and dE/d cos of a linear centre, become forces on the two ends. */
-static inline void bend(const float *p, float *f, const int32_t *at, const float *of, vd *sum)
+static inline void bend(const float *p, float *f, const int32_t *at, const float *of, sums *sum)
 {
     const vec3 q = gather(p, at + SK_W), a = minus(gather(p, at), q), b = minus(gather(p, at + 2 * SK_W), q), n = cross(a, b);
     const vf a2 = most(inner(a, a), all(1e-8f)), b2 = most(inner(b, b), all(1e-8f)), c = inner(a, b);
@@ -40,8 +40,7 @@ static inline void bend(const float *p, float *f, const int32_t *at, const float
     const vf slope = (ka * t * (1.0f - 1.5f * 0.4f * t) + stretch) / s;
     const vf line = linear * ab; /* the gradient of cos theta is b / (|a| |b|) - a cos theta / a^2 */
     const vec3 across = cross(a, n), other = cross(n, b);
-    const vec3 ga =
-        plus(scaled(across, slope * ia * ia), plus(scaled(a, t * k1 * ia - linear * cosine * ia * ia), scaled(b, line)));
+    const vec3 ga = plus(scaled(across, slope * ia * ia), plus(scaled(a, t * k1 * ia - linear * cosine * ia * ia), scaled(b, line)));
     const vec3 gb = plus(scaled(other, slope * ib * ib), plus(scaled(b, t * k2 * ib - linear * cosine * ib * ib), scaled(a, line)));
 
     add_to(sum, 0.5f * ka * t * t * (1.0f - 0.4f * t) + stretch * t + linear * (1.0f + cosine));
@@ -52,7 +51,7 @@ static inline void bend(const float *p, float *f, const int32_t *at, const float
 
 /* One of the three Wilson angles of a centre: of p[out] with the plane of the others, whose normal is n = p[i] x p[j].
  * Adds to g what belongs to one neighbour alone; returns the factor of the gradient of the determinant. */
-static inline vf wilson(const vec3 *p, vec3 *g, int out, vec3 n, vf det, vf k, vd *sum)
+static inline vf wilson(const vec3 *p, vec3 *g, int out, vec3 n, vf det, vf k, sums *sum)
 {
     const int i = (out + 1) % 3, j = (out + 2) % 3;
     const vf n2 = most(inner(n, n), all(1e-8f)), c2 = most(inner(p[out], p[out]), all(1e-8f)), f = 1.0f / root(n2 * c2);
@@ -66,7 +65,7 @@ static inline vf wilson(const vec3 *p, vec3 *g, int out, vec3 n, vf det, vf k, v
     return h * f;
 }
 
-static inline void out_of_plane(const float *p, float *f, const int32_t *at, const float *of, vd *sum)
+static inline void out_of_plane(const float *p, float *f, const int32_t *at, const float *of, sums *sum)
 {
     const vec3 q = gather(p, at);
     const vec3 a[3] = { minus(gather(p, at + SK_W), q), minus(gather(p, at + 2 * SK_W), q), minus(gather(p, at + 3 * SK_W), q) };
@@ -85,7 +84,7 @@ static inline void out_of_plane(const float *p, float *f, const int32_t *at, con
 }
 
 /* Polynomials of the cosine: nothing is undefined at 0 or 180 degrees. */
-static inline void torsion(const float *p, float *f, const int32_t *at, const float *of, vd *sum)
+static inline void torsion(const float *p, float *f, const int32_t *at, const float *of, sums *sum)
 {
     const vec3 j = gather(p, at + SK_W), k = gather(p, at + 2 * SK_W);
     const vec3 a = minus(gather(p, at), j), b = minus(k, j), c = minus(gather(p, at + 3 * SK_W), k);
@@ -106,7 +105,7 @@ static inline void torsion(const float *p, float *f, const int32_t *at, const fl
 
 static double bonded(const ch_energy_plan *m, const float *p, float *f)
 {
-    vd sum = { 0 };
+    sums sum = { 0 };
 
     for (int32_t v = 0; v < m->n_bonds; v++)
         bond(p, f, m->bond_atoms + v * 2 * SK_W, m->bond_params + v * 2 * SK_W, &sum);

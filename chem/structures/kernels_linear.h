@@ -2,10 +2,13 @@
 
 static double dot(const float *a, const float *b, int32_t n)
 {
-    vd sum = { 0 };
+    sums sum = { 0 };
 
-    for (int32_t i = 0; i < n; i += SK_W)
-        sum += __builtin_convertvector(load(a + i), vd) * __builtin_convertvector(load(b + i), vd);
+    for (int32_t i = 0; i < n; i += SK_W) {
+        const sums x = widen(load(a + i)), y = widen(load(b + i));
+        sum.low += x.low * y.low;
+        sum.high += x.high * y.high;
+    }
     return total(&sum);
 }
 
