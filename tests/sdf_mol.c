@@ -116,8 +116,8 @@ static bool bond_of(ch_double_bond *out, const ch_cycles *c, int32_t b)
 {
     const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1];
 
-    if (c->mol->order[b] != CH_DOUBLE || c->mol->z[i] != 6 || c->mol->z[j] != 6 || c->of_bond[b] % 8 != 0
-        || ch_cycles_degree(c, i) != 3 || ch_cycles_degree(c, j) != 3)
+    if (c->mol->order[b] != CH_DOUBLE || c->mol->z[i] != 6 || c->mol->z[j] != 6 || c->of_bond[b] % 8 != 0 ||
+        ch_cycles_degree(c, i) != 3 || ch_cycles_degree(c, j) != 3)
         return false;
     *out = (ch_double_bond){ neighbour_but(c, i, j), i, j, neighbour_but(c, j, i), true };
     const double turn = fabs(ch_torsion_angle((const float(*)[3])c->mol->xyz, out->a, i, j, out->d));

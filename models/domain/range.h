@@ -20,7 +20,14 @@ enum { NN_RANGE_LEAST = 5, NN_KINDS_MAX = 64, NN_RING_MOST = 31, NN_FORM_BYTES =
 typedef enum nn_number { NN_HEAVY, NN_CHARGE, NN_RINGS, NN_CONJUGATED, NN_FRAGMENTS, NN_VALENCES, NN_NUMBERS } nn_number;
 
 /* The source of a 3D structure: column molecule.geometry of results.db. */
-typedef enum nn_source { NN_SOURCE_INPUT, NN_SOURCE_MMFF94, NN_SOURCE_UFF, NN_SOURCE_MMFF94S, NN_SOURCE_NONE, NN_SOURCES } nn_source;
+typedef enum nn_source {
+    NN_SOURCE_INPUT,
+    NN_SOURCE_MMFF94,
+    NN_SOURCE_UFF,
+    NN_SOURCE_MMFF94S,
+    NN_SOURCE_NONE,
+    NN_SOURCES
+} nn_source;
 
 nn_source nn_source_of(const char *geometry); /* NN_SOURCE_NONE for NULL and unknown texts */
 

@@ -7,11 +7,13 @@
 #include "chem/structures/mmff.h"
 #include "chem/structures/structure.h"
 #include "pipeline/base/hash.h"
+#include "pipeline/base/text.h"
 
 /* Energies and distance errors, times atoms, that a second is taken for: what a slow core makes of molecules of 500 atoms. */
 enum { WORK_A_SECOND = 500000 };
 
-pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem, pl_error *err)
+pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem,
+                       pl_error *err)
 {
     *out = (st_native){ .opts = opts, .kernels = ch_kernels_choose(), .max_work = (int64_t)(seconds * WORK_A_SECOND) };
     if (out->kernels == NULL)

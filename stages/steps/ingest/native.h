@@ -22,7 +22,8 @@ typedef struct st_native {
 /* tables: folder of Open Babel's parameter tables (ch_worker_info.tables). seconds: CPU time a molecule may take, as a count of steps
  * so that the result does not depend on the speed of the machine. ECONFIG: no tables, or MOLSIEVE_CPU names kernels that this
  * processor lacks. EDATA: a damaged table. */
-pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem, pl_error *err);
+pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem,
+                       pl_error *err);
 
 /* Builds the structures of mol, as ch_known.build says. scratch is reset. */
 pl_code st_native_build(const st_native *native, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem,
