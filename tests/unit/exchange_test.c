@@ -379,7 +379,7 @@ static void only_unknown_structures_are_built(void **state)
                                         "build yy", "build budget", "build unwanted", "unwanted" };
     bench *b = *state;
     int asked = 0;
-    const ch_known known = { &asked, find, judge };
+    const ch_known known = { .ctx = &asked, .find = find, .judge = judge };
 
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         add(b, text[i]);
