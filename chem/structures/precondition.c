@@ -205,7 +205,7 @@ static void add_plane(const ch_preconditioner *p, const ch_out_of_plane_term *t,
     add_term(p, atoms, (point[]){ end, sum(-3, end, 0, end), end, end }, 4, energy_unit * (float)t->koop);
 }
 
-void ch_preconditioner_refresh(ch_preconditioner *p, const float *x, int32_t stride)
+void ch_preconditioner_assemble(ch_preconditioner *p, const float *x, int32_t stride)
 {
     const ch_terms *t = p->terms;
 
@@ -220,6 +220,11 @@ void ch_preconditioner_refresh(ch_preconditioner *p, const float *x, int32_t str
         add_torsion(p, &t->torsions[k], x, stride);
     for (int32_t k = 0; k < t->n_out_of_planes; k++)
         add_plane(p, &t->out_of_planes[k], x, stride);
+}
+
+void ch_preconditioner_refresh(ch_preconditioner *p, const float *x, int32_t stride)
+{
+    ch_preconditioner_assemble(p, x, stride);
     p->kernels->factor(&p->matrix);
 }
 
