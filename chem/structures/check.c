@@ -43,7 +43,7 @@ const char *ch_fault_text(enum ch_fault fault)
     static const char *const text[CH_N_FAULTS] = {
         "nothing is wrong", "a position is not finite", "a bond is too long or too short", "two atoms clash",
         "a stereocentre is inside out", "an atom lies outside its four neighbours",
-        "a double bond is turned", "an aromatic ring is not flat", "a bond passes through a ring",
+        "a double bond is turned", "a flat ring is bent", "a bond passes through a ring",
     };
 
     return text[fault];
@@ -194,7 +194,7 @@ static ch_checked flat_rings(const float (*xyz)[3], const ch_cycles *c)
         point middle;
         const ch_cycle *ring = &c->cycle[r];
         const point area = ring_area(xyz, ring, &middle);
-        for (int32_t k = 0; ring->aromatic && ring->size <= 6 && k < ring->size; k++) {
+        for (int32_t k = 0; ring->flat && k < ring->size; k++) {
             const double height = inner(minus(at(xyz, ring->atom[k]), middle), area) / length(area);
             if (!(fabs(height) <= largest_height))
                 return (ch_checked){ CH_NOT_FLAT, ring->atom[k], -1, height };
@@ -226,7 +226,7 @@ static bool passes(const float (*xyz)[3], const ch_cycle *r, point middle, int32
     return through;
 }
 
-static ch_checked through_rings(const float (*xyz)[3], const ch_cycles *c)
+ch_checked ch_check_rings(const float (*xyz)[3], const ch_cycles *c)
 {
     for (int32_t r = 0; r < c->n && c->cycle[r].size <= MAX_DISC; r++) {
         point middle;
@@ -259,6 +259,6 @@ ch_checked ch_check(const float (*xyz)[3], const ch_cycles *cycles, const ch_ter
     if (r.fault == CH_NO_FAULT)
         r = flat_rings(xyz, cycles);
     if (r.fault == CH_NO_FAULT)
-        r = through_rings(xyz, cycles);
+        r = ch_check_rings(xyz, cycles);
     return r;
 }
