@@ -156,13 +156,22 @@ static int32_t neighbour_but(const ch_cycles *c, int32_t i, int32_t j)
     return -1;
 }
 
-/* C=C and C=N whose stereo is not defined must be flat, too; rings of eight and more may turn them. */
+static bool in_flat_ring(const ch_cycles *c, int32_t i, int32_t j)
+{
+    for (int32_t r = 0; r < c->n; r++)
+        if (c->cycle[r].flat && ch_cycle_place(&c->cycle[r], i) >= 0 && ch_cycle_place(&c->cycle[r], j) >= 0)
+            return true;
+    return false;
+}
+
+/* C=C and C=N whose stereo is not defined must be flat, too; rings of eight and more may turn them,
+ * and flat rings have a check of their own. */
 static ch_checked other_bonds(const float (*xyz)[3], const ch_cycles *c)
 {
     for (int32_t b = 0; b < c->mol->n_bonds; b++) {
         const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1], p = neighbour_but(c, i, j), q = neighbour_but(c, j, i);
         if (c->mol->order[b] != CH_DOUBLE || !ch_cycles_is_trigonal(c, i) || !ch_cycles_is_trigonal(c, j) || p < 0 || q < 0
-            || c->of_bond[b] >= MAX_DISC)
+            || c->of_bond[b] >= MAX_DISC || in_flat_ring(c, i, j))
             continue;
         const double turn = fabs(ch_torsion_angle(xyz, p, i, j, q));
         if (!(fmin(turn, 180 - turn) <= largest_turn))
