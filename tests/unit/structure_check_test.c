@@ -264,7 +264,7 @@ static void an_aromatic_ring_that_is_bent_is_found(void **state)
     assert_int_equal(r->size, 6);
     bool moved[64] = { false };
     moved[r->atom[0]] = moved[r->atom[1]] = true; /* fold the ring along the line of two of its atoms */
-    turn(&s, r->atom[5], r->atom[2], moved, 0.75);
+    turn(&s, r->atom[5], r->atom[2], moved, 1.1);
     t.n_pairs = t.n_bonds = 0;
     assert_int_equal(ch_check((const float(*)[3])s.x, &s.cycles, &t, &s.stereo).fault, CH_NOT_FLAT);
 }
