@@ -44,6 +44,8 @@ foreach(name structure_energy relax embed structure_check structure_build)
 endforeach()
 
 # By hand, never pass or fail.
+add_executable(bench_structures EXCLUDE_FROM_ALL bench/bench_structures.c)
+target_link_libraries(bench_structures PRIVATE molsieve_sdf_mol molsieve::warnings)
 add_executable(instant_chem EXCLUDE_FROM_ALL bench/instant_chem.c)
 target_link_libraries(instant_chem PRIVATE molsieve::chem molsieve::warnings)
 add_executable(bench_chem EXCLUDE_FROM_ALL bench/bench_chem.c)
