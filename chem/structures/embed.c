@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { POWER_STEPS = 25, FREE_STEPS = 250, SQUEEZE_STEPS = 200 };
+enum { POWER_STEPS = 25, FREE_STEPS = 150, SQUEEZE_STEPS = 100 };
 static const float volume_weight = 0.02f, free_fourth = 0.01f, squeezed_fourth = 1; /* beside distances, whose weight is 1 */
 static const float torsion_margin = 0.06f; /* Angstrom */
 static const double largest_violation = 0.5, largest_error = 0.05; /* Angstrom; of an atom */
@@ -206,8 +206,8 @@ ch_embedded ch_embed(float (*xyz)[3], ch_embedder *e, double heat, pl_rng *rando
     draw_torsions(e, heat, random);
     start(e, random);
     reflect_if_better(e);
-    r.n_values = improve(e, free_fourth, 2e-3, FREE_STEPS, 1).n_values;
-    last = improve(e, squeezed_fourth, 1e-3, SQUEEZE_STEPS, 0.5f);
+    r.n_values = improve(e, free_fourth, 1e-2, FREE_STEPS, 1).n_values;
+    last = improve(e, squeezed_fourth, 3e-3, SQUEEZE_STEPS, 0.5f);
     r.n_values += last.n_values;
     r.error = last.value / fmax(1, (double)e->bounds->n);
     r.violation = most_violated(e->bounds, e->x);
