@@ -82,6 +82,7 @@ static void rings_are_found(void **state)
     } known[] = {
         { "C1CC2CCC1C2", 5, 2 }, { "C12C3C4C1C5C2C3C45", 4, 6 }, { "C1C2CC3CC1CC(C2)C3", 6, 4 }, { "c1ccc2c(c1)ccc1ccccc12", 6, 3 },
         { "C1CC11CCCC1", 3, 1 }, { "C1CC11CCCC1", 5, 1 }, { "O=C1CCCCCCCCCCCCCC1", 6, 0 }, { "C1CN2CCN1CC2", 6, 3 },
+        { "C1=CCCCCCC1", 8, 1 }, { "C1CC/C=C/CCC1", 8, 1 },
     };
 
     (void)state;
@@ -217,6 +218,71 @@ static void the_mirror_image_is_embedded_when_asked_for(void **state)
     }
 }
 
+/* One centre that must have both signs: its distances are possible, its stereo is not. */
+static void impossible_stereo_is_told(void **state)
+{
+    const sdf_mol *m = &all[5];
+    const ch_stereo real = sdf_stereo(&m->mol, mem);
+    ch_centre both[2] = { real.centres[0], real.centres[0] };
+    const ch_stereo stereo = { 2, 0, both, NULL };
+    ch_embedder e;
+
+    (void)state;
+    assert_true(real.n_centres > 0);
+    both[1].sign = (int8_t)-both[1].sign;
+    const ch_bounds b = bounds_of(m, &stereo, ch_kernels_find(NULL), mem);
+    float(*x)[3] = pl_arena_get(mem, (size_t)b.n, sizeof *x);
+    assert_int_equal(ch_embedder_make(&e, &b, ch_kernels_find(NULL), mem, NULL), PL_OK);
+    for (uint32_t a = 0; a < 5; a++) {
+        pl_rng random = pl_rng_at(1, 2, a);
+        assert_int_equal(ch_embed(x, &e, 1, &random).what, CH_WRONG_CHIRALITY);
+    }
+}
+
+/* Two ends of a bond that must be 9 A apart. */
+static void impossible_distances_are_told(void **state)
+{
+    const sdf_mol *m = &all[5];
+    const ch_stereo none = { 0 };
+    const ch_bounds b = bounds_of(m, &none, ch_kernels_find(NULL), mem);
+    const int32_t i = m->mol.bond[0][0], j = m->mol.bond[0][1];
+    float(*x)[3] = pl_arena_get(mem, (size_t)b.n, sizeof *x);
+    pl_rng random = pl_rng_at(1, 2, 3);
+    ch_embedder e;
+
+    (void)state;
+    b.lower[i * b.stride + j] = b.lower[j * b.stride + i] = b.upper[i * b.stride + j] = b.upper[j * b.stride + i] = 9;
+    assert_int_equal(ch_embedder_make(&e, &b, ch_kernels_find(NULL), mem, NULL), PL_OK);
+    const ch_embedded r = ch_embed(x, &e, 0, &random);
+    assert_int_equal(r.what, CH_FAR_FROM_BOUNDS);
+    assert_true(r.violation > 0.5);
+}
+
+/* Cold, only the best torsion is drawn; hot, any. */
+static void torsions_follow_their_energy(void **state)
+{
+    int rotors = 0, various = 0;
+
+    (void)state;
+    for (int32_t m = 0; m < n_all; m += 10) {
+        const ch_stereo none = { 0 };
+        const ch_bounds b = bounds_of(&all[m], &none, ch_kernels_find(NULL), mem);
+        for (int32_t k = 0; k < b.rotors.n; k++, rotors++) {
+            const ch_rotor *r = &b.rotors.rotor[k];
+            pl_rng random = pl_rng_at(1, (uint64_t)m, (uint32_t)k);
+            bool best = false, differ = false;
+            const float cold = ch_rotor_draw(r, 1e-3, &random), hot = ch_rotor_draw(r, 1e6, &random);
+            for (int a = 0; a < CH_ROTOR_ANGLES; a++)
+                best = best || (cold == r->distance[a] && r->energy[a] < 0.1);
+            for (int d = 0; d < 10; d++)
+                differ = differ || ch_rotor_draw(r, 1e6, &random) != hot;
+            assert_true(best);
+            various += differ;
+        }
+    }
+    assert_true(rotors > 50 && various == rotors);
+}
+
 static void stereo_of_atoms_that_are_not_bonded_is_refused(void **state)
 {
     const sdf_mol *m = named("C/C=C/C=C\\C(=O)NC");
@@ -245,6 +311,9 @@ int main(void)
         cmocka_unit_test(every_molecule_is_embedded_with_its_stereo),
         cmocka_unit_test(the_stream_names_the_structure),
         cmocka_unit_test(the_mirror_image_is_embedded_when_asked_for),
+        cmocka_unit_test(impossible_stereo_is_told),
+        cmocka_unit_test(impossible_distances_are_told),
+        cmocka_unit_test(torsions_follow_their_energy),
         cmocka_unit_test(stereo_of_atoms_that_are_not_bonded_is_refused),
     };
 
