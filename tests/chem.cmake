@@ -35,7 +35,17 @@ target_compile_definitions(molsieve_mmff_suite PRIVATE MOLSIEVE_FORCE_FIELD_TABL
 molsieve_test(mmff unit/mmff_test.c LABEL unit USES molsieve_mmff_suite)
 target_compile_definitions(test_mmff PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
+add_library(molsieve_sdf_mol STATIC sdf_mol.c)
+target_link_libraries(molsieve_sdf_mol PUBLIC molsieve_mmff_suite PRIVATE molsieve::warnings ZLIB::ZLIB)
+target_include_directories(molsieve_sdf_mol PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+foreach(name structure_energy relax embed structure_check structure_build)
+  molsieve_test(${name} unit/${name}_test.c LABEL unit USES molsieve_sdf_mol)
+  target_compile_definitions(test_${name} PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+endforeach()
+
 # By hand, never pass or fail.
+add_executable(bench_structures EXCLUDE_FROM_ALL bench/bench_structures.c)
+target_link_libraries(bench_structures PRIVATE molsieve_sdf_mol molsieve::warnings)
 add_executable(instant_chem EXCLUDE_FROM_ALL bench/instant_chem.c)
 target_link_libraries(instant_chem PRIVATE molsieve::chem molsieve::warnings)
 add_executable(bench_chem EXCLUDE_FROM_ALL bench/bench_chem.c)

@@ -11,6 +11,7 @@
 #include "chem/molecule/element.h"
 #include "chem/structures/check.h"
 #include "chem/structures/cycles.h"
+#include "mmff_suite.h"
 
 /* The columns from `at` on as a number. */
 static long column(const char *line, int at, int width)
@@ -87,6 +88,43 @@ int32_t sdf_read(sdf_mol *out, int32_t most, const char *path, pl_arena *mem)
         read_one(&out[n++], f, line, sizeof line, mem);
     (void)gzclose(f);
     return n;
+}
+
+static bool is_connected(const ch_mol *m, pl_arena *mem)
+{
+    ch_cycles c;
+
+    return ch_cycles_make(&c, m, mem, NULL) == PL_OK && c.connected;
+}
+
+static int32_t keep_typed(sdf_mol *all, int32_t n, const ch_mmff *tables, pl_arena *mem)
+{
+    const ch_mmff_options o = { false };
+    int32_t kept = 0;
+
+    for (int32_t k = 0; k < n; k++) {
+        pl_error err;
+        if (is_connected(&all[k].mol, mem) && ch_terms_make(&all[k].terms, &all[k].mol, tables, &o, mem, &err) == PL_OK)
+            all[kept++] = all[k];
+    }
+    return kept;
+}
+
+int32_t sdf_read_terms(sdf_mol *out, int32_t most, int32_t ligands, const char *folder, pl_arena *mem)
+{
+    ch_mmff *tables = PL_NEW(mem, ch_mmff, 1);
+    pl_error err;
+    char path[400];
+    int32_t n = 0;
+
+    if (tables == NULL || ch_mmff_read(tables, suite_tables(), mem, &err) != PL_OK) {
+        (void)fprintf(stderr, "no tables of MMFF94: %s\n", tables != NULL ? err.text : "no memory");
+        exit(1);
+    }
+    (void)snprintf(path, sizeof path, "%s/data/ligands.sdf.gz", folder);
+    n = keep_typed(out, sdf_read(out, most < ligands ? most : ligands, path, mem), tables, mem);
+    (void)snprintf(path, sizeof path, "%s/data/shapes.sdf.gz", folder);
+    return n + keep_typed(out + n, sdf_read(out + n, most - n, path, mem), tables, mem);
 }
 
 static bool centre_of(ch_centre *out, const ch_cycles *c, int32_t i)

@@ -4,8 +4,8 @@
 #include <math.h>
 
 static const double length_margin = 0.3, contact = 0.5, largest_height = 0.35; /* Angstrom; of R*; Angstrom */
-static const double largest_turn = 50;                                         /* degrees */
-static const double least_volume = 1, least_lone_pair_volume = 0.5;            /* cubic Angstrom */
+static const double largest_turn = 50;                                          /* degrees */
+static const double least_volume = 1, least_lone_pair_volume = 0.5;             /* cubic Angstrom */
 static const double degrees = 57.29577951308232;
 enum { MAX_DISC = 8 };
 
@@ -13,22 +13,37 @@ typedef struct point {
     double x, y, z;
 } point;
 
-static point at(const float (*xyz)[3], int32_t i) { return (point){ (double)xyz[i][0], (double)xyz[i][1], (double)xyz[i][2] }; }
+static point at(const float (*xyz)[3], int32_t i)
+{
+    return (point){ (double)xyz[i][0], (double)xyz[i][1], (double)xyz[i][2] };
+}
 
-static point minus(point a, point b) { return (point){ a.x - b.x, a.y - b.y, a.z - b.z }; }
+static point minus(point a, point b)
+{
+    return (point){ a.x - b.x, a.y - b.y, a.z - b.z };
+}
 
-static point cross(point a, point b) { return (point){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x }; }
+static point cross(point a, point b)
+{
+    return (point){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x };
+}
 
-static double inner(point a, point b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+static double inner(point a, point b)
+{
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
 
-static double length(point a) { return sqrt(inner(a, a)); }
+static double length(point a)
+{
+    return sqrt(inner(a, a));
+}
 
 const char *ch_fault_text(enum ch_fault fault)
 {
     static const char *const text[CH_N_FAULTS] = {
-        "nothing is wrong",        "a position is not finite",     "a bond is too long or too short",
-        "two atoms clash",         "a stereocentre is inside out", "an atom lies outside its four neighbours",
-        "a double bond is turned", "an aromatic ring is not flat", "a bond passes through a ring",
+        "nothing is wrong", "a position is not finite", "a bond is too long or too short", "two atoms clash",
+        "a stereocentre is inside out", "an atom lies outside its four neighbours",
+        "a double bond is turned", "a flat ring is bent", "a bond passes through a ring",
     };
 
     return text[fault];
@@ -49,7 +64,10 @@ double ch_torsion_angle(const float (*xyz)[3], int32_t a, int32_t b, int32_t c, 
     return degrees * atan2(length(v) * inner(u, n), inner(m, n));
 }
 
-static ch_checked none(void) { return (ch_checked){ .fault = CH_NO_FAULT, .a = -1, .b = -1 }; }
+static ch_checked none(void)
+{
+    return (ch_checked){ .fault = CH_NO_FAULT, .a = -1, .b = -1 };
+}
 
 static ch_checked finite_positions(const float (*xyz)[3], int32_t n)
 {
@@ -138,13 +156,22 @@ static int32_t neighbour_but(const ch_cycles *c, int32_t i, int32_t j)
     return -1;
 }
 
-/* C=C and C=N whose stereo is not defined must be flat, too; rings of eight and more may turn them. */
+static bool in_flat_ring(const ch_cycles *c, int32_t i, int32_t j)
+{
+    for (int32_t r = 0; r < c->n; r++)
+        if (c->cycle[r].flat && ch_cycle_place(&c->cycle[r], i) >= 0 && ch_cycle_place(&c->cycle[r], j) >= 0)
+            return true;
+    return false;
+}
+
+/* C=C and C=N whose stereo is not defined must be flat, too; rings of eight and more may turn them,
+ * and flat rings have a check of their own. */
 static ch_checked other_bonds(const float (*xyz)[3], const ch_cycles *c)
 {
     for (int32_t b = 0; b < c->mol->n_bonds; b++) {
         const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1], p = neighbour_but(c, i, j), q = neighbour_but(c, j, i);
-        if (c->mol->order[b] != CH_DOUBLE || !ch_cycles_is_trigonal(c, i) || !ch_cycles_is_trigonal(c, j) || p < 0 || q < 0 ||
-            c->of_bond[b] >= MAX_DISC)
+        if (c->mol->order[b] != CH_DOUBLE || !ch_cycles_is_trigonal(c, i) || !ch_cycles_is_trigonal(c, j) || p < 0 || q < 0
+            || c->of_bond[b] >= MAX_DISC || in_flat_ring(c, i, j))
             continue;
         const double turn = fabs(ch_torsion_angle(xyz, p, i, j, q));
         if (!(fmin(turn, 180 - turn) <= largest_turn))
@@ -176,7 +203,7 @@ static ch_checked flat_rings(const float (*xyz)[3], const ch_cycles *c)
         point middle;
         const ch_cycle *ring = &c->cycle[r];
         const point area = ring_area(xyz, ring, &middle);
-        for (int32_t k = 0; ring->aromatic && ring->size <= 6 && k < ring->size; k++) {
+        for (int32_t k = 0; ring->flat && k < ring->size; k++) {
             const double height = inner(minus(at(xyz, ring->atom[k]), middle), area) / length(area);
             if (!(fabs(height) <= largest_height))
                 return (ch_checked){ CH_NOT_FLAT, ring->atom[k], -1, height };
@@ -208,7 +235,7 @@ static bool passes(const float (*xyz)[3], const ch_cycle *r, point middle, int32
     return through;
 }
 
-static ch_checked through_rings(const float (*xyz)[3], const ch_cycles *c)
+ch_checked ch_check_rings(const float (*xyz)[3], const ch_cycles *c)
 {
     for (int32_t r = 0; r < c->n && c->cycle[r].size <= MAX_DISC; r++) {
         point middle;
@@ -241,6 +268,6 @@ ch_checked ch_check(const float (*xyz)[3], const ch_cycles *cycles, const ch_ter
     if (r.fault == CH_NO_FAULT)
         r = flat_rings(xyz, cycles);
     if (r.fault == CH_NO_FAULT)
-        r = through_rings(xyz, cycles);
+        r = ch_check_rings(xyz, cycles);
     return r;
 }

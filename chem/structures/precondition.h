@@ -16,13 +16,14 @@ typedef struct ch_preconditioner {
     int32_t *place; /* [n_atoms] of an atom in the matrix */
     ch_block_matrix matrix;
     int64_t n_floats; /* of matrix.data */
-    float *b;         /* [3 n_atoms], rounded up */
+    float *b;       /* [3 n_atoms], rounded up */
 } ch_preconditioner;
 
 pl_code ch_preconditioner_make(ch_preconditioner *out, const ch_terms *terms, const ch_kernels *kernels, pl_arena *mem,
                                pl_error *err);
 
-/* Computes the matrix at x[3][stride] and its factor. */
+/* Computes the matrix at x[3][stride]; refresh: and then its factor in the same place. */
+void ch_preconditioner_assemble(ch_preconditioner *p, const float *x, int32_t stride);
 void ch_preconditioner_refresh(ch_preconditioner *p, const float *x, int32_t stride);
 
 /* d[3][stride] becomes the solution of matrix * solution = d. */

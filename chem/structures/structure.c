@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-static const double alike = 0.25;     /* Angstrom */
+static const double alike = 0.25;       /* Angstrom */
 static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
-enum { USUAL_ATTEMPTS = 20 };
+enum { USUAL_ATTEMPTS = 20, SINGLE_STARTS = 2, FIRST_STEPS = 20 };
 
 /* All that is made once for a molecule. */
 typedef struct site {
@@ -23,7 +23,7 @@ typedef struct site {
     ch_bounds bounds;
     ch_embedder embedder;
     ch_relaxer relaxer;
-    float (*xyz)[3];
+    float (*xyz)[3], (*best)[3];
     int64_t work;
 } site;
 
@@ -33,8 +33,7 @@ static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
 
     s->kernels = s->o->kernels != NULL ? s->o->kernels : ch_kernels_choose();
     if (s->kernels == NULL)
-        return pl_fail(err, PL_ECONFIG,
-                       "MOLSIEVE_CPU names a set of kernels that this processor lacks; `molsieve doctor` lists them");
+        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU names a set of kernels that this processor lacks; `molsieve doctor` lists them");
     if (s->mol->n_atoms == 0)
         return pl_fail(err, PL_EINPUT, "the molecule has no atoms");
     code = ch_cycles_make(&s->cycles, s->mol, mem, err);
@@ -49,23 +48,65 @@ static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
     if (code != PL_OK)
         return code;
     s->xyz = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *s->xyz);
-    return s->xyz != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)s->mol->n_atoms);
+    s->best = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *s->best);
+    return s->xyz != NULL && s->best != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)s->mol->n_atoms);
+}
+
+static bool is_spent(const site *s)
+{
+    return s->o->max_work > 0 && s->work >= s->o->max_work;
+}
+
+/* Embeds into s->xyz. */
+static bool embed(site *s, pl_rng *random, ch_structure_tries *tries)
+{
+    const ch_embedded e = ch_embed(s->xyz, &s->embedder, torsion_heat, random);
+
+    s->work += (int64_t)e.n_values * s->mol->n_atoms;
+    tries->far_from_bounds += e.what == CH_FAR_FROM_BOUNDS;
+    tries->wrong_chirality += e.what == CH_WRONG_CHIRALITY;
+    return e.what == CH_EMBEDDED;
+}
+
+static bool relax(site *s, int32_t max_steps, ch_relaxed *r)
+{
+    const ch_relax_options o = { s->o->gradient, max_steps };
+    const pl_code code = ch_relax(r, s->xyz, &s->relaxer, &o, NULL);
+
+    s->work += (int64_t)r->n_energies * s->mol->n_atoms;
+    return code == PL_OK && isfinite(r->energy);
+}
+
+/* Of several starts the one with the lowest energy after a few steps, in s->xyz. */
+static bool begin(site *s, pl_rng *random, ch_structure_tries *tries)
+{
+    const int32_t usual = s->o->count > 1 ? 1 : SINGLE_STARTS, starts = s->o->starts > 0 ? s->o->starts : usual;
+    double least = INFINITY;
+
+    for (int32_t k = 0; k < starts; k++) {
+        ch_relaxed r = { 0 };
+        if (!embed(s, random, tries))
+            continue;
+        if (starts == 1)
+            return true;
+        if (relax(s, FIRST_STEPS, &r) && r.energy < least) {
+            least = r.energy;
+            memcpy(s->best, s->xyz, (size_t)s->mol->n_atoms * sizeof *s->best);
+        }
+    }
+    if (least < INFINITY)
+        memcpy(s->xyz, s->best, (size_t)s->mol->n_atoms * sizeof *s->best);
+    return least < INFINITY;
 }
 
 /* True: s->xyz is a structure that passed all checks. */
 static bool attempt(site *s, pl_rng random, ch_structure *out, ch_structure_tries *tries)
 {
-    const ch_relax_options o = { s->o->gradient, s->o->max_steps };
-    const ch_embedded e = ch_embed(s->xyz, &s->embedder, torsion_heat, &random);
     ch_relaxed r = { 0 };
 
     tries->attempts++;
-    s->work += (int64_t)e.n_values * s->mol->n_atoms;
-    tries->far_from_bounds += e.what == CH_FAR_FROM_BOUNDS;
-    tries->wrong_chirality += e.what == CH_WRONG_CHIRALITY;
-    if (e.what != CH_EMBEDDED || ch_relax(&r, s->xyz, &s->relaxer, &o, NULL) != PL_OK)
+    if (!begin(s, &random, tries) || !relax(s, s->o->max_steps, &r))
         return false;
-    s->work += (int64_t)r.n_energies * s->mol->n_atoms;
     const ch_checked c = ch_check((const float(*)[3])s->xyz, &s->cycles, s->terms, s->stereo);
     if (c.fault != CH_NO_FAULT) {
         tries->fault[c.fault]++;
@@ -75,8 +116,6 @@ static bool attempt(site *s, pl_rng random, ch_structure *out, ch_structure_trie
     *out = (ch_structure){ .energy = r.energy, .gradient = r.gradient, .steps = r.steps, .converged = r.converged };
     return true;
 }
-
-static bool is_spent(const site *s) { return s->o->max_work > 0 && s->work >= s->o->max_work; }
 
 /* One structure of the ensemble. False: no attempt led to one. */
 static bool build_one(site *s, int32_t which, ch_structure *out, ch_structure_tries *tries)
@@ -146,11 +185,10 @@ static pl_code refuse(const site *s, const ch_structure_tries *t, pl_error *err)
     if (is_spent(s))
         return pl_fail(err, PL_EINPUT, "no structure within the limit of work; %d attempts were made", (int)t->attempts);
     if (t->last.fault != CH_NO_FAULT)
-        return pl_fail(err, PL_EINPUT, "no structure in %d attempts: at last %s (atom %d)", (int)t->attempts,
-                       ch_fault_text(t->last.fault), (int)t->last.a + 1);
+        return pl_fail(err, PL_EINPUT, "no structure in %d attempts: at last %s (atom %d)", (int)t->attempts, ch_fault_text(t->last.fault),
+                       (int)t->last.a + 1);
     return pl_fail(err, PL_EINPUT, "no structure in %d attempts: %s", (int)t->attempts,
-                   t->wrong_chirality > t->far_from_bounds ? "the defined stereo could not be reached"
-                                                           : "distances contradict each other");
+                   t->wrong_chirality > t->far_from_bounds ? "the defined stereo could not be reached" : "distances contradict each other");
 }
 
 pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,

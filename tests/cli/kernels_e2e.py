@@ -123,7 +123,7 @@ def structures_of_unlike_machines_are_told():
     plain = dict(os.environ, GLIBC_TUNABLES="glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable")
     with sieve.Project() as p:
         p.put("in.smi", SMILES)
-        s = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate}}\n", name="s.yaml")
+        s = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate, builder: openbabel}}\n", name="s.yaml")
         p.run("run", s, "-q", "workdir=here")
         p.run("run", s, "-q", "workdir=there", env=plain)
         here, there = (json.loads(p.one("SELECT kernels FROM run", workdir=w))["prepare"] for w in ("here", "there"))

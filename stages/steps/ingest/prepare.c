@@ -53,8 +53,8 @@ static const pl_field fields[] = {
       .help = "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none" },
     { PL_CHOICE, "conformers.builder", AT(builder), .choices = "native|openbabel",
       .help =
-          "who builds structures: native: molsieve, and Open Babel where molsieve cannot (molecule.fallback says why); openbabel: Open "
-          "Babel, twenty times as slow" },
+          "who builds structures: native: this program's own builder, and Open Babel where that cannot (molecule.fallback says why); "
+          "openbabel: Open Babel, about twenty times as slow" },
     { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|mmff94s|uff",
       .help = "minimises built structures; mmff94s has flatter nitrogens, as in crystals; uff is Open Babel's; where mmff94 has no "
               "parameters, Open Babel builds with uff" },
