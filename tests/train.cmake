@@ -31,7 +31,7 @@ foreach(case numbers_that_not_every_molecule_has_are_learned_together classes_th
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resumed_runs_of_unlike_kernels_are_told
-        structures_of_unlike_machines_are_told a_model_says_with_which_kernels_it_was_trained)
+        structures_of_unlike_machines_are_told native_structures_of_unlike_kernels_are_told a_model_says_with_which_kernels_it_was_trained)
   molsieve_script_test(kernels.${case} cli/kernels_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_training_starts_from_another_model members_start_from_one_model_in_orders_of_their_own what_cannot_be_a_start_is_told_before_any_work

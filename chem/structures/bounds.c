@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const float nowhere = 1000;       /* Angstrom: no upper bound */
+static const float nowhere = 1000;                                                  /* Angstrom: no upper bound */
 static const double bond_margin = 0.01, angle_margin = 0.04, torsion_margin = 0.06; /* Angstrom either way */
 /* A part of R* of the force field, whose minimum lies farther out than contact; by bonds between the atoms. */
 static const double contact[7] = { 0, 0, 0, 0.5, 0.62, 0.72, 0.8 };
@@ -73,10 +73,7 @@ static void count_bonds(const builder *x, int32_t *queue)
     }
 }
 
-static int apart(const builder *x, int32_t i, int32_t j)
-{
-    return x->apart[(size_t)i * (size_t)x->b->n + (size_t)j];
-}
+static int apart(const builder *x, int32_t i, int32_t j) { return x->apart[(size_t)i * (size_t)x->b->n + (size_t)j]; }
 
 static void set_contacts(const builder *x)
 {
@@ -104,15 +101,18 @@ static void set_bonds_and_angles(const builder *x)
         for (int32_t p = c->first[j]; p < c->first[j + 1]; p++)
             for (int32_t q = c->first[j]; q < p; q++) {
                 const int32_t i = c->neighbour[p], k = c->neighbour[q];
-                const double a = x->ideal.length[c->by[p]], b = x->ideal.length[c->by[q]], angle = ch_ideal_angle(&x->ideal, i, j, k);
+                const double a = x->ideal.length[c->by[p]], b = x->ideal.length[c->by[q]],
+                             angle = ch_ideal_angle(&x->ideal, i, j, k);
                 const double d = sqrt(a * a + b * b - 2 * a * b * cos(angle));
-                const double margin = angle_margin * (1 + (c->of_bond[c->by[p]] > 0 && c->of_bond[c->by[q]] > 0) + 3 * (x->slack > 1));
+                const double margin =
+                    angle_margin * (1 + (c->of_bond[c->by[p]] > 0 && c->of_bond[c->by[q]] > 0) + 3 * (x->slack > 1));
                 if (apart(x, i, k) == 2)
                     narrow(x, i, k, d - margin, d + margin);
             }
 }
 
-static const range cis = { 0, 0, false }, trans = { 180, 180, false }, nearly_cis = { 0, 15, false }, nearly_trans = { 165, 180, false };
+static const range cis = { 0, 0, false }, trans = { 180, 180, false }, nearly_cis = { 0, 15, false },
+                   nearly_trans = { 165, 180, false };
 static const range any = { 0, 180, false };
 
 static bool is_double_to_hetero(const builder *x, int32_t atom, int32_t c)
@@ -194,7 +194,8 @@ static bool is_rigid(const builder *x, int32_t j, int32_t k, int32_t *a, int32_t
             return true;
         }
     }
-    if (r == NULL || !(r->flat || (ch_order_drawn(order) == CH_DOUBLE && ch_cycles_is_trigonal(c, j) && ch_cycles_is_trigonal(c, k))))
+    if (r == NULL ||
+        !(r->flat || (ch_order_drawn(order) == CH_DOUBLE && ch_cycles_is_trigonal(c, j) && ch_cycles_is_trigonal(c, k))))
         return false;
     *same = true;
     *a = other_side(r, j, k);
@@ -237,8 +238,8 @@ static bool is_in_ring(const builder *x, const int32_t *a, range *out)
         if (p < 0 || q < 0 || ((p + 1) % ring->size != q && (q + 1) % ring->size != p))
             continue;
         if (other_side(ring, a[1], a[2]) == a[0] && other_side(ring, a[2], a[1]) == a[3]) {
-            const bool chair = ring->size == 6 && !ch_cycles_is_trigonal(c, a[1]) && !ch_cycles_is_trigonal(c, a[2])
-                && !is_bridged(c, ring);
+            const bool chair =
+                ring->size == 6 && !ch_cycles_is_trigonal(c, a[1]) && !ch_cycles_is_trigonal(c, a[2]) && !is_bridged(c, ring);
             *out = (range){ chair ? 40 : 0, most[ring->size], false };
             return true;
         }
@@ -307,8 +308,8 @@ static void find_rotors(const builder *x, int32_t *queue, bool *seen)
 
     for (int32_t b = 0; b < c->mol->n_bonds; b++) {
         const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1];
-        if (c->mol->order[b] != CH_SINGLE || c->of_bond[b] > 0 || ch_cycles_degree(c, i) < 2 || ch_cycles_degree(c, j) < 2
-            || ch_cycles_degree(c, i) > 4 || ch_cycles_degree(c, j) > 4)
+        if (c->mol->order[b] != CH_SINGLE || c->of_bond[b] > 0 || ch_cycles_degree(c, i) < 2 || ch_cycles_degree(c, j) < 2 ||
+            ch_cycles_degree(c, i) > 4 || ch_cycles_degree(c, j) > 4)
             continue;
         const int32_t p = c->neighbour[c->first[i]] == j ? c->neighbour[c->first[i] + 1] : c->neighbour[c->first[i]];
         const int32_t q = c->neighbour[c->first[j]] == i ? c->neighbour[c->first[j] + 1] : c->neighbour[c->first[j]];
@@ -387,7 +388,8 @@ static pl_code check_stereo(const ch_cycles *c, const ch_stereo *s, pl_error *er
                 good = good && e->neighbour[a] != e->neighbour[b];
         }
         if (!good || (e->sign != 1 && e->sign != -1))
-            return pl_fail(err, PL_EINPUT, "stereocentre %d does not name four different neighbours of its atom and a sign", (int)k + 1);
+            return pl_fail(err, PL_EINPUT, "stereocentre %d does not name four different neighbours of its atom and a sign",
+                           (int)k + 1);
     }
     for (int32_t k = 0; good && k < s->n_double_bonds; k++) {
         const ch_double_bond *e = &s->double_bonds[k];

@@ -20,8 +20,8 @@ typedef struct ch_bounds {
     float *upper, *lower; /* [n][stride], symmetric */
     ch_volume *volumes;   /* [n_volumes] the n_chiral ones first, then centres that are flat */
     int32_t n_volumes, n_chiral;
-    ch_rotors rotors;     /* bonds that turn freely */
-    int32_t slack; /* how often bounds gave way: mostly 0 */
+    ch_rotors rotors; /* bonds that turn freely */
+    int32_t slack;    /* how often bounds gave way: mostly 0 */
 } ch_bounds;
 
 /* EINPUT for stereo that names atoms which are not bonded so, and for terms of another molecule; ENOMEM. */

@@ -4,8 +4,8 @@
 #include <math.h>
 
 static const double length_margin = 0.3, contact = 0.5, largest_height = 0.35; /* Angstrom; of R*; Angstrom */
-static const double largest_turn = 50;                                          /* degrees */
-static const double least_volume = 1, least_lone_pair_volume = 0.5;             /* cubic Angstrom */
+static const double largest_turn = 50;                                         /* degrees */
+static const double least_volume = 1, least_lone_pair_volume = 0.5;            /* cubic Angstrom */
 static const double degrees = 57.29577951308232;
 enum { MAX_DISC = 8 };
 
@@ -13,37 +13,22 @@ typedef struct point {
     double x, y, z;
 } point;
 
-static point at(const float (*xyz)[3], int32_t i)
-{
-    return (point){ (double)xyz[i][0], (double)xyz[i][1], (double)xyz[i][2] };
-}
+static point at(const float (*xyz)[3], int32_t i) { return (point){ (double)xyz[i][0], (double)xyz[i][1], (double)xyz[i][2] }; }
 
-static point minus(point a, point b)
-{
-    return (point){ a.x - b.x, a.y - b.y, a.z - b.z };
-}
+static point minus(point a, point b) { return (point){ a.x - b.x, a.y - b.y, a.z - b.z }; }
 
-static point cross(point a, point b)
-{
-    return (point){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x };
-}
+static point cross(point a, point b) { return (point){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x }; }
 
-static double inner(point a, point b)
-{
-    return a.x * b.x + a.y * b.y + a.z * b.z;
-}
+static double inner(point a, point b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 
-static double length(point a)
-{
-    return sqrt(inner(a, a));
-}
+static double length(point a) { return sqrt(inner(a, a)); }
 
 const char *ch_fault_text(enum ch_fault fault)
 {
     static const char *const text[CH_N_FAULTS] = {
-        "nothing is wrong", "a position is not finite", "a bond is too long or too short", "two atoms clash",
-        "a stereocentre is inside out", "an atom lies outside its four neighbours",
-        "a double bond is turned", "a flat ring is bent", "a bond passes through a ring",
+        "nothing is wrong",        "a position is not finite",     "a bond is too long or too short",
+        "two atoms clash",         "a stereocentre is inside out", "an atom lies outside its four neighbours",
+        "a double bond is turned", "a flat ring is bent",          "a bond passes through a ring",
     };
 
     return text[fault];
@@ -64,10 +49,7 @@ double ch_torsion_angle(const float (*xyz)[3], int32_t a, int32_t b, int32_t c, 
     return degrees * atan2(length(v) * inner(u, n), inner(m, n));
 }
 
-static ch_checked none(void)
-{
-    return (ch_checked){ .fault = CH_NO_FAULT, .a = -1, .b = -1 };
-}
+static ch_checked none(void) { return (ch_checked){ .fault = CH_NO_FAULT, .a = -1, .b = -1 }; }
 
 static ch_checked finite_positions(const float (*xyz)[3], int32_t n)
 {
@@ -170,8 +152,8 @@ static ch_checked other_bonds(const float (*xyz)[3], const ch_cycles *c)
 {
     for (int32_t b = 0; b < c->mol->n_bonds; b++) {
         const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1], p = neighbour_but(c, i, j), q = neighbour_but(c, j, i);
-        if (c->mol->order[b] != CH_DOUBLE || !ch_cycles_is_trigonal(c, i) || !ch_cycles_is_trigonal(c, j) || p < 0 || q < 0
-            || c->of_bond[b] >= MAX_DISC || in_flat_ring(c, i, j))
+        if (c->mol->order[b] != CH_DOUBLE || !ch_cycles_is_trigonal(c, i) || !ch_cycles_is_trigonal(c, j) || p < 0 || q < 0 ||
+            c->of_bond[b] >= MAX_DISC || in_flat_ring(c, i, j))
             continue;
         const double turn = fabs(ch_torsion_angle(xyz, p, i, j, q));
         if (!(fmin(turn, 180 - turn) <= largest_turn))

@@ -6,7 +6,7 @@
 
 typedef struct finder {
     ch_cycles *c;
-    bool *inside;         /* [n_atoms] may lie in a ring */
+    bool *inside;                        /* [n_atoms] may lie in a ring */
     int32_t *from, *queue, *seen, stamp; /* of the search */
     ch_cycle *cycle;
     int32_t n, room;
@@ -160,8 +160,8 @@ static bool find_at(finder *f, int32_t j)
 
     for (int32_t a = c->first[j]; a < c->first[j + 1]; a++)
         for (int32_t b = a + 1; b < c->first[j + 1]; b++)
-            if (f->inside[c->neighbour[a]] && f->inside[c->neighbour[b]] && shortest(f, c->neighbour[a], j, c->neighbour[b], &ring)
-                && !keep(f, &ring))
+            if (f->inside[c->neighbour[a]] && f->inside[c->neighbour[b]] &&
+                shortest(f, c->neighbour[a], j, c->neighbour[b], &ring) && !keep(f, &ring))
                 return false;
     return true;
 }
@@ -189,8 +189,9 @@ static void judge(const ch_cycles *c, ch_cycle *ring)
         nitrogen += pair && c->mol->z[i] == 7;
         other += pair && c->mol->z[i] != 7;
     }
-    ring->flat = ring->aromatic || (conjugated && ((ring->size == 4 && nitrogen + other == 0) || (ring->size == 5 && nitrogen + other <= 2)
-                                                   || (ring->size == 6 && (other == 0 || (other == 1 && nitrogen == 0)))));
+    ring->flat = ring->aromatic ||
+                 (conjugated && ((ring->size == 4 && nitrogen + other == 0) || (ring->size == 5 && nitrogen + other <= 2) ||
+                                 (ring->size == 6 && (other == 0 || (other == 1 && nitrogen == 0)))));
 }
 
 static int by_size(const void *a, const void *b)
@@ -236,8 +237,12 @@ static bool is_connected(finder *f)
 pl_code ch_cycles_make(ch_cycles *out, const ch_mol *mol, pl_arena *mem, pl_error *err)
 {
     const size_t n = (size_t)mol->n_atoms + 1;
-    finder f = { .c = out, .inside = PL_NEW(mem, bool, n), .from = PL_NEW(mem, int32_t, n), .queue = PL_NEW(mem, int32_t, n),
-                 .seen = PL_NEW(mem, int32_t, n), .mem = mem };
+    finder f = { .c = out,
+                 .inside = PL_NEW(mem, bool, n),
+                 .from = PL_NEW(mem, int32_t, n),
+                 .queue = PL_NEW(mem, int32_t, n),
+                 .seen = PL_NEW(mem, int32_t, n),
+                 .mem = mem };
     uint8_t *of_bond = PL_NEW(mem, uint8_t, (size_t)mol->n_bonds + 1);
     bool good = f.inside != NULL && f.from != NULL && f.queue != NULL && f.seen != NULL && of_bond != NULL;
 

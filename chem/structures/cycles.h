@@ -23,7 +23,7 @@ typedef struct ch_cycle {
 
 typedef struct ch_cycles {
     const ch_mol *mol;
-    const int32_t *first;    /* [n_atoms + 1] neighbours of atom i: from first[i] to first[i + 1] - 1 */
+    const int32_t *first;     /* [n_atoms + 1] neighbours of atom i: from first[i] to first[i + 1] - 1 */
     const int32_t *neighbour; /* [2 n_bonds] atoms */
     const int32_t *by;        /* [2 n_bonds] bonds */
     int32_t n;

@@ -8,8 +8,8 @@
 
 enum { POWER_STEPS = 25, FREE_STEPS = 150, SQUEEZE_STEPS = 100 };
 static const float volume_weight = 0.02f, free_fourth = 0.01f, squeezed_fourth = 1; /* beside distances, whose weight is 1 */
-static const float torsion_margin = 0.06f; /* Angstrom */
-static const double largest_violation = 0.5, largest_error = 0.05; /* Angstrom; of an atom */
+static const float torsion_margin = 0.06f;                                          /* Angstrom */
+static const double largest_violation = 0.5, largest_error = 0.05;                  /* Angstrom; of an atom */
 
 /* The layout of kernels.h for the width of the set. */
 static void pack_bounds(ch_embedder *e)
@@ -32,14 +32,23 @@ pl_code ch_embedder_make(ch_embedder *out, const ch_bounds *bounds, const ch_ker
 {
     const int64_t s = bounds->stride, all = bounds->n * s + 1;
 
-    *out = (ch_embedder){ .bounds = bounds, .kernels = kernels, .x = ch_floats(mem, 4 * s + 1),
+    *out = (ch_embedder){ .bounds = bounds,
+                          .kernels = kernels,
+                          .x = ch_floats(mem, 4 * s + 1),
                           .work = ch_floats(mem, ch_search_floats(bounds->stride, 4) + 1),
-                          .metric = ch_floats(mem, all), .basis = ch_floats(mem, 8 * s + 1), .upper = ch_floats(mem, all),
-                          .lower = ch_floats(mem, all), .packed = ch_floats(mem, 2 * all) };
-    out->plan = (ch_distance_plan){ .n_atoms = bounds->n, .stride = bounds->stride, .n_volumes = bounds->n_volumes,
-                                    .bounds = out->packed, .volumes = bounds->volumes, .volume_weight = volume_weight };
-    if (out->x == NULL || out->work == NULL || out->metric == NULL || out->basis == NULL || out->upper == NULL || out->lower == NULL
-        || out->packed == NULL)
+                          .metric = ch_floats(mem, all),
+                          .basis = ch_floats(mem, 8 * s + 1),
+                          .upper = ch_floats(mem, all),
+                          .lower = ch_floats(mem, all),
+                          .packed = ch_floats(mem, 2 * all) };
+    out->plan = (ch_distance_plan){ .n_atoms = bounds->n,
+                                    .stride = bounds->stride,
+                                    .n_volumes = bounds->n_volumes,
+                                    .bounds = out->packed,
+                                    .volumes = bounds->volumes,
+                                    .volume_weight = volume_weight };
+    if (out->x == NULL || out->work == NULL || out->metric == NULL || out->basis == NULL || out->upper == NULL ||
+        out->lower == NULL || out->packed == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory to embed %d atoms", (int)bounds->n);
     return PL_OK;
 }
@@ -139,8 +148,8 @@ static double signed_volume(const ch_volume *v, const float *x, int32_t s)
     for (int t = 0; t < 3; t++)
         for (int c = 0; c < 3; c++)
             d[t][c] = (double)x[c * s + v->atom[t]] - (double)x[c * s + v->atom[3]];
-    return d[0][0] * (d[1][1] * d[2][2] - d[1][2] * d[2][1]) + d[0][1] * (d[1][2] * d[2][0] - d[1][0] * d[2][2])
-         + d[0][2] * (d[1][0] * d[2][1] - d[1][1] * d[2][0]);
+    return d[0][0] * (d[1][1] * d[2][2] - d[1][2] * d[2][1]) + d[0][1] * (d[1][2] * d[2][0] - d[1][0] * d[2][2]) +
+           d[0][2] * (d[1][0] * d[2][1] - d[1][1] * d[2][0]);
 }
 
 /* Distances do not know left from right: of the two images, the one with fewer centres inside out. */
@@ -164,8 +173,17 @@ static double error_of(const void *of, const float *x, float *g)
 
 static ch_search_result improve(ch_embedder *e, float fourth, double gradient, int32_t steps, float move)
 {
-    const ch_search s = { .kernels = e->kernels, .objective = error_of, .of = e, .n_atoms = e->bounds->n, .stride = e->bounds->stride,
-                          .dims = 4, .gradient = gradient, .max_steps = steps, .max_move = move, .first_scale = move, .work = e->work };
+    const ch_search s = { .kernels = e->kernels,
+                          .objective = error_of,
+                          .of = e,
+                          .n_atoms = e->bounds->n,
+                          .stride = e->bounds->stride,
+                          .dims = 4,
+                          .gradient = gradient,
+                          .max_steps = steps,
+                          .max_move = move,
+                          .first_scale = move,
+                          .work = e->work };
 
     e->plan.fourth_weight = fourth;
     return ch_minimise(&s, e->x);

@@ -99,8 +99,8 @@ static void find_flat(const ch_ideal *x, const ch_terms *t)
 {
     for (int32_t i = 0; i < x->cycles->mol->n_atoms; i++) {
         const double *a = x->angle + x->from[i];
-        x->flat[i] = ch_cycles_degree(x->cycles, i) == 3
-            && (ch_cycles_is_trigonal(x->cycles, i) || a[0] + a[1] + a[2] > 354 / radian);
+        x->flat[i] =
+            ch_cycles_degree(x->cycles, i) == 3 && (ch_cycles_is_trigonal(x->cycles, i) || a[0] + a[1] + a[2] > 354 / radian);
     }
     for (int32_t k = 0; k < t->n_out_of_planes; k++)
         if (t->out_of_planes[k].koop <= 0.004 && !ch_cycles_is_trigonal(x->cycles, t->out_of_planes[k].j))
@@ -111,8 +111,10 @@ pl_code ch_ideal_make(ch_ideal *out, const ch_cycles *cycles, const ch_terms *te
 {
     const int32_t n = cycles->mol->n_atoms;
 
-    *out = (ch_ideal){ .cycles = cycles, .length = PL_NEW(mem, double, (size_t)cycles->mol->n_bonds + 1),
-                       .from = PL_NEW(mem, int32_t, (size_t)n + 1), .flat = PL_NEW(mem, bool, (size_t)n + 1) };
+    *out = (ch_ideal){ .cycles = cycles,
+                       .length = PL_NEW(mem, double, (size_t)cycles->mol->n_bonds + 1),
+                       .from = PL_NEW(mem, int32_t, (size_t)n + 1),
+                       .flat = PL_NEW(mem, bool, (size_t)n + 1) };
     for (int32_t i = 0; out->from != NULL && i < n; i++) {
         const int32_t d = ch_cycles_degree(cycles, i);
         out->from[i + 1] = out->from[i] + d * (d - 1) / 2;

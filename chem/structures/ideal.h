@@ -10,10 +10,10 @@
 /* The angle at `centre` between its p-th and q-th neighbour is angle[from[centre] + ch_ideal_at(p, q)]. */
 typedef struct ch_ideal {
     const ch_cycles *cycles;
-    double *length;  /* [n_bonds] of the molecule */
+    double *length; /* [n_bonds] of the molecule */
     double *angle;
-    int32_t *from;   /* [n_atoms + 1] */
-    bool *flat;      /* [n_atoms] three neighbours in a plane */
+    int32_t *from; /* [n_atoms + 1] */
+    bool *flat;    /* [n_atoms] three neighbours in a plane */
 } ch_ideal;
 
 static inline int32_t ch_ideal_at(int32_t p, int32_t q) { return p > q ? p * (p - 1) / 2 + q : q * (q - 1) / 2 + p; }

@@ -26,9 +26,9 @@ float *ch_floats(pl_arena *mem, int64_t n);
 typedef struct ch_energy_plan {
     int32_t n_atoms, stride, width;
     int32_t n_bonds, n_angles, n_planes, n_torsions; /* vectors of W terms */
-    const int32_t *bond_atoms;    /* [n_bonds][2][W] */
-    const float *bond_params;     /* [n_bonds][2][W]     k, r0 */
-    const int32_t *angle_atoms;   /* [n_angles][3][W]    the centre is the second */
+    const int32_t *bond_atoms;                       /* [n_bonds][2][W] */
+    const float *bond_params;                        /* [n_bonds][2][W]     k, r0 */
+    const int32_t *angle_atoms;                      /* [n_angles][3][W]    the centre is the second */
     const float *angle_params;    /* [n_angles][8][W]    of bending, theta0 in radians, of linear, of stretch-bend ij and kj, r0 */
     const int32_t *plane_atoms;   /* [n_planes][4][W]    centre, three neighbours */
     const float *plane_params;    /* [n_planes][3][W]    for each neighbour leaving the plane of the others */
@@ -55,9 +55,9 @@ typedef struct ch_distance_plan {
 
 /* A symmetric matrix of 3 x 3 blocks, only the part of the upper rows that is not 0 (precondition.h). */
 typedef struct ch_block_matrix {
-    int32_t n;           /* blocks of a side */
-    const int32_t *last; /* [n] the last block of a row; never decreases, last[i] >= i */
-    const int64_t *row;  /* [3 n] element (i, j) is data[row[i] + j]; row[i] is a multiple of CH_LANES */
+    int32_t n;              /* blocks of a side */
+    const int32_t *last;    /* [n] the last block of a row; never decreases, last[i] >= i */
+    const int64_t *row;     /* [3 n] element (i, j) is data[row[i] + j]; row[i] is a multiple of CH_LANES */
     float *data, *diagonal; /* diagonal: [n][6] of the factor */
 } ch_block_matrix;
 
@@ -75,13 +75,13 @@ typedef struct ch_kernels {
     /* Triangle inequality on upper[n][stride] and lower[n][stride], both symmetric with a diagonal of 0. */
     void (*smooth)(float *upper, float *lower, int32_t n, int32_t stride);
 
-    double (*dot)(const float *a, const float *b, int32_t n); /* n a multiple of CH_LANES, as below */
-    void (*add)(float *y, float s, const float *x, int32_t n);                    /* y += s x */
-    void (*step)(float *y, const float *x, float s, const float *d, int32_t n);   /* y = x + s d */
+    double (*dot)(const float *a, const float *b, int32_t n);                           /* n a multiple of CH_LANES, as below */
+    void (*add)(float *y, float s, const float *x, int32_t n);                          /* y += s x */
+    void (*step)(float *y, const float *x, float s, const float *d, int32_t n);         /* y = x + s d */
     void (*times)(float *y, const float *m, const float *x, int32_t n, int32_t stride); /* y[4][stride] = m[n][stride] x */
 
-    void (*factor)(const ch_block_matrix *m);            /* Cholesky in place */
-    void (*solve)(const ch_block_matrix *m, float *b);   /* b[3 n], rounded up to CH_LANES; after factor */
+    void (*factor)(const ch_block_matrix *m);          /* Cholesky in place */
+    void (*solve)(const ch_block_matrix *m, float *b); /* b[3 n], rounded up to CH_LANES; after factor */
 } ch_kernels;
 
 extern const ch_kernels ch_kernels_portable;

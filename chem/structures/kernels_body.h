@@ -21,52 +21,25 @@ typedef struct sums { /* of the lanes, in double */
     vd low, high;
 } sums;
 
-static inline vf load(const float *p)
-{
-    return *(const vf_any *)p;
-}
+static inline vf load(const float *p) { return *(const vf_any *)p; }
 
-static inline void store(float *p, vf v)
-{
-    *(vf_any *)p = v;
-}
+static inline void store(float *p, vf v) { *(vf_any *)p = v; }
 
-static inline vf all(float x)
-{
-    return (vf){ 0 } + x;
-}
+static inline vf all(float x) { return (vf){ 0 } + x; }
 
 #include SK_LANES
 
-static inline vec3 minus(vec3 a, vec3 b)
-{
-    return (vec3){ a.x - b.x, a.y - b.y, a.z - b.z };
-}
+static inline vec3 minus(vec3 a, vec3 b) { return (vec3){ a.x - b.x, a.y - b.y, a.z - b.z }; }
 
-static inline vec3 plus(vec3 a, vec3 b)
-{
-    return (vec3){ a.x + b.x, a.y + b.y, a.z + b.z };
-}
+static inline vec3 plus(vec3 a, vec3 b) { return (vec3){ a.x + b.x, a.y + b.y, a.z + b.z }; }
 
-static inline vec3 scaled(vec3 a, vf s)
-{
-    return (vec3){ a.x * s, a.y * s, a.z * s };
-}
+static inline vec3 scaled(vec3 a, vf s) { return (vec3){ a.x * s, a.y * s, a.z * s }; }
 
-static inline vec3 opposite(vec3 a)
-{
-    return (vec3){ -a.x, -a.y, -a.z };
-}
+static inline vec3 opposite(vec3 a) { return (vec3){ -a.x, -a.y, -a.z }; }
 
-static inline vf inner(vec3 a, vec3 b)
-{
-    return a.x * b.x + a.y * b.y + a.z * b.z;
-}
+static inline vf inner(vec3 a, vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 
-static inline vec3 cross(vec3 a, vec3 b)
-{
-    return (vec3){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x };
-}
+static inline vec3 cross(vec3 a, vec3 b) { return (vec3){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x }; }
 
 static inline void add_to(sums *s, vf x)
 {

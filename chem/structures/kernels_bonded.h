@@ -40,7 +40,8 @@ static inline void bend(const float *p, float *f, const int32_t *at, const float
     const vf slope = (ka * t * (1.0f - 1.5f * 0.4f * t) + stretch) / s;
     const vf line = linear * ab; /* the gradient of cos theta is b / (|a| |b|) - a cos theta / a^2 */
     const vec3 across = cross(a, n), other = cross(n, b);
-    const vec3 ga = plus(scaled(across, slope * ia * ia), plus(scaled(a, t * k1 * ia - linear * cosine * ia * ia), scaled(b, line)));
+    const vec3 ga =
+        plus(scaled(across, slope * ia * ia), plus(scaled(a, t * k1 * ia - linear * cosine * ia * ia), scaled(b, line)));
     const vec3 gb = plus(scaled(other, slope * ib * ib), plus(scaled(b, t * k2 * ib - linear * cosine * ib * ib), scaled(a, line)));
 
     add_to(sum, 0.5f * ka * t * t * (1.0f - 0.4f * t) + stretch * t + linear * (1.0f + cosine));

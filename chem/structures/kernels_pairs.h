@@ -85,7 +85,8 @@ static double bounds(const ch_distance_plan *m, const float *x, float *g)
         vf fx = { 0 }, fy = { 0 }, fz = { 0 }, fw = { 0 }, e = { 0 };
         float own[4] __attribute__((aligned(16))) = { 0 };
         for (int32_t j = i / SK_W * SK_W; j < n; j += SK_W, of += 2 * SK_W) {
-            vf dx = xi - load(x + j), dy = yi - load(x + s + j), dz = zi - load(x + 2 * s + j), dw = wi - load(x + 3 * s + j), force;
+            vf dx = xi - load(x + j), dy = yi - load(x + s + j), dz = zi - load(x + 2 * s + j), dw = wi - load(x + 3 * s + j),
+               force;
             e += violation(dx * dx + dy * dy + dz * dz + dw * dw, of, &force);
             dx *= force, dy *= force, dz *= force, dw *= force;
             fx += dx, fy += dy, fz += dz, fw += dw;
@@ -124,7 +125,8 @@ static double volume(const ch_volume *v, float weight, const float *x, float *g,
             d[t][k] = x[k * s + v->atom[t]] - x[k * s + v->atom[3]];
     for (int t = 0; t < 3; t++)
         for (int k = 0; k < 3; k++)
-            c[t][k] = d[(t + 1) % 3][(k + 1) % 3] * d[(t + 2) % 3][(k + 2) % 3] - d[(t + 1) % 3][(k + 2) % 3] * d[(t + 2) % 3][(k + 1) % 3];
+            c[t][k] = d[(t + 1) % 3][(k + 1) % 3] * d[(t + 2) % 3][(k + 2) % 3] -
+                      d[(t + 1) % 3][(k + 2) % 3] * d[(t + 2) % 3][(k + 1) % 3];
     for (int k = 0; k < 3; k++)
         value += d[0][k] * c[0][k];
     h = fminf(value - v->low, 0) + fmaxf(value - v->high, 0);

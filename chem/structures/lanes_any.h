@@ -18,30 +18,15 @@ static inline sums widen(vf a)
     return s;
 }
 
-static inline vf choose(vi mask, vf a, vf b) /* a where the mask is set */
-{
-    return (vf)((mask & (vi)a) | (~mask & (vi)b));
-}
+static inline vf choose(vi mask, vf a, vf b) /* a where the mask is set */ { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 
-static inline vf least(vf a, vf b)
-{
-    return choose(a < b, a, b);
-}
+static inline vf least(vf a, vf b) { return choose(a < b, a, b); }
 
-static inline vf most(vf a, vf b)
-{
-    return choose(a > b, a, b);
-}
+static inline vf most(vf a, vf b) { return choose(a > b, a, b); }
 
-static inline vf magnitude(vf a)
-{
-    return (vf)((vi)a & 0x7fffffff);
-}
+static inline vf magnitude(vf a) { return (vf)((vi)a & 0x7fffffff); }
 
-static inline vf with_sign(vf a, vf sign) /* a >= 0 */
-{
-    return (vf)((vi)a | ((vi)sign & (int32_t)0x80000000));
-}
+static inline vf with_sign(vf a, vf sign) /* a >= 0 */ { return (vf)((vi)a | ((vi)sign & (int32_t)0x80000000)); }
 
 /* Positions of SK_W atoms from p[][4]. */
 static inline vec3 gather(const float *p, const int32_t *at)
@@ -66,10 +51,7 @@ static inline void scatter(float *p, const int32_t *at, vec3 v)
     }
 }
 
-static inline float lane_sum(vf a)
-{
-    return (a[0] + a[1]) + (a[2] + a[3]);
-}
+static inline float lane_sum(vf a) { return (a[0] + a[1]) + (a[2] + a[3]); }
 
 /* Adds the sums over the lanes to p[4]. */
 static inline void add_sums(float *p, vf x, vf y, vf z, vf w)

@@ -1,40 +1,22 @@
 /* chem/structures/lanes_avx2.h - operations on vectors of 8 floats; lanes_any.h says what each does. */
 #include <immintrin.h>
 
-static inline vf root(vf a)
-{
-    return _mm256_sqrt_ps(a);
-}
+static inline vf root(vf a) { return _mm256_sqrt_ps(a); }
 
 static inline sums widen(vf a)
 {
     return (sums){ _mm256_cvtps_pd(_mm256_castps256_ps128(a)), _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)) };
 }
 
-static inline vf choose(vi mask, vf a, vf b)
-{
-    return _mm256_blendv_ps(b, a, (__m256)mask);
-}
+static inline vf choose(vi mask, vf a, vf b) { return _mm256_blendv_ps(b, a, (__m256)mask); }
 
-static inline vf least(vf a, vf b)
-{
-    return _mm256_min_ps(a, b);
-}
+static inline vf least(vf a, vf b) { return _mm256_min_ps(a, b); }
 
-static inline vf most(vf a, vf b)
-{
-    return _mm256_max_ps(a, b);
-}
+static inline vf most(vf a, vf b) { return _mm256_max_ps(a, b); }
 
-static inline vf magnitude(vf a)
-{
-    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
-}
+static inline vf magnitude(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 
-static inline vf with_sign(vf a, vf sign)
-{
-    return _mm256_or_ps(a, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
-}
+static inline vf with_sign(vf a, vf sign) { return _mm256_or_ps(a, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign)); }
 
 /* Two atoms, four terms apart. */
 static inline __m256 two(const float *p, const int32_t *at)
@@ -51,10 +33,7 @@ static inline vec3 gather(const float *p, const int32_t *at)
                    _mm256_shuffle_ps(_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d), 0x44) };
 }
 
-static inline void add_four(float *p, __m128 v)
-{
-    _mm_store_ps(p, _mm_add_ps(_mm_load_ps(p), v));
-}
+static inline void add_four(float *p, __m128 v) { _mm_store_ps(p, _mm_add_ps(_mm_load_ps(p), v)); }
 
 static inline void scatter(float *p, const int32_t *at, vec3 v)
 {

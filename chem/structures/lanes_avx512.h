@@ -1,40 +1,22 @@
 /* chem/structures/lanes_avx512.h - operations on vectors of 16 floats; lanes_any.h says what each does. */
 #include <immintrin.h>
 
-static inline vf root(vf a)
-{
-    return _mm512_sqrt_ps(a);
-}
+static inline vf root(vf a) { return _mm512_sqrt_ps(a); }
 
 static inline sums widen(vf a)
 {
     return (sums){ _mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)) };
 }
 
-static inline vf choose(vi mask, vf a, vf b)
-{
-    return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), b, a);
-}
+static inline vf choose(vi mask, vf a, vf b) { return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), b, a); }
 
-static inline vf least(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
-}
+static inline vf least(vf a, vf b) { return _mm512_min_ps(a, b); }
 
-static inline vf most(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
+static inline vf most(vf a, vf b) { return _mm512_max_ps(a, b); }
 
-static inline vf magnitude(vf a)
-{
-    return _mm512_abs_ps(a);
-}
+static inline vf magnitude(vf a) { return _mm512_abs_ps(a); }
 
-static inline vf with_sign(vf a, vf sign)
-{
-    return _mm512_or_ps(a, _mm512_and_ps(_mm512_set1_ps(-0.0f), sign));
-}
+static inline vf with_sign(vf a, vf sign) { return _mm512_or_ps(a, _mm512_and_ps(_mm512_set1_ps(-0.0f), sign)); }
 
 /* Four atoms, each four terms after the one before. */
 static inline __m512 four(const float *p, const int32_t *at)
@@ -54,10 +36,7 @@ static inline vec3 gather(const float *p, const int32_t *at)
                    _mm512_shuffle_ps(_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d), 0x44) };
 }
 
-static inline void add_four(float *p, __m128 v)
-{
-    _mm_store_ps(p, _mm_add_ps(_mm_load_ps(p), v));
-}
+static inline void add_four(float *p, __m128 v) { _mm_store_ps(p, _mm_add_ps(_mm_load_ps(p), v)); }
 
 static inline void scatter(float *p, const int32_t *at, vec3 v)
 {
@@ -76,10 +55,7 @@ static inline void scatter(float *p, const int32_t *at, vec3 v)
     }
 }
 
-static inline __m256 halves(vf a)
-{
-    return _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
-}
+static inline __m256 halves(vf a) { return _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1)); }
 
 static inline float lane_sum(vf a)
 {

@@ -18,10 +18,7 @@ typedef struct state {
     int32_t count, head, since_refresh, resets;
 } state;
 
-int64_t ch_search_floats(int32_t stride, int32_t dims)
-{
-    return (int64_t)stride * dims * (4 + 2 * CH_MEMORY_STEPS);
-}
+int64_t ch_search_floats(int32_t stride, int32_t dims) { return (int64_t)stride * dims * (4 + 2 * CH_MEMORY_STEPS); }
 
 static double evaluate(const state *t, const float *x, float *g, ch_search_result *r)
 {
@@ -156,8 +153,16 @@ static state begin(const ch_search *s, float *x)
     float *w = s->work;
     const size_t m = (size_t)n;
 
-    return (state){ .s = s, .n = n, .x = x, .g = w, .trial = w + m, .trial_g = w + 2 * m, .d = w + 3 * m, .moves = w + 4 * m,
-                    .changes = w + (4 + CH_MEMORY_STEPS) * m, .since_refresh = s->refresh_steps };
+    return (state){ .s = s,
+                    .n = n,
+                    .x = x,
+                    .g = w,
+                    .trial = w + m,
+                    .trial_g = w + 2 * m,
+                    .d = w + 3 * m,
+                    .moves = w + 4 * m,
+                    .changes = w + (4 + CH_MEMORY_STEPS) * m,
+                    .since_refresh = s->refresh_steps };
 }
 
 ch_search_result ch_minimise(const ch_search *s, float *x)

@@ -12,9 +12,9 @@
 enum { CH_MEMORY_STEPS = 8 }; /* pairs that the approximation remembers; 5 to 30 hardly matter */
 
 enum ch_stop {
-    CH_CONVERGED,   /* the gradient is small enough */
+    CH_CONVERGED, /* the gradient is small enough */
     CH_OUT_OF_STEPS,
-    CH_NO_DESCENT,  /* float has no lower energy along any direction tried */
+    CH_NO_DESCENT, /* float has no lower energy along any direction tried */
     CH_NOT_FINITE
 };
 
@@ -24,11 +24,11 @@ typedef struct ch_search {
     const void *of;
     ch_preconditioner *preconditioner; /* NULL: none */
     int32_t n_atoms, stride, dims;
-    double gradient; /* root mean square over the dims * n_atoms components at which it stops */
+    double gradient;                  /* root mean square over the dims * n_atoms components at which it stops */
     int32_t max_steps, refresh_steps; /* refresh_steps: a new preconditioner after so many */
-    float max_move;    /* of one atom in one step, Angstrom */
-    float first_scale; /* of the gradient in the first step without a preconditioner */
-    float *work;       /* ch_search_floats */
+    float max_move;                   /* of one atom in one step, Angstrom */
+    float first_scale;                /* of the gradient in the first step without a preconditioner */
+    float *work;                      /* ch_search_floats */
 } ch_search;
 
 typedef struct ch_search_result {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const double radian = 57.29577951308232;
-static const double stretch_unit = 143.9325;                               /* kcal/mol of 1 md A */
+static const double stretch_unit = 143.9325;                                      /* kcal/mol of 1 md A */
 static const double bend_unit = 0.043844 * 57.29577951308232 * 57.29577951308232; /* of 1 md A/rad^2, from degrees */
-static const double stretch_bend_unit = 2.51210 * 57.29577951308232;       /* of 1 md, from degrees */
+static const double stretch_bend_unit = 2.51210 * 57.29577951308232;              /* of 1 md, from degrees */
 
 void ch_to_columns(float *x, int32_t stride, const float (*xyz)[3], int32_t n)
 {
@@ -155,8 +155,8 @@ static bool plan_angles(ch_energy_plan *out, const ch_terms *t, pl_arena *mem)
     layout l;
     bool fills = false;
 
-    if (all == NULL || first == NULL || next == NULL
-        || !layout_make(&l, join_angles(all, t, first, next), out->width, 3, CH_ANGLE_PARAMS, mem))
+    if (all == NULL || first == NULL || next == NULL ||
+        !layout_make(&l, join_angles(all, t, first, next), out->width, 3, CH_ANGLE_PARAMS, mem))
         return false;
     for (int32_t v = 0; v < l.vectors; v++)
         for (int32_t lane = 0; lane < l.width; lane++) {
@@ -301,8 +301,8 @@ pl_code ch_energy_plan_make(ch_energy_plan *out, const ch_terms *terms, const ch
     *out = (ch_energy_plan){ .n_atoms = terms->n_atoms, .stride = ch_stride(terms->n_atoms), .width = kernels->width };
     if (!terms_make_sense(terms))
         return pl_fail(err, PL_EINPUT, "a force field term names an atom that is not there, or a length that is not positive");
-    if (!plan_bonds(out, terms, mem) || !plan_angles(out, terms, mem) || !plan_planes(out, terms, mem)
-        || !plan_torsions(out, terms, mem) || !plan_pairs(out, terms, mem))
+    if (!plan_bonds(out, terms, mem) || !plan_angles(out, terms, mem) || !plan_planes(out, terms, mem) ||
+        !plan_torsions(out, terms, mem) || !plan_pairs(out, terms, mem))
         return pl_fail(err, PL_ENOMEM, "no memory for the force field of %d atoms", (int)terms->n_atoms);
     return PL_OK;
 }

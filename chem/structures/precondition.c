@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const float stiffness = 5;          /* kcal/mol/A^2: what stands for non-bonded terms; 2 to 10 differ little */
+static const float stiffness = 5;           /* kcal/mol/A^2: what stands for non-bonded terms; 2 to 10 differ little */
 static const float energy_unit = 143.9325f; /* kcal/mol of 1 md A */
 
 /* Breadth first along the bonds, from a far end of each part. Returns the last atom reached. */
@@ -120,30 +120,15 @@ typedef struct point {
     float x, y, z;
 } point;
 
-static point at(const float *x, int32_t stride, int32_t i)
-{
-    return (point){ x[i], x[stride + i], x[2 * stride + i] };
-}
+static point at(const float *x, int32_t stride, int32_t i) { return (point){ x[i], x[stride + i], x[2 * stride + i] }; }
 
-static point minus(point a, point b)
-{
-    return (point){ a.x - b.x, a.y - b.y, a.z - b.z };
-}
+static point minus(point a, point b) { return (point){ a.x - b.x, a.y - b.y, a.z - b.z }; }
 
-static point sum(float p, point a, float q, point b)
-{
-    return (point){ p * a.x + q * b.x, p * a.y + q * b.y, p * a.z + q * b.z };
-}
+static point sum(float p, point a, float q, point b) { return (point){ p * a.x + q * b.x, p * a.y + q * b.y, p * a.z + q * b.z }; }
 
-static float inner(point a, point b)
-{
-    return a.x * b.x + a.y * b.y + a.z * b.z;
-}
+static float inner(point a, point b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 
-static point cross(point a, point b)
-{
-    return (point){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x };
-}
+static point cross(point a, point b) { return (point){ a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x }; }
 
 /* Adds w g g^T, where g is the gradient of one internal coordinate of n atoms. */
 static void add_term(const ch_preconditioner *p, const int32_t *atoms, const point *g, int n, float w)
@@ -182,7 +167,8 @@ static void add_angle(const ch_preconditioner *p, const ch_angle_term *t, const 
 static void add_torsion(const ch_preconditioner *p, const ch_torsion_term *t, const float *x, int32_t stride)
 {
     const point j = at(x, stride, t->j), k = at(x, stride, t->k);
-    const point a = minus(at(x, stride, t->i), j), b = minus(k, j), c = minus(at(x, stride, t->l), k), m = cross(a, b), n = cross(c, b);
+    const point a = minus(at(x, stride, t->i), j), b = minus(k, j), c = minus(at(x, stride, t->l), k), m = cross(a, b),
+                n = cross(c, b);
     const float m2 = inner(m, m), n2 = inner(n, n), b2 = fmaxf(inner(b, b), 1e-4f), al = inner(a, b) / b2, be = inner(c, b) / b2;
     const float w = 0.5f * (fabsf((float)t->v1) + 4 * fabsf((float)t->v2) + 9 * fabsf((float)t->v3));
 

@@ -16,7 +16,7 @@ typedef struct ch_preconditioner {
     int32_t *place; /* [n_atoms] of an atom in the matrix */
     ch_block_matrix matrix;
     int64_t n_floats; /* of matrix.data */
-    float *b;       /* [3 n_atoms], rounded up */
+    float *b;         /* [3 n_atoms], rounded up */
 } ch_preconditioner;
 
 pl_code ch_preconditioner_make(ch_preconditioner *out, const ch_terms *terms, const ch_kernels *kernels, pl_arena *mem,

@@ -5,10 +5,10 @@
 #include <string.h>
 
 static const double usual_gradient = 0.01;
-static const float longest_move = 0.2f;   /* Angstrom a step; 0.1 to 1 differ little */
-static const float too_near = 0.05f;      /* Angstrom: atoms nearer than this have no direction to part */
-static const float straight = 1e-3f;      /* sine of an angle, as above */
-static const float push = 0.05f;          /* Angstrom */
+static const float longest_move = 0.2f; /* Angstrom a step; 0.1 to 1 differ little */
+static const float too_near = 0.05f;    /* Angstrom: atoms nearer than this have no direction to part */
+static const float straight = 1e-3f;    /* sine of an angle, as above */
+static const float push = 0.05f;        /* Angstrom */
 enum { USUAL_STEPS = 2000, REFRESH_STEPS = 12 };
 
 pl_code ch_relaxer_make(ch_relaxer *out, const ch_terms *terms, const ch_kernels *kernels, pl_arena *mem, pl_error *err)
@@ -92,10 +92,18 @@ pl_code ch_relax(ch_relaxed *out, float (*xyz)[3], ch_relaxer *relaxer, const ch
 {
     const ch_terms *t = relaxer->terms;
     const ch_search search = {
-        .kernels = relaxer->kernels, .objective = energy_of, .of = relaxer, .preconditioner = &relaxer->preconditioner,
-        .n_atoms = t->n_atoms, .stride = relaxer->plan.stride, .dims = 3, .work = relaxer->work,
+        .kernels = relaxer->kernels,
+        .objective = energy_of,
+        .of = relaxer,
+        .preconditioner = &relaxer->preconditioner,
+        .n_atoms = t->n_atoms,
+        .stride = relaxer->plan.stride,
+        .dims = 3,
+        .work = relaxer->work,
         .gradient = options->gradient > 0 ? options->gradient : usual_gradient,
-        .max_steps = options->max_steps > 0 ? options->max_steps : USUAL_STEPS, .refresh_steps = REFRESH_STEPS, .max_move = longest_move,
+        .max_steps = options->max_steps > 0 ? options->max_steps : USUAL_STEPS,
+        .refresh_steps = REFRESH_STEPS,
+        .max_move = longest_move,
     };
     ch_search_result r = { 0 };
     double middle[3];

@@ -136,8 +136,10 @@ static chain chain_of(const ch_ideal *x, const ch_terms *t, const int32_t *atoms
 
 static double energy_at(const chain *all, int n, int step)
 {
-    static const double cosine[CH_ROTOR_ANGLES] = { 1, 0.9659258262890683, 0.8660254037844387, 0.7071067811865476, 0.5,
-        0.25881904510252074, 0, -0.25881904510252074, -0.5, -0.7071067811865476, -0.8660254037844387, -0.9659258262890683, -1 };
+    static const double cosine[CH_ROTOR_ANGLES] = {
+        1,    0.9659258262890683,  0.8660254037844387,  0.7071067811865476,  0.5, 0.25881904510252074, 0, -0.25881904510252074,
+        -0.5, -0.7071067811865476, -0.8660254037844387, -0.9659258262890683, -1
+    };
     double e = 0;
 
     for (int k = 0; k < n; k++) {
@@ -157,7 +159,8 @@ static void fill(ch_rotor *r, const ch_ideal *x, const ch_terms *t, const barrie
 
     for (int32_t p = 0; p < j->n; p++)
         for (int32_t q = 0; q < k->n; q++)
-            all[n++] = chain_of(x, t, (int32_t[]){ j->atom[p], r->atom[1], r->atom[2], k->atom[q] }, b->v[p][q], k->turn[q] - j->turn[p]);
+            all[n++] =
+                chain_of(x, t, (int32_t[]){ j->atom[p], r->atom[1], r->atom[2], k->atom[q] }, b->v[p][q], k->turn[q] - j->turn[p]);
     for (int a = 0; a < CH_ROTOR_ANGLES; a++) {
         r->distance[a] = (float)ch_ideal_distance(x, r->atom, a * STEP);
         r->energy[a] = fmin(energy_at(all, n, a), energy_at(all, n, -a));

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double alike = 0.25;       /* Angstrom */
+static const double alike = 0.25;     /* Angstrom */
 static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
 enum { USUAL_ATTEMPTS = 20, SINGLE_STARTS = 2, FIRST_STEPS = 20 };
 
@@ -33,7 +33,8 @@ static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
 
     s->kernels = s->o->kernels != NULL ? s->o->kernels : ch_kernels_choose();
     if (s->kernels == NULL)
-        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU names a set of kernels that this processor lacks; `molsieve doctor` lists them");
+        return pl_fail(err, PL_ECONFIG,
+                       "MOLSIEVE_CPU names a set of kernels that this processor lacks; `molsieve doctor` lists them");
     if (s->mol->n_atoms == 0)
         return pl_fail(err, PL_EINPUT, "the molecule has no atoms");
     code = ch_cycles_make(&s->cycles, s->mol, mem, err);
@@ -49,13 +50,12 @@ static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
         return code;
     s->xyz = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *s->xyz);
     s->best = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *s->best);
-    return s->xyz != NULL && s->best != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)s->mol->n_atoms);
+    return s->xyz != NULL && s->best != NULL
+               ? PL_OK
+               : pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)s->mol->n_atoms);
 }
 
-static bool is_spent(const site *s)
-{
-    return s->o->max_work > 0 && s->work >= s->o->max_work;
-}
+static bool is_spent(const site *s) { return s->o->max_work > 0 && s->work >= s->o->max_work; }
 
 /* Embeds into s->xyz. */
 static bool embed(site *s, pl_rng *random, ch_structure_tries *tries)
@@ -185,10 +185,11 @@ static pl_code refuse(const site *s, const ch_structure_tries *t, pl_error *err)
     if (is_spent(s))
         return pl_fail(err, PL_EINPUT, "no structure within the limit of work; %d attempts were made", (int)t->attempts);
     if (t->last.fault != CH_NO_FAULT)
-        return pl_fail(err, PL_EINPUT, "no structure in %d attempts: at last %s (atom %d)", (int)t->attempts, ch_fault_text(t->last.fault),
-                       (int)t->last.a + 1);
+        return pl_fail(err, PL_EINPUT, "no structure in %d attempts: at last %s (atom %d)", (int)t->attempts,
+                       ch_fault_text(t->last.fault), (int)t->last.a + 1);
     return pl_fail(err, PL_EINPUT, "no structure in %d attempts: %s", (int)t->attempts,
-                   t->wrong_chirality > t->far_from_bounds ? "the defined stereo could not be reached" : "distances contradict each other");
+                   t->wrong_chirality > t->far_from_bounds ? "the defined stereo could not be reached"
+                                                           : "distances contradict each other");
 }
 
 pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,

@@ -18,20 +18,20 @@
 #include "chem/structures/terms.h"
 
 typedef struct ch_structure_options {
-    uint64_t seed, name;        /* name: of the molecule, a hash of its canonical SMILES */
-    int32_t count;              /* structures to build; 0: 1 */
-    int32_t attempts;           /* for each structure; 0: 20 */
-    int32_t starts;             /* of each attempt: only the lowest after a few steps is relaxed further; 0: 2 for a single
+    uint64_t seed, name;       /* name: of the molecule, a hash of its canonical SMILES */
+    int32_t count;             /* structures to build; 0: 1 */
+    int32_t attempts;          /* for each structure; 0: 20 */
+    int32_t starts;            /* of each attempt: only the lowest after a few steps is relaxed further; 0: 2 for a single
                                  * structure, 1 in an ensemble, which is more diverse then */
-    int64_t max_work;           /* energies and embedding errors of the whole call, counted per atom; 0: no limit but the others */
-    double window;              /* kcal/mol above the lowest; 0: all */
-    double gradient;            /* see relax.h; 0: 0.01 */
-    int32_t max_steps;          /* of one relaxation; 0: 2000 */
-    const ch_kernels *kernels;  /* NULL: ch_kernels_choose() */
+    int64_t max_work;          /* energies and embedding errors of the whole call, counted per atom; 0: no limit but the others */
+    double window;             /* kcal/mol above the lowest; 0: all */
+    double gradient;           /* see relax.h; 0: 0.01 */
+    int32_t max_steps;         /* of one relaxation; 0: 2000 */
+    const ch_kernels *kernels; /* NULL: ch_kernels_choose() */
 } ch_structure_options;
 
 typedef struct ch_structure {
-    float (*xyz)[3];  /* [n_atoms] */
+    float (*xyz)[3]; /* [n_atoms] */
     double energy, gradient;
     int32_t steps, attempts; /* of the relaxation; tries that it took, 1 or more */
     bool converged;          /* the gradient is below the option's; a structure that is not is still checked */
@@ -44,7 +44,7 @@ typedef struct ch_structure_tries {
 } ch_structure_tries;
 
 typedef struct ch_structures {
-    int32_t n; /* 1 to count */
+    int32_t n;         /* 1 to count */
     ch_structure *all; /* [n] lowest energy first */
     ch_structure_tries tries;
 } ch_structures;

@@ -100,8 +100,8 @@ static void parts(const job *j, uint64_t name, sums *s)
     s->values += ch_embed(x, &e, 1, &random).n_values;
     s->embed += now() - t;
     t = now();
-    if (ch_relaxer_make(&r, &j->m->terms, j->kernels, mem, NULL) == PL_OK
-        && ch_relax(&relaxed, x, &r, &(ch_relax_options){ 0, 0 }, NULL) == PL_OK)
+    if (ch_relaxer_make(&r, &j->m->terms, j->kernels, mem, NULL) == PL_OK &&
+        ch_relax(&relaxed, x, &r, &(ch_relax_options){ 0, 0 }, NULL) == PL_OK)
         s->energies += relaxed.n_energies;
     s->relax += now() - t;
     pl_arena_free(mem);
@@ -132,7 +132,8 @@ static void whole(const job *j, uint64_t name, FILE *positions, sums *s)
     if (code != PL_OK)
         printf("  refused: %s: %s\n", j->m->name, err.text);
     const int32_t n = code == PL_OK ? j->m->mol.n_atoms : 0;
-    if (positions != NULL && (fwrite(&n, sizeof n, 1, positions) != 1 || (n > 0 && fwrite(out.all[0].xyz, 12, (size_t)n, positions) != (size_t)n)))
+    if (positions != NULL &&
+        (fwrite(&n, sizeof n, 1, positions) != 1 || (n > 0 && fwrite(out.all[0].xyz, 12, (size_t)n, positions) != (size_t)n)))
         exit(1);
     pl_arena_free(mem);
     pl_arena_free(scratch);
@@ -171,7 +172,8 @@ static void energies(sdf_mol *all, int32_t n, const ch_kernels *k)
             if (abs(all[m].mol.n_atoms - sizes[s]) < abs(all[near].mol.n_atoms - sizes[s]))
                 near = m;
         const job j = { &all[near], { 0 }, NULL, k };
-        printf("  energy and gradient, %d atoms, %d pairs: %.2f us\n", (int)all[near].mol.n_atoms, (int)all[near].terms.n_pairs, energy_time(&j));
+        printf("  energy and gradient, %d atoms, %d pairs: %.2f us\n", (int)all[near].mol.n_atoms, (int)all[near].terms.n_pairs,
+               energy_time(&j));
     }
 }
 
@@ -179,8 +181,8 @@ static void report(const char *name, const sums *s)
 {
     const double ms = 1e3 / (double)(s->n > 0 ? s->n : 1);
 
-    printf("%s: %ld molecules, %ld at the first attempt, %ld attempts, %ld refused, %ld not converged, %ld stereo defined\n", name, s->n,
-           s->first, s->attempts, s->refused, s->unconverged, s->centres);
+    printf("%s: %ld molecules, %ld at the first attempt, %ld attempts, %ld refused, %ld not converged, %ld stereo defined\n", name,
+           s->n, s->first, s->attempts, s->refused, s->unconverged, s->centres);
     printf("  ms a molecule: terms %.3f, rings %.3f, bounds %.3f, embedding %.3f (%.0f errors), relaxing %.3f (%.0f energies)\n",
            ms * s->terms, ms * s->cycles, ms * s->bounds, ms * s->embed, (double)s->values / (double)s->n, ms * s->relax,
            (double)s->energies / (double)s->n);

@@ -147,5 +147,24 @@ def structures_of_unlike_machines_are_told():
         assert p.run("db", "digest", "here")[1] == p.run("db", "digest", "there")[1]
 
 
+def native_structures_of_unlike_kernels_are_told():
+    with sieve.Project() as p:
+        p.put("in.smi", SMILES)
+        s = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate}}\n", name="s.yaml")
+        if sets(p)[0] == "portable":
+            sieve.skip("this processor has one set of kernels")
+        p.run("run", s, "-q", "workdir=best")
+        p.run("run", s, "-q", "workdir=portable", env=env("portable"))
+        best, portable = (json.loads(p.one("SELECT kernels FROM run", workdir=w))["prepare"] for w in ("best", "portable"))
+        assert portable.endswith("structures portable") and best != portable, (best, portable)
+        assert p.run("db", "digest", "best")[1] != p.run("db", "digest", "portable")[1]
+        p.run("run", s, "-q", "--shard", "0/2", "workdir=two", env=env("portable"))
+        p.run("run", s, "-q", "--shard", "1/2", "workdir=two")
+        assert "another structure" in p.run("merge", s, "workdir=two")[2]
+        p.run("run", s, "-q", "workdir=portable", "stages.prepare.keep=mw < 900") # not from the cache of the other set
+        p.run("run", s, "-q", "workdir=best", "stages.prepare.keep=mw < 900", env=env("portable"))
+        assert p.run("db", "digest", "best")[1] != p.run("db", "digest", "portable")[1]
+
+
 sieve.main([a_set_of_kernels_gives_the_same_bytes_for_any_jobs, shards_and_resumed_runs_of_unlike_kernels_are_told,
-            structures_of_unlike_machines_are_told, a_model_says_with_which_kernels_it_was_trained])
+            structures_of_unlike_machines_are_told, native_structures_of_unlike_kernels_are_told, a_model_says_with_which_kernels_it_was_trained])

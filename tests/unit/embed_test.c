@@ -80,9 +80,11 @@ static void rings_are_found(void **state)
         const char *smiles;
         int size, n;
     } known[] = {
-        { "C1CC2CCC1C2", 5, 2 }, { "C12C3C4C1C5C2C3C45", 4, 6 }, { "C1C2CC3CC1CC(C2)C3", 6, 4 }, { "c1ccc2c(c1)ccc1ccccc12", 6, 3 },
-        { "C1CC11CCCC1", 3, 1 }, { "C1CC11CCCC1", 5, 1 }, { "O=C1CCCCCCCCCCCCCC1", 6, 0 }, { "C1CN2CCN1CC2", 6, 3 },
-        { "C1=CCCCCCC1", 8, 1 }, { "C1CC/C=C/CCC1", 8, 1 },
+        { "C1CC2CCC1C2", 5, 2 },         { "C12C3C4C1C5C2C3C45", 4, 6 },
+        { "C1C2CC3CC1CC(C2)C3", 6, 4 },  { "c1ccc2c(c1)ccc1ccccc12", 6, 3 },
+        { "C1CC11CCCC1", 3, 1 },         { "C1CC11CCCC1", 5, 1 },
+        { "O=C1CCCCCCCCCCCCCC1", 6, 0 }, { "C1CN2CCN1CC2", 6, 3 },
+        { "C1=CCCCCCC1", 8, 1 },         { "C1CC/C=C/CCC1", 8, 1 },
     };
 
     (void)state;
@@ -131,8 +133,8 @@ static void structures_of_ring_systems_lie_within_the_bounds(void **state)
         const ch_bounds b = bounds_of(&all[m], &s, ch_kernels_find(NULL), mem);
         for (int32_t i = 0; strchr(all[m].name, '_') == NULL && i < b.n; i++)
             for (int32_t j = 0; j < i; j++, pairs++)
-                outside += apart(x, i, j) > (double)b.upper[i * b.stride + j] + 0.25
-                           || apart(x, i, j) < (double)b.lower[i * b.stride + j] - 0.25;
+                outside += apart(x, i, j) > (double)b.upper[i * b.stride + j] + 0.25 ||
+                           apart(x, i, j) < (double)b.lower[i * b.stride + j] - 0.25;
     }
     if (!(pairs > 10000 && outside < pairs / 100))
         fail_msg("%d of %d distances are more than 0.25 A outside", (int)outside, (int)pairs);
@@ -157,7 +159,8 @@ static void every_molecule_is_embedded_with_its_stereo(void **state)
                 first += a == 0 && r.what == CH_EMBEDDED;
             }
             if (r.what != CH_EMBEDDED)
-                fail_msg("%s, %s: not embedded: %d, error %g, violation %g", ch_kernels_at(s)->name, all[m].name, r.what, r.error, r.violation);
+                fail_msg("%s, %s: not embedded: %d, error %g, violation %g", ch_kernels_at(s)->name, all[m].name, r.what, r.error,
+                         r.violation);
             for (int32_t k = 0; k < stereo.n_centres; k++)
                 if (!(ch_centre_volume((const float(*)[3])x, &stereo.centres[k]) * stereo.centres[k].sign > 0))
                     fail_msg("%s: centre %d is inside out", all[m].name, (int)stereo.centres[k].atom);

@@ -160,7 +160,8 @@ static void starts_without_a_gradient_come_to_a_minimum(void **state)
             assert_true(isfinite(line.energy) && line.steps <= 5000);
             memset(x, 0, (size_t)n * sizeof *x);
             const ch_relaxed heap = relax(&all[k], ch_kernels_at(s), x, (ch_relax_options){ 0, 5000 });
-            assert_true(isfinite(heap.energy) && heap.steps <= 5000 && isfinite(reference(&all[k].terms, (const float(*)[3])x, &rms)));
+            assert_true(isfinite(heap.energy) && heap.steps <= 5000 &&
+                        isfinite(reference(&all[k].terms, (const float(*)[3])x, &rms)));
         }
 }
 

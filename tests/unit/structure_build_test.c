@@ -94,7 +94,8 @@ static void an_ensemble_is_sorted_distinct_and_within_its_window(void **state)
         for (int32_t i = 0; i < r.n; i++) {
             assert_true(r.all[i].energy <= r.all[0].energy + 8 && (i == 0 || r.all[i].energy >= r.all[i - 1].energy));
             for (int32_t j = 0; j < i; j++)
-                assert_true(ch_shape_difference(&all[k].mol, (const float(*)[3])r.all[i].xyz, (const float(*)[3])r.all[j].xyz) >= 0.25);
+                assert_true(ch_shape_difference(&all[k].mol, (const float(*)[3])r.all[i].xyz, (const float(*)[3])r.all[j].xyz) >=
+                            0.25);
         }
         several += r.n > 3;
         pl_arena_free(own);

@@ -94,7 +94,8 @@ static void turn(const subject *s, int32_t a, int32_t b, const bool *moved, doub
         }
         for (int c = 0; moved[i] && c < 3; c++) {
             const int p = (c + 1) % 3, q = (c + 2) % 3;
-            s->x[i][c] = (float)((double)s->x[a][c] + v[c] * cos(by) + (u[p] * v[q] - u[q] * v[p]) * sin(by) + u[c] * along * (1 - cos(by)));
+            s->x[i][c] =
+                (float)((double)s->x[a][c] + v[c] * cos(by) + (u[p] * v[q] - u[q] * v[p]) * sin(by) + u[c] * along * (1 - cos(by)));
         }
     }
 }
@@ -304,7 +305,8 @@ static void a_bond_through_a_ring_is_found(void **state)
         }
         t.n_pairs = t.n_bonds = 0;
         const ch_stereo none = { 0 };
-        assert_int_equal(ch_check_rings((const float(*)[3])s.x, &s.cycles).fault, CH_THROUGH_RING); /* the move breaks more than that */
+        assert_int_equal(ch_check_rings((const float(*)[3])s.x, &s.cycles).fault,
+                         CH_THROUGH_RING); /* the move breaks more than that */
         assert_true(ch_check((const float(*)[3])s.x, &s.cycles, &t, &none).fault != CH_NO_FAULT);
     }
 }

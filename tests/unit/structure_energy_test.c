@@ -79,9 +79,9 @@ static void each_class_alone_is_that_of_the_reference(void **state)
     (void)state;
     for (int s = 0; ch_kernels_at(s) != NULL; s++)
         for (int32_t k = 0; k < n_all; k += 7)
-            for (int class = 0; class < CH_N_TERM_CLASSES; class++) {
+            for (int class = 0; class < CH_N_TERM_CLASSES; class ++) {
                 const ch_terms t = suite_only(&all[k].terms, class, mem);
-                compare(ch_kernels_at(s), &t, (const float(*)[3])all[k].mol.xyz, ch_term_class_name((enum ch_term_class)class));
+                compare(ch_kernels_at(s), &t, (const float(*)[3])all[k].mol.xyz, ch_term_class_name((enum ch_term_class) class));
             }
 }
 
