@@ -364,7 +364,7 @@ static pl_code find_one(const batch *b, const ch_known *known, int32_t i, bool *
     if (p->code == CH_OK && known != NULL && known->judge != NULL)
         code = known->judge(known->ctx, p, b->mem, err);
     *build = *build && p->code == CH_OK && p->set_aside == NULL;
-    if (code == PL_OK && *build && known != NULL)
+    if (code == PL_OK && *build && known != NULL && known->find != NULL)
         code = known->find(known->ctx, p->smiles, &p->known, p, b->mem, err);
     *build = *build && !p->known;
     if (code == PL_OK && *build && plan.n_atoms > 0 && known != NULL && known->build != NULL) {

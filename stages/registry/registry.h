@@ -36,6 +36,7 @@
     X(query)           \
     X(report)          \
     X(export)          \
+    X(conformers)      \
     X(db)              \
     X(model)           \
     X(bench)           \
