@@ -540,7 +540,7 @@ static void find_tables(char found[folder_max])
             char table[folder_max + 32];
             if (std::snprintf(found, folder_max, "%s%s", where, version) >= folder_max)
                 continue;
-            std::snprintf(table, sizeof table, "%s/mmffprop.par", found);
+            std::snprintf(table, sizeof table, "%s/mmffbond.par", found);
             if (access(table, R_OK) == 0)
                 return;
         }

@@ -39,6 +39,7 @@
     X(conformers)      \
     X(db)              \
     X(model)           \
+    X(energy)          \
     X(bench)           \
     X(doctor)          \
     X(help)            \

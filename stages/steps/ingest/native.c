@@ -12,17 +12,24 @@
 /* Energies and distance errors, times atoms, that a second is taken for: what a slow core makes of molecules of 500 atoms. */
 enum { WORK_A_SECOND = 500000 };
 
+pl_code st_native_tables(ch_mmff *out, const ch_kernels **kernels, const char *tables, pl_arena *mem, pl_error *err)
+{
+    *kernels = ch_kernels_choose();
+    if (*kernels == NULL)
+        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU names kernels that this processor cannot run");
+    if (tables[0] == '\0')
+        return pl_fail(
+            err, PL_ECONFIG,
+            "the tables of MMFF94 (mmffbond.par), which come with Open Babel, were not found; set BABEL_DATADIR to their "
+            "folder, or prepare.conformers.builder to openbabel");
+    return ch_mmff_read(out, tables, mem, err);
+}
+
 pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem,
                        pl_error *err)
 {
-    *out = (st_native){ .opts = opts, .kernels = ch_kernels_choose(), .max_work = (int64_t)(seconds * WORK_A_SECOND) };
-    if (out->kernels == NULL)
-        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU names kernels that this processor cannot run");
-    if (tables[0] == '\0')
-        return pl_fail(err, PL_ECONFIG,
-                       "Open Babel's tables of MMFF94 (mmffprop.par) were not found; set BABEL_DATADIR to their folder, or "
-                       "prepare.conformers.builder to openbabel");
-    return ch_mmff_read(&out->parameters, tables, mem, err);
+    *out = (st_native){ .opts = opts, .max_work = (int64_t)(seconds * WORK_A_SECOND) };
+    return st_native_tables(&out->parameters, &out->kernels, tables, mem, err);
 }
 
 static double thread_seconds(void)

@@ -19,9 +19,12 @@ typedef struct st_native {
     int64_t max_work;            /* ch_structure_options.max_work */
 } st_native;
 
-/* tables: folder of Open Babel's parameter tables (ch_worker_info.tables). seconds: CPU time a molecule may take, as a count of steps
- * so that the result does not depend on the speed of the machine. ECONFIG: no tables, or MOLSIEVE_CPU names kernels that this
- * processor lacks. EDATA: a damaged table. */
+/* Reads the tables of MMFF94 and chooses the kernels. tables: folder of Open Babel's parameter tables (ch_worker_info.tables).
+ * ECONFIG: no tables, or MOLSIEVE_CPU names kernels that this processor lacks. EDATA: a damaged table. */
+pl_code st_native_tables(ch_mmff *out, const ch_kernels **kernels, const char *tables, pl_arena *mem, pl_error *err);
+
+/* The errors are those of st_native_tables. seconds: CPU time a molecule may take, as a count of steps
+ * so that the result does not depend on the speed of the machine. */
 pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem,
                        pl_error *err);
 
