@@ -68,8 +68,9 @@ static void step(graph *g, uint8_t what, uint8_t where)
         g->charge[at] = (int8_t)((what & 15) - 1);
     } else if (g->n < GRAPH_MOST_ATOMS / 4) {
         const int left = usual_valence(g->z[at], g->charge[at]) - g->used[at];
-        const int most = left < 1 ? 1 : left;
-        join(g, at, add_atom(g, elements[what & 15]), order >= 2 && most >= 2 ? (order == 3 && most >= 3 ? 3 : 2) : 1);
+        int drawn = order < left ? order : left;
+        drawn = drawn < 1 ? 1 : drawn;
+        join(g, at, add_atom(g, elements[what & 15]), drawn);
     }
 }
 

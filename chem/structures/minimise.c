@@ -36,19 +36,17 @@ static double energy_at(const search *w, const double *x, double *gradient)
     return ch_energy_total(sums);
 }
 
-static pl_code search_make(search *w, pl_arena *mem, pl_error *err)
+/* Cuts the block of (4 + 2 MEMORY) size numbers into arrays. */
+static void search_make(search *w, double *block)
 {
     double **const arrays[] = { &w->gradient, &w->tried, &w->tried_gradient, &w->direction };
 
-    for (int k = 0; k < 4 + 2 * MEMORY; k++) {
-        double **array = k < 4 ? arrays[k] : &w->s[(k - 4) / 2];
-        if (k >= 4 && k % 2 == 1)
-            array = &w->y[(k - 4) / 2];
-        *array = PL_NEW(mem, double, w->size);
-        if (*array == NULL)
-            return pl_fail(err, PL_ENOMEM, "minimising %d atoms", w->terms->n_atoms);
+    for (int k = 0; k < 4; k++, block += w->size)
+        *arrays[k] = block;
+    for (int k = 0; k < MEMORY; k++, block += (size_t)2 * (size_t)w->size) {
+        w->s[k] = block;
+        w->y[k] = &block[w->size];
     }
-    return PL_OK;
 }
 
 /* direction = - H gradient, by the two loops of L-BFGS (Nocedal 1980), no step longer than LONGEST. */
@@ -123,11 +121,12 @@ pl_code ch_minimise(ch_minimised *out, double (*xyz)[3], const ch_terms *terms, 
                     pl_error *err)
 {
     search w = { .terms = terms, .size = 3 * terms->n_atoms, .x = (double *)xyz };
-    const pl_code code = search_make(&w, mem, err);
+    double *block = PL_NEW(mem, double, (size_t)(w.size + 1) * (4 + 2 * MEMORY));
 
     *out = (ch_minimised){ 0 };
-    if (code != PL_OK)
-        return code;
+    if (block == NULL)
+        return pl_fail(err, PL_ENOMEM, "minimising %d atoms", terms->n_atoms);
+    search_make(&w, block);
     double energy = energy_at(&w, w.x, w.gradient);
     if (!isfinite(energy))
         return pl_fail(err, PL_EINPUT, "the energy of the structure is not finite");

@@ -95,7 +95,7 @@ static pl_code go_down(double (*xyz)[3], const ch_terms *terms, const energy_wor
 
 static pl_code energy_of(double sums[CH_N_TERM_CLASSES], energy_work *w, const ch_record *record, pl_error *err)
 {
-    ch_mol mol;
+    ch_mol mol = { 0 };
     ch_terms terms;
     pl_code code = read_molecule(&mol, w, record, err);
 
@@ -166,7 +166,7 @@ static void print_record(const energy_work *w, const char *title, const double s
 
 static pl_code next_record(bool *more, energy_work *w, ch_reader *reader, pl_error *err)
 {
-    double sums[CH_N_TERM_CLASSES];
+    double sums[CH_N_TERM_CLASSES] = { 0 };
     ch_record record;
     pl_code code = ch_reader_next(reader, &record, more, err);
 
@@ -202,8 +202,9 @@ static pl_code all_records(energy_work *w, pl_error *err)
     if (begun && w->format == ST_JSON)
         (void)printf("%s]\n", w->n_done > 0 ? "\n" : "");
     ch_reader_close(reader);
+    const int64_t n = w->n_failed + w->n_done;
     if (code == PL_OK && w->n_failed > 0)
-        return pl_fail(err, PL_ELIMIT, "%lld of %lld records have no energy", (long long)w->n_failed, (long long)(w->n_failed + w->n_done));
+        return pl_fail(err, PL_ELIMIT, "%lld of %lld records have no energy", (long long)w->n_failed, (long long)n);
     if (code == PL_OK && w->n_done == 0)
         return pl_fail(err, PL_EINPUT, "%s: there is no record in it", w->file);
     return code;
