@@ -28,12 +28,13 @@ molsieve_chem_test(chem_messy crash/messy_test.c LABEL crash)
 target_compile_definitions(test_chem_messy PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
 # The force field: the tables are Open Babel's, the molecules and energies Halgren's.
-add_library(molsieve_mmff_suite STATIC mmff_suite.c)
-target_link_libraries(molsieve_mmff_suite PUBLIC molsieve::chem PRIVATE molsieve::warnings)
+add_library(molsieve_mmff_suite STATIC mmff_graph.c mmff_suite.c)
+target_link_libraries(molsieve_mmff_suite PUBLIC molsieve::chem PRIVATE molsieve::warnings m)
 target_include_directories(molsieve_mmff_suite PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(molsieve_mmff_suite PRIVATE MOLSIEVE_FORCE_FIELD_TABLES="${MOLSIEVE_FORCE_FIELD_TABLES}")
 molsieve_test(mmff unit/mmff_test.c LABEL unit USES molsieve_mmff_suite)
 target_compile_definitions(test_mmff PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+molsieve_test(mmff_refused unit/mmff_refused_test.c LABEL unit USES molsieve_mmff_suite)
 
 add_library(molsieve_sdf_mol STATIC sdf_mol.c)
 target_link_libraries(molsieve_sdf_mol PUBLIC molsieve_mmff_suite PRIVATE molsieve::warnings ZLIB::ZLIB)

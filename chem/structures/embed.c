@@ -168,7 +168,7 @@ static ch_search_result improve(ch_embedder *e, float fourth, double gradient, i
                           .dims = 4, .gradient = gradient, .max_steps = steps, .max_move = move, .first_scale = move, .work = e->work };
 
     e->plan.fourth_weight = fourth;
-    return ch_minimise(&s, e->x);
+    return ch_descend(&s, e->x);
 }
 
 static double most_violated(const ch_bounds *b, const float *x)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const double STRETCH = 143.9325; /* kcal/mol in md A */
-static const double BEND = 0.043844;    /* kcal/mol/degree^2 in md A/rad^2 */
+static const double BEND = 143.9325 * (M_PI / 180.0) * (M_PI / 180.0); /* 0.0438449: kcal/mol/degree^2 in md A/rad^2 */
 static const double STRETCH_BEND = 2.51210;
 static const double DEGREES = 180.0 / M_PI;
 static const double CUBIC_STRETCH = -2.0;      /* 1/A */

@@ -4,185 +4,144 @@
 #include <math.h>
 #include <string.h>
 
-static const double armijo = 1e-4;
-static const double float_noise = 3e-7; /* two energies closer than this times (|E| + 100) are equal in float */
-static const double less_steep = 0.8;
-enum { MAX_TRIALS = 8, MAX_RESETS = 5 };
+#include "chem/structures/energy.h"
 
-typedef struct state {
-    const ch_search *s;
-    int32_t n; /* dims * stride */
-    float *x, *g, *trial, *trial_g, *d;
-    float *moves, *changes; /* [CH_MEMORY_STEPS][n] */
-    double rho[CH_MEMORY_STEPS], value, slope;
-    int32_t count, head, since_refresh, resets;
-} state;
+enum { MEMORY = 12, HALVINGS = 40 };
 
-int64_t ch_search_floats(int32_t stride, int32_t dims)
+static const double LONGEST = 0.3; /* A an atom may move along one axis in a step */
+static const double ARMIJO = 1e-4;
+
+/* The last steps s and changes of the gradient y, newest at n - 1 modulo MEMORY. */
+typedef struct {
+    const ch_terms *terms;
+    int32_t size; /* 3 n_atoms */
+    double *x, *gradient, *tried, *tried_gradient, *direction;
+    double *s[MEMORY], *y[MEMORY], rho[MEMORY];
+    int n;
+} search;
+
+static double dot(const double *a, const double *b, int32_t n)
 {
-    return (int64_t)stride * dims * (4 + 2 * CH_MEMORY_STEPS);
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
 }
 
-static double evaluate(const state *t, const float *x, float *g, ch_search_result *r)
+static double energy_at(const search *w, const double *x, double *gradient)
 {
-    r->n_values++;
-    return t->s->objective(t->s->of, x, g);
+    double sums[CH_N_TERM_CLASSES];
+
+    ch_energy(sums, (double(*)[3])gradient, w->terms, (const double(*)[3])x);
+    return ch_energy_total(sums);
 }
 
-static void apply_first_guess(state *t)
+/* Cuts the block of (4 + 2 MEMORY) size numbers into arrays. */
+static void search_make(search *w, double *block)
 {
-    const ch_search *s = t->s;
-    const int32_t newest = (t->head + CH_MEMORY_STEPS - 1) % CH_MEMORY_STEPS;
-    const float *y = t->changes + (size_t)newest * t->n;
-    float scale = s->first_scale;
+    double **const arrays[] = { &w->gradient, &w->tried, &w->tried_gradient, &w->direction };
 
-    if (s->preconditioner != NULL) {
-        ch_preconditioner_solve(s->preconditioner, t->d, s->stride);
-        return;
+    for (int k = 0; k < 4; k++, block += w->size)
+        *arrays[k] = block;
+    for (int k = 0; k < MEMORY; k++, block += (size_t)2 * (size_t)w->size) {
+        w->s[k] = block;
+        w->y[k] = &block[w->size];
     }
-    if (t->count > 0)
-        scale = (float)(1 / (t->rho[newest] * s->kernels->dot(y, y, t->n)));
-    for (int32_t i = 0; i < t->n; i++)
-        t->d[i] *= scale;
 }
 
-/* The two loops: d = H g. */
-static void direction(state *t)
+/* direction = - H gradient, by the two loops of L-BFGS (Nocedal 1980), no step longer than LONGEST. */
+static void find_direction(search *w)
 {
-    const ch_kernels *k = t->s->kernels;
-    double a[CH_MEMORY_STEPS];
+    const int first = w->n > MEMORY ? w->n - MEMORY : 0;
+    double alpha[MEMORY], *d = w->direction, most = 0, scale = 0.01;
 
-    memcpy(t->d, t->g, (size_t)t->n * sizeof *t->d);
-    for (int32_t m = 0; m < t->count; m++) {
-        const int32_t q = (t->head - 1 - m + 2 * CH_MEMORY_STEPS) % CH_MEMORY_STEPS;
-        a[q] = t->rho[q] * k->dot(t->moves + (size_t)q * t->n, t->d, t->n);
-        k->add(t->d, (float)-a[q], t->changes + (size_t)q * t->n, t->n);
+    for (int32_t i = 0; i < w->size; i++)
+        d[i] = -w->gradient[i];
+    for (int k = w->n - 1; k >= first; k--) {
+        const int m = k % MEMORY;
+        alpha[m] = w->rho[m] * dot(w->s[m], d, w->size);
+        for (int32_t i = 0; i < w->size; i++)
+            d[i] -= alpha[m] * w->y[m][i];
     }
-    apply_first_guess(t);
-    for (int32_t m = t->count - 1; m >= 0; m--) {
-        const int32_t q = (t->head - 1 - m + 2 * CH_MEMORY_STEPS) % CH_MEMORY_STEPS;
-        const double b = t->rho[q] * k->dot(t->changes + (size_t)q * t->n, t->d, t->n);
-        k->add(t->d, (float)(a[q] - b), t->moves + (size_t)q * t->n, t->n);
+    if (w->n > 0) {
+        const int m = (w->n - 1) % MEMORY;
+        scale = 1.0 / (w->rho[m] * dot(w->y[m], w->y[m], w->size));
     }
-    t->slope = -k->dot(t->d, t->g, t->n);
+    for (int32_t i = 0; i < w->size; i++)
+        d[i] *= scale;
+    for (int k = first; k < w->n; k++) {
+        const int m = k % MEMORY;
+        const double beta = w->rho[m] * dot(w->y[m], d, w->size);
+        for (int32_t i = 0; i < w->size; i++)
+            d[i] += (alpha[m] - beta) * w->s[m][i];
+    }
+    for (int32_t i = 0; i < w->size; i++)
+        most = fmax(most, fabs(d[i]));
+    for (int32_t i = 0; i < w->size && most > LONGEST; i++)
+        d[i] *= LONGEST / most;
 }
 
-static double longest_move(const state *t)
+/* Halves the step until the energy falls; false: it does not. */
+static bool go(search *w, double *energy)
 {
-    const int32_t s = t->s->stride;
-    float most = 0;
+    const double slope = dot(w->gradient, w->direction, w->size);
+    double step = 1;
 
-    for (int32_t i = 0; i < t->s->n_atoms; i++) {
-        float m = 0;
-        for (int32_t c = 0; c < t->s->dims; c++)
-            m += t->d[c * s + i] * t->d[c * s + i];
-        most = m > most ? m : most;
-    }
-    return sqrt((double)most);
-}
-
-/* Shortens the step until the energy falls enough, or until it is the same in float and the slope is less steep. */
-static bool line_search(state *t, double *value, ch_search_result *r)
-{
-    const ch_kernels *k = t->s->kernels;
-    const double longest = longest_move(t);
-    double step = longest > (double)t->s->max_move ? (double)t->s->max_move / longest : 1;
-
-    for (int trial = 0; trial < MAX_TRIALS; trial++) {
-        k->step(t->trial, t->x, (float)-step, t->d, t->n);
-        *value = evaluate(t, t->trial, t->trial_g, r);
-        if (*value <= t->value + armijo * step * t->slope)
+    for (int k = 0; k < HALVINGS && slope < 0; k++, step *= 0.5) {
+        for (int32_t i = 0; i < w->size; i++)
+            w->tried[i] = w->x[i] + step * w->direction[i];
+        const double e = energy_at(w, w->tried, w->tried_gradient);
+        if (isfinite(e) && e <= *energy + ARMIJO * step * slope) {
+            *energy = e;
             return true;
-        if (*value <= t->value + float_noise * (fabs(t->value) + 100) && -k->dot(t->d, t->trial_g, t->n) <= -less_steep * t->slope)
-            return true;
-        const double parabola = -0.5 * t->slope * step / (*value - t->value - t->slope * step);
-        step *= fmin(parabola > 0.1 ? parabola : 0.1, 0.5);
+        }
     }
     return false;
 }
 
-static void remember(state *t)
+/* Remembers the step, if the curvature along it is positive, and takes it. */
+static void take(search *w)
 {
-    const ch_kernels *k = t->s->kernels;
-    float *move = t->moves + (size_t)t->head * t->n, *change = t->changes + (size_t)t->head * t->n;
-    double my = 0, yy = 0;
+    const int m = w->n % MEMORY;
 
-    k->step(move, t->trial, -1, t->x, t->n);
-    k->step(change, t->trial_g, -1, t->g, t->n);
-    my = k->dot(move, change, t->n);
-    yy = k->dot(change, change, t->n);
-    if (!(my > 1e-10 * yy) || !(my > 0))
-        return;
-    t->rho[t->head] = 1 / my;
-    t->head = (t->head + 1) % CH_MEMORY_STEPS;
-    t->count += t->count < CH_MEMORY_STEPS;
-}
-
-static void refresh(state *t)
-{
-    const ch_search *s = t->s;
-
-    if (s->preconditioner == NULL || t->since_refresh < s->refresh_steps)
-        return;
-    ch_preconditioner_refresh(s->preconditioner, t->x, s->stride);
-    t->since_refresh = 0;
-}
-
-/* One step. False: no direction leads down, even the preconditioned gradient alone. */
-static bool advance(state *t, ch_search_result *r)
-{
-    double value = 0;
-
-    refresh(t);
-    direction(t);
-    while (!(t->slope < 0) || !line_search(t, &value, r)) {
-        if (t->count == 0 || t->resets++ >= MAX_RESETS)
-            return false;
-        t->count = 0;
-        direction(t);
+    for (int32_t i = 0; i < w->size; i++) {
+        w->s[m][i] = w->tried[i] - w->x[i];
+        w->y[m][i] = w->tried_gradient[i] - w->gradient[i];
     }
-    remember(t);
-    memcpy(t->x, t->trial, (size_t)t->n * sizeof *t->x);
-    memcpy(t->g, t->trial_g, (size_t)t->n * sizeof *t->g);
-    t->value = value;
-    t->since_refresh++;
-    r->steps++;
-    return true;
+    const double curvature = dot(w->s[m], w->y[m], w->size);
+    if (curvature > 1e-12) {
+        w->rho[m] = 1.0 / curvature;
+        w->n++;
+    }
+    memcpy(w->x, w->tried, (size_t)w->size * sizeof *w->x);
+    memcpy(w->gradient, w->tried_gradient, (size_t)w->size * sizeof *w->gradient);
 }
 
-static state begin(const ch_search *s, float *x)
+pl_code ch_minimise(ch_minimised *out, double (*xyz)[3], const ch_terms *terms, double goal, int32_t most_steps, pl_arena *mem,
+                    pl_error *err)
 {
-    const int32_t n = s->dims * s->stride;
-    float *w = s->work;
-    const size_t m = (size_t)n;
+    search w = { .terms = terms, .size = 3 * terms->n_atoms, .x = (double *)xyz };
+    double *block = PL_NEW(mem, double, (size_t)(w.size + 1) * (4 + 2 * MEMORY));
 
-    return (state){ .s = s, .n = n, .x = x, .g = w, .trial = w + m, .trial_g = w + 2 * m, .d = w + 3 * m, .moves = w + 4 * m,
-                    .changes = w + (4 + CH_MEMORY_STEPS) * m, .since_refresh = s->refresh_steps };
-}
-
-ch_search_result ch_minimise(const ch_search *s, float *x)
-{
-    ch_search_result r = { .stop = CH_OUT_OF_STEPS };
-    state t = begin(s, x);
-
-    t.value = evaluate(&t, t.x, t.g, &r);
-    for (;;) {
-        r.gradient = sqrt(s->kernels->dot(t.g, t.g, t.n) / fmax(1, (double)s->dims * s->n_atoms));
-        if (!isfinite(t.value) || !isfinite(r.gradient)) {
-            r.stop = CH_NOT_FINITE;
-            break;
-        }
-        if (r.gradient < s->gradient) {
-            r.stop = CH_CONVERGED;
-            break;
-        }
-        if (r.steps >= s->max_steps)
-            break;
-        if (!advance(&t, &r)) {
-            r.stop = CH_NO_DESCENT;
-            break;
+    *out = (ch_minimised){ 0 };
+    if (block == NULL)
+        return pl_fail(err, PL_ENOMEM, "minimising %d atoms", terms->n_atoms);
+    search_make(&w, block);
+    double energy = energy_at(&w, w.x, w.gradient);
+    if (!isfinite(energy))
+        return pl_fail(err, PL_EINPUT, "the energy of the structure is not finite");
+    for (;; out->steps++) {
+        out->gradient = w.size > 0 ? sqrt(dot(w.gradient, w.gradient, w.size) / w.size) : 0;
+        out->converged = out->gradient < goal;
+        if (out->converged || out->steps == most_steps)
+            return PL_OK;
+        find_direction(&w);
+        if (go(&w, &energy)) {
+            take(&w);
+        } else if (w.n > 0) {
+            w.n = 0; /* once more, straight downhill */
+        } else {
+            return PL_OK;
         }
     }
-    r.value = t.value;
-    return r;
 }

@@ -1,45 +1,24 @@
-/* chem/structures/minimise.h - limited-memory BFGS (Nocedal, Math. Comput. 35, 773 (1980)) over the positions of a molecule.
+/* chem/structures/minimise.h - the nearest minimum of the MMFF94 energy, by a plain L-BFGS in double.
  *
- * Positions are x[dims][stride] as the kernels have them. The search always ends: at a small gradient, after max_steps, or when
- * no shorter step lowers the energy. A start whose energy or gradient is not finite ends at once. Deterministic. */
+ * Simple and exact rather than fast: for single structures, and to compare faster minimisers with. Angstrom, kcal/mol. */
 #ifndef CH_MINIMISE_H
 #define CH_MINIMISE_H
 
-#include "chem/structures/kernels.h"
-#include "chem/structures/precondition.h"
+#include <stdbool.h>
+
+#include "chem/structures/terms.h"
+#include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-enum { CH_MEMORY_STEPS = 8 }; /* pairs that the approximation remembers; 5 to 30 hardly matter */
+typedef struct ch_minimised {
+    int32_t steps;
+    double gradient; /* root mean square over the 3 n coordinates, kcal/mol/A */
+    bool converged;  /* gradient is below the goal; false: most_steps were not enough, or no lower energy was found */
+} ch_minimised;
 
-enum ch_stop {
-    CH_CONVERGED,   /* the gradient is small enough */
-    CH_OUT_OF_STEPS,
-    CH_NO_DESCENT,  /* float has no lower energy along any direction tried */
-    CH_NOT_FINITE
-};
-
-typedef struct ch_search {
-    const ch_kernels *kernels;
-    double (*objective)(const void *of, const float *x, float *g);
-    const void *of;
-    ch_preconditioner *preconditioner; /* NULL: none */
-    int32_t n_atoms, stride, dims;
-    double gradient; /* root mean square over the dims * n_atoms components at which it stops */
-    int32_t max_steps, refresh_steps; /* refresh_steps: a new preconditioner after so many */
-    float max_move;    /* of one atom in one step, Angstrom */
-    float first_scale; /* of the gradient in the first step without a preconditioner */
-    float *work;       /* ch_search_floats */
-} ch_search;
-
-typedef struct ch_search_result {
-    double value, gradient;
-    int32_t steps, n_values; /* accepted steps, calls of the objective */
-    enum ch_stop stop;
-} ch_search_result;
-
-int64_t ch_search_floats(int32_t stride, int32_t dims);
-
-/* x is where it begins and ends. */
-ch_search_result ch_minimise(const ch_search *s, float *x);
+/* Moves xyz[n_atoms][3] to a minimum where the root mean square gradient is below `goal`. EINPUT if the energy at the start is not
+ * finite. Memory for the steps is taken from mem. */
+pl_code ch_minimise(ch_minimised *out, double (*xyz)[3], const ch_terms *terms, double goal, int32_t most_steps, pl_arena *mem,
+                    pl_error *err);
 
 #endif

@@ -104,9 +104,10 @@ static bool line_parse(table_line *out, const char *columns, char *line)
 static pl_code table_open(table_file *out, const char *folder, const char *file, const char *columns, pl_arena *mem, pl_error *err)
 {
     const char *path = pl_sprintf(mem, "%s/%s", folder, file);
+    static char nothing[1];
     pl_bytes bytes;
 
-    *out = (table_file){ .file = path, .columns = columns };
+    *out = (table_file){ .file = path, .columns = columns, .text = nothing };
     if (path == NULL)
         return pl_fail(err, PL_ENOMEM, "a table of MMFF94");
     if (pl_path_is_gone(path))
@@ -115,8 +116,11 @@ static pl_code table_open(table_file *out, const char *folder, const char *file,
     const pl_code code = pl_file_read(&bytes, path, mem, err);
     if (code != PL_OK)
         return code;
-    out->text = pl_strndup(mem, bytes.data, bytes.len);
-    return out->text != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table of MMFF94");
+    char *text = pl_strndup(mem, bytes.data, bytes.len);
+    if (text == NULL)
+        return pl_fail(err, PL_ENOMEM, "a table of MMFF94");
+    out->text = text;
+    return PL_OK;
 }
 
 /* The next row; *more is false after the line "$", without which the file is cut. */

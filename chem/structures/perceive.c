@@ -347,7 +347,7 @@ static pl_code rings_find(ch_perceived *p, pl_arena *mem, pl_error *err)
     const pl_code code = chains_find(&chain, p, mem, err);
     ring_search s = { .p = p, .mem = mem, .chain = chain };
 
-    if (code != PL_OK)
+    if (code != PL_OK || chain == NULL)
         return code;
     for (int32_t i = 0; i < p->n_atoms && !s.refused; i++)
         if (!chain[i]) {

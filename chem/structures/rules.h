@@ -1,5 +1,5 @@
 /* chem/structures/rules.h - parameters of MMFF94 for the types at hand: from the tables, step by step down the equivalences of
- * MMFFDEF, or else by the empirical rules of paper V. Used by terms.c only. All arguments are numeric types unless said otherwise. */
+ * MMFFDEF, or else by the empirical rules of paper V. Used by mmff.c only. All arguments are numeric types unless said otherwise. */
 #ifndef CH_RULES_H
 #define CH_RULES_H
 

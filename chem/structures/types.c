@@ -29,9 +29,15 @@ static bool is_iminium(const ch_perceived *p, int32_t i)
     return p->z[i] == N && p->charge[i] == 1 && neighbours(p, i) == 3 && ch_perceived_terminals(p, i, O) == 0;
 }
 
-static bool is_amine(const ch_perceived *p, int32_t i)
+/* An amine beside atom i whose lone pair is free for it, not needed by another aromatic ring. */
+static bool is_amine(const ch_perceived *p, int32_t n, int32_t i)
 {
-    return p->z[i] == N && p->charge[i] == 0 && neighbours(p, i) == 3 && p->valence[i] == 3;
+    if (p->z[n] != N || p->charge[n] != 0 || neighbours(p, n) != 3 || p->valence[n] != 3)
+        return false;
+    for (int k = 0; k < 3; k++)
+        if (p->aromatic_bond[p->edge[n][k]] != 0)
+            return p->aromatic_bond[ch_perceived_bond(p, n, i)] != 0;
+    return true;
 }
 
 int ch_types_amidinium(const ch_perceived *p, int32_t i)
@@ -45,7 +51,7 @@ int ch_types_amidinium(const ch_perceived *p, int32_t i)
     if (p->aromatic_bond[ch_perceived_bond(p, i, partner)] == 1u << 6)
         return 0;
     for (int k = 0; k < 3; k++)
-        n += is_amine(p, p->neighbour[i][k]);
+        n += is_amine(p, p->neighbour[i][k], i);
     return n >= 2 ? n : 0;
 }
 
@@ -112,14 +118,16 @@ static bool is_hydrazone(const ch_perceived *p, int32_t n)
 {
     const int32_t partner = ch_perceived_partner(p, n, 2);
 
-    if (partner < 0 || p->z[partner] == N)
-        return partner >= 0 && ch_perceived_terminals(p, n, O) == 0;
+    if (partner < 0 || (p->z[partner] != N && p->z[partner] != C))
+        return false;
+    if (p->z[partner] == N)
+        return true;
     for (int k = 0; k < neighbours(p, partner); k++) {
         const int32_t i = p->neighbour[partner][k];
         if (i != n && (p->z[i] == N || p->z[i] == O || p->z[i] == S))
             return false;
     }
-    return p->z[partner] == C;
+    return true;
 }
 
 static amine_sight look_around(const ch_perceived *p, int32_t i)
@@ -291,7 +299,7 @@ static pl_code sulfur_of_three(uint8_t *type, const ch_perceived *p, int32_t i, 
 
     if (p->valence[i] == 6 && ch_perceived_terminals(p, i, O) == 2 && has_bond(p, i, 2, C))
         *type = SO2;
-    else if (p->valence[i] == 4 && ends >= 2)
+    else if (p->valence[i] == 4 && ends == 2)
         *type = SO2M;
     else if (p->valence[i] == 4 && ch_perceived_terminals(p, i, O) == 1)
         *type = S_O;

@@ -38,6 +38,7 @@
     X(export)          \
     X(db)              \
     X(model)           \
+    X(energy)          \
     X(bench)           \
     X(doctor)          \
     X(help)            \

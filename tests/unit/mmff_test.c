@@ -174,7 +174,7 @@ static int separate(ch_mol *mol)
     for (int32_t b = 0; b < mol->n_bonds; b++)
         for (int side = 0; side < 2; side++) {
             const int32_t i = mol->bond[b][side], j = mol->bond[b][1 - side];
-            const int z = mol->z[i], usual = z == 7 || z == 15 ? 3 : z == 16 ? 2 : 1;
+            const int z = mol->z[i], usual = z == 7 || z == 15 ? 3 : 2;
             const bool ends = valence(mol, j) == mol->order[b] && mol->charge[j] == 0 && (mol->z[j] == 8 || mol->z[j] == 16 || mol->z[j] == 7);
             if (!(z == 7 || z == 15 || z == 16 || z == 17) || mol->charge[i] < 0 || mol->charge[i] > 1 || !ends || mol->order[b] < 2 ||
                 valence(mol, i) < usual + 2)
